@@ -6,9 +6,9 @@ import { type Environment, setting } from './environment.ts'
 import { takeLock } from './lock.ts'
 import { killParts, openParts, type PartEvent, type PartReporter, type Parts, stopParts } from './parts.ts'
 import { lastError } from './process.ts'
-import { type Ledger, openLedger, stopLeftovers } from './process-table.ts'
+import { type Ledger, openLedger, stopAfterDeath, stopLeftovers } from './process-table.ts'
 import { type Entries, enrolDevices, startPrograms } from './programs.ts'
-import { type LocalRun, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
+import { explainFullDisk, type LocalRun, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
 import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 
@@ -47,8 +47,16 @@ const notSet = 'is filled in at the start'
  */
 export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
-  const held = holdState(options)
-  const { stateDir } = held
+  const { rootDir, stateDir = stateDirOf(rootDir) } = options
+  try {
+    return await startIn(stateDir, options, report)
+  } catch (error) {
+    throw explainFullDisk(error as Error, rootDir, stateDir)
+  }
+}
+
+async function startIn(stateDir: string, options: StartOptions, report: PartReporter): Promise<RunningStart> {
+  const held = holdState(stateDir)
   let guarded: Guarded | undefined
   try {
     refuseOtherUse(stateDir, options)
@@ -56,8 +64,13 @@ export async function startEverything(options: StartOptions, report: PartReporte
     const names = await stopLeftovers(ledgerFile)
     if (names.length > 0) report({ kind: 'tidied', names })
     const ledger = openLedger(ledgerFile)
-    const parts = openParts({ ...options, ledger, logDir: join(stateDir, 'logs') }, report)
-    guarded = guard(parts, options.signal, held.release)
+    const logDir = join(stateDir, 'logs')
+    const parts = openParts({ ...options, ledger, logDir }, report)
+    const callOff = stopAfterDeath(ledgerFile, join(logDir, 'start.log'))
+    guarded = guard(parts, options.signal, () => {
+      callOff()
+      held.release()
+    })
     const run = await startAll(parts, ledger, { ...options, stateDir })
     held.ran(run)
     const unbuilt = await run.pages
@@ -112,10 +125,10 @@ function withoutRuleTable(env: Environment): Environment {
   return setting(env, 'LLM_BASE_URL') === undefined ? { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'false' } : env
 }
 
-type Held = { stateDir: string; ran(started: Started): void; release(): void }
+type Held = { ran(started: Started): void; release(): void }
 
 /** Takes the state directory for this start alone. */
-function holdState({ rootDir, stateDir = stateDirOf(rootDir) }: StartOptions): Held {
+function holdState(stateDir: string): Held {
   mkdirSync(stateDir, { recursive: true })
   // Where root starts it, other users have to get through to what runs with their rights; they cannot list what is there.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
@@ -123,12 +136,15 @@ function holdState({ rootDir, stateDir = stateDirOf(rootDir) }: StartOptions): H
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, lock.heldBy))
   let run: LocalRun | null = null
   return {
-    stateDir,
     ran: (started) => {
       run = started.run
     },
     release: () => {
-      if (run) writeRunFile(stateDir, { ...run, pid: null })
+      try {
+        if (run) writeRunFile(stateDir, { ...run, pid: null })
+      } catch {
+        // On a full disk: its process is gone, and who reads it asks for that.
+      }
       run = null
       lock.release()
     },

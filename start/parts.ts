@@ -165,9 +165,9 @@ type Child = { tier: number; entry: string; port: number; env: Record<string, st
 
 /** Starts an entry file of the checkout, which says on `/readyz` when it is ready, and that it is the one. */
 export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
-  const { rootDir, ledger, readyTimeoutMs = 60_000 } = parts.options
+  const { rootDir, ledger, readyTimeoutMs } = parts.options
   const name = part.toLowerCase()
-  return servePart(parts, part, tier, async (_progress, onChildExit): Promise<StartedPart<undefined>> => {
+  return servePart(parts, part, tier, async (progress, onChildExit): Promise<StartedPart<undefined>> => {
     const nonce = randomBytes(16).toString('base64url')
     const child = await startProcess({
       name,
@@ -182,7 +182,7 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
     })
     const url = `http://127.0.0.1:${port}`
     try {
-      await waitUntilReady(child, `${url}/readyz`, { timeoutMs: readyTimeoutMs, nonce })
+      await waitUntilReady(child, `${url}/readyz`, { timeoutMs: readyTimeoutMs, nonce, progress })
     } catch (error) {
       await child.stop(parts.isStopping ? 0 : graceMs[tier])
       throw error

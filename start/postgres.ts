@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Account, unprivilegedAccount } from './account.ts'
 import { postgresPrograms, postgresUser, prepareCluster } from './postgres-cluster.ts'
-import { endedEarly, freePort, isFree, logTail, type RunningProcess, releasePort, startProcess } from './process.ts'
+import { freePort, isFree, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import { groupMembers, identityOf, isRunning, type Ledger, sendSignal, workingDirectoryOf } from './process-table.ts'
 
 const database = 'nightshift'
@@ -119,7 +119,7 @@ async function startServer(
       { mode: 0o600 },
     )
     try {
-      await waitForPostmaster(server, dataDir)
+      await waitFor(server, async () => whyNotReady(server, dataDir), { progress: options.progress })
       ready = true
       return { port, process: server }
     } catch (error) {
@@ -136,17 +136,10 @@ async function startServer(
 }
 
 /** The last line that PostgreSQL writes into its lock file tells its state; pg_ctl goes by it too. */
-async function waitForPostmaster(server: RunningProcess, dataDir: string, timeoutMs = 60_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (Date.now() < deadline) {
-    if (server.hasExited()) throw endedEarly(await server.exited, server.logFile)
-    const lock = readPostmasterLock(dataDir)
-    if (lock?.pid === server.pid && lock.state === 'ready') return
-    await sleep(10)
-  }
-  throw new Error(
-    `postgres was not ready within ${timeoutMs / 1000} s. Its log is ${server.logFile}; it ends with:\n${logTail(server.logFile)}`,
-  )
+function whyNotReady(server: RunningProcess, dataDir: string): string | null {
+  const lock = readPostmasterLock(dataDir)
+  if (lock?.pid !== server.pid) return 'it has not begun'
+  return lock.state === 'ready' ? null : `its state is "${lock.state}"`
 }
 
 function readPostmasterLock(dataDir: string): { pid: number; state: string } | undefined {

@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 
 /**
  * What tells a process from a later one with the same number: boot and start time. Undefined when no such process runs;
@@ -117,7 +118,11 @@ export function openLedger(file: string): Ledger {
     },
     remove(pid) {
       page.processes = page.processes.filter((entry) => entry.pid !== pid)
-      write()
+      try {
+        write()
+      } catch {
+        // On a full disk it stays listed, and its identity says that it is gone.
+      }
     },
     kill() {
       closed = true
@@ -151,6 +156,26 @@ function lostItsLeader(pid: number, identity: string): boolean {
   return sameBoot && identityOf(pid) === undefined && groupMembers(pid).length > 0
 }
 
+/**
+ * Has what the ledger lists stopped once this process is gone, however it ended: a shell waits for its input to end, which takes
+ * nothing from a machine, and then runs this file. Answers how to call it off.
+ */
+export function stopAfterDeath(file: string, logFile: string): () => void {
+  const log = openSync(logFile, 'a', 0o600)
+  const words = [process.execPath, '--disable-warning=ExperimentalWarning', fileURLToPath(import.meta.url), file]
+  const guardian = spawn('/bin/sh', ['-c', 'read -r _ && exit; exec "$@"', 'sh', ...words], {
+    // In a separate group: what ends the terminal's does not end this.
+    detached: true,
+    stdio: ['pipe', log, log],
+  })
+  closeSync(log)
+  guardian.on('error', () => undefined)
+  guardian.stdin?.on('error', () => undefined)
+  guardian.unref()
+  ;(guardian.stdin as unknown as { unref(): void }).unref()
+  return () => guardian.stdin?.end('done\n')
+}
+
 function readPage(file: string): Page | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Page
@@ -158,4 +183,9 @@ function readPage(file: string): Page | undefined {
     // None yet, or cut short by a full disk: nothing to go by either way.
     return undefined
   }
+}
+
+if (import.meta.main) {
+  const names = await stopLeftovers(process.argv[2] ?? '')
+  if (names.length > 0) console.log(`${new Date().toISOString()} the start was killed: stopped ${names.join(', ')}`)
 }

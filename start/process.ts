@@ -151,7 +151,13 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     child.once('error', (error) => reject(new Error(`${name} did not start: ${error.message}`)))
   })
   const pid = child.pid as number
-  ledger?.add(name, pid)
+  try {
+    ledger?.add(name, pid)
+  } catch (error) {
+    // Nobody would find it after a kill.
+    sendSignal(-pid, 'SIGKILL')
+    throw error
+  }
   // A caller that awaits `exited` keeps this process alive by other means; a child left running must not.
   child.unref()
 
@@ -181,43 +187,71 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   }
 }
 
+/** A process that lives is waited for: a slow machine takes minutes. */
+const patienceMs = 900_000
+const sayEveryMs = 10_000
+
+type Patience = {
+  timeoutMs?: number | undefined
+  /** Hears now and then what is waited for. */
+  progress?: ((text: string) => void) | undefined
+  sayEveryMs?: number
+}
+
 /**
- * Waits until `url` answers 200, with the nonce that the process was given where it was given one: another process at the same port
- * does not count. Throws, with the last lines of its log, as soon as the process has ended, or when it has not become ready within
- * `timeoutMs`; a process that is not ready in time is left to the caller to stop.
+ * Asks again and again until it is ready, or not yet: with why not. Throws, with the last lines of its log, as soon as the process has
+ * ended, or when it has not become ready in time; a process that is not ready in time is left to the caller to stop.
  */
-export async function waitUntilReady(
+export async function waitFor(
   child: RunningProcess,
-  url: string,
-  { timeoutMs = 30_000, nonce }: { timeoutMs?: number; nonce?: string } = {},
+  whyNotReady: (deadlineMs: number) => Promise<string | null>,
+  { timeoutMs = patienceMs, progress, sayEveryMs: everyMs = sayEveryMs }: Patience = {},
 ): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  let last = 'nothing listened'
-  while (Date.now() < deadline) {
+  const beganMs = Date.now()
+  let saidMs = beganMs
+  let last = 'it was not asked yet'
+  while (Date.now() < beganMs + timeoutMs) {
     if (child.hasExited()) throw endedEarly(await child.exited, child.logFile)
-    try {
-      const response = await fetch(url, {
-        signal: AbortSignal.timeout(Math.max(1, Math.min(2_000, deadline - Date.now()))),
-      })
-      const body = await response.text()
-      const isOurs = nonce === undefined || response.headers.get(nonceHeader) === nonce
-      if (response.status === 200 && isOurs) return
-      last = !isOurs
-        ? 'another process answers there'
-        : `it answered ${response.status} ${body.slice(0, 300)}`.trimEnd()
-    } catch (error) {
-      const cause = (error as Error).cause as { code?: string } | undefined
-      last = cause?.code === 'ECONNREFUSED' ? 'nothing listened' : (error as Error).message
+    const why = await whyNotReady(beganMs + timeoutMs)
+    if (why === null) return
+    last = why
+    if (Date.now() - saidMs >= everyMs) {
+      saidMs = Date.now()
+      progress?.(`still starting after ${Math.round((saidMs - beganMs) / 1000)} s (${last})`)
     }
-    await sleep(50)
+    await sleep(25)
   }
   throw new Error(
-    `${child.name} was not ready within ${timeoutMs / 1000} s at ${url}: ${last}. Its log is ${child.logFile}; it ends with:\n${logTail(child.logFile)}`,
+    `${child.name} was not ready within ${timeoutMs / 1000} s: ${last}. Its log is ${child.logFile}; it ends with:\n${logTail(child.logFile)}`,
   )
 }
 
+/**
+ * Waits until `url` answers 200, with the nonce that the process was given where it was given one: another process at the same port
+ * does not count.
+ */
+export function waitUntilReady(
+  child: RunningProcess,
+  url: string,
+  { nonce, ...patience }: Patience & { nonce?: string } = {},
+): Promise<void> {
+  const whyNotReady = async (deadlineMs: number): Promise<string | null> => {
+    try {
+      const withinMs = Math.max(1, Math.min(2_000, deadlineMs - Date.now()))
+      const response = await fetch(url, { signal: AbortSignal.timeout(withinMs) })
+      const body = await response.text()
+      if (nonce !== undefined && response.headers.get(nonceHeader) !== nonce) return `another process answers at ${url}`
+      return response.status === 200 ? null : `${url} answered ${response.status} ${body.slice(0, 300)}`.trimEnd()
+    } catch (error) {
+      const cause = (error as Error).cause as { code?: string } | undefined
+      return cause?.code === 'ECONNREFUSED' ? `nothing listened at ${url}` : `${url}: ${(error as Error).message}`
+    }
+  }
+  return waitFor(child, whyNotReady, patience)
+}
+
 /** The error for a process that ended before it was of any use. */
-export function endedEarly(exit: Exit, logFile: string): Error {
+function endedEarly(exit: Exit, logFile: string): Error {
   const why = lastError(exit.tail)
   const text = `${exit.name} ended with code ${exit.code} while starting${why === null ? '' : `: ${why}`}. Its log is ${logFile}; it ends with:\n${exit.tail}`
   return /\bEADDRINUSE\b/.test(exit.tail) ? new PortTakenError(text) : new Error(text)
@@ -256,7 +290,7 @@ function errorOfJson(line: string): string | null {
 }
 
 /** The last lines a process has written since it was last started, indented. */
-export function logTail(logFile: string, lines = 15): string {
+function logTail(logFile: string, lines = 15): string {
   let text: string
   try {
     text = readFileSync(logFile, 'utf8')

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment } from './environment.ts'
 
@@ -36,6 +36,26 @@ export function writeRunFile(stateDir: string, run: LocalRun): void {
   const file = join(stateDir, 'run.json')
   writeFileSync(`${file}.new`, `${JSON.stringify(run, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
+}
+
+/** What a first start has written when it is ready, by `du`: most of the cache are Temporal and compiled code. */
+const neededMb = { state: 50, cache: 180 }
+
+/** Names the folders of a full disk and what is needed there; every other error stays as it is. */
+export function explainFullDisk(error: Error, rootDir: string, stateDir: string): Error {
+  if (!/\bENOSPC\b|No space left on device|disk is full/i.test(error.message)) return error
+  const places = [
+    { path: stateDir, needMb: neededMb.state },
+    { path: join(rootDir, '.cache'), needMb: neededMb.cache },
+  ].map(({ path, needMb }) => `${path} (a first start writes ${needMb} MB, ${describeRoom(path)})`)
+  const advice = 'Make room and start again'
+  return new Error(`The disk is full: ${places.join(', ')}. ${advice}.\n${error.message}`, { cause: error })
+}
+
+function describeRoom(path: string): string {
+  if (!existsSync(path)) return 'it is not there yet'
+  const { bavail, bsize } = statfsSync(path)
+  return `${Math.floor((bavail * bsize) / 1_048_576)} MB are free`
 }
 
 /**

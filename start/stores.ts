@@ -74,6 +74,7 @@ function serveTemporal(
       searchAttributes,
       ledger,
       env,
+      progress,
       onExit,
       logFile: logFileOf(parts, 'temporal'),
     })

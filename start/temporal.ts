@@ -1,21 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, Connection } from '@temporalio/client'
 import { connectionOptions, explainTrouble, onceNamespaceIsKnown, type TemporalSettings } from '../clients/temporal.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
 import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
 import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
-import {
-  endedEarly,
-  freePort,
-  isFree,
-  isListening,
-  logTail,
-  type RunningProcess,
-  releasePort,
-  startProcess,
-} from './process.ts'
+import { freePort, isFree, isListening, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import type { Ledger } from './process-table.ts'
 
 /** The search attributes the workflows set; all are keywords. */
@@ -32,6 +22,8 @@ interface TemporalOptions {
   logFile: string
   ledger?: Ledger | undefined
   env: Record<string, string | undefined>
+  /** Hears what takes long. */
+  progress?: (text: string) => void
   onExit?: Parameters<typeof startProcess>[0]['onExit']
 }
 
@@ -69,7 +61,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     }
     const address = `127.0.0.1:${frontend}`
     try {
-      await waitForFrontend(server, address)
+      await waitFor(server, () => whyNotReady(address), { progress: options.progress })
       ready = true
       return { address, uiUrl: `http://127.0.0.1:${ui}`, process: server, stop }
     } catch (error) {
@@ -92,30 +84,18 @@ function serverArgs(options: TemporalOptions): string[] {
   return [...args, ...options.searchAttributes.flatMap((name) => ['--search-attribute', `${name}=Keyword`])]
 }
 
-async function waitForFrontend(server: RunningProcess, address: string, timeoutMs = 30_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  let last: unknown
-  while (Date.now() < deadline) {
-    if (server.hasExited()) throw endedEarly(await server.exited, server.logFile)
-    // A gRPC connection that is refused once waits a second before it tries again.
-    if (!(await isListening(Number(address.split(':')[1])))) {
-      await sleep(20)
-      continue
-    }
-    try {
-      const connection = await Connection.connect({ address, connectTimeout: 2_000 })
-      await connection
-        .withDeadline(Date.now() + 2_000, () => connection.workflowService.describeNamespace({ namespace: 'default' }))
-        .finally(() => connection.close())
-      return
-    } catch (error) {
-      last = error
-      await sleep(25)
-    }
+async function whyNotReady(address: string): Promise<string | null> {
+  // A gRPC connection that is refused once waits a second before it tries again.
+  if (!(await isListening(Number(address.split(':')[1])))) return `nothing listened at ${address}`
+  try {
+    const connection = await Connection.connect({ address, connectTimeout: 2_000 })
+    await connection
+      .withDeadline(Date.now() + 2_000, () => connection.workflowService.describeNamespace({ namespace: 'default' }))
+      .finally(() => connection.close())
+    return null
+  } catch (error) {
+    return `${address}: ${(error as Error).message}`
   }
-  throw new Error(
-    `temporal did not answer at ${address} within ${timeoutMs / 1000} s: ${(last as Error | undefined)?.message}. Its log is ${server.logFile}; it ends with:\n${logTail(server.logFile)}`,
-  )
 }
 
 /** One thing that has to be there in Temporal. `failed`: a person has to do it, and the detail says what. */

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { startEverything } from '../../start/everything.ts'
 import type { PartEvent } from '../../start/parts.ts'
-import { groupMembers, identityOf } from '../../start/process-table.ts'
+import { groupMembers, identityOf, openLedger } from '../../start/process-table.ts'
 import { readRunFile, writeRunFile } from '../../start/run-file.ts'
 import { freshDatabase, temporalAddress } from '../support/broker.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
@@ -225,20 +225,56 @@ test('a second Ctrl-C does not wait for anybody', async () => {
   await eventually('all to be gone', () => pids.flatMap(groupMembers).length === 0)
 })
 
-test('a killed start leaves nothing behind after the next start', async () => {
+test('a killed start leaves nothing at work that nobody would start again', async () => {
   const { starter, url } = await startElsewhere()
   const { grandchild } = await environmentOf(url)
   const left = Object.values(listed())
+  expect(left.flatMap(groupMembers).length).toBeGreaterThan(0)
   starter.kill('SIGKILL')
   await once(starter, 'exit')
-  expect(left.flatMap(groupMembers).length).toBeGreaterThan(0)
-
-  const { events } = await start()
-  expect(events.find((event) => event.kind === 'tidied')).toMatchObject({
-    names: expect.arrayContaining(['api', 'worker']),
-  })
-  expect(left.flatMap(groupMembers)).toEqual([])
+  await eventually('all to be gone', () => left.flatMap(groupMembers).length === 0)
   expect(identityOf(Number(grandchild))).toBeUndefined()
+  const told = () => readFileSync(join(stateDir, 'logs/start.log'), 'utf8').includes('the start was killed: stopped')
+  await eventually('it to be said', told)
+  await start()
+})
+
+const itAsRoot = process.getuid?.() === 0 ? test : test.skip
+itAsRoot(
+  'a full disk is named with its folder and what is needed there, and nothing is left of the start',
+  async () => {
+    mkdirSync(stateDir)
+    // Room for the lock and nothing else.
+    const mounted = `mount -t tmpfs -o size=4k,mode=700 tmpfs '${stateDir}'; exec "$@"`
+    const words = ['--mount', '--propagation', 'private', '/bin/sh', '-c', mounted, 'sh']
+    const starter = spawn('unshare', [...words, process.execPath, standIn('start'), stateDir, rootDir], {
+      env: given as NodeJS.ProcessEnv,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let said = ''
+    starter.stderr.on('data', (chunk) => {
+      said += chunk
+    })
+    const [code] = await once(starter, 'close')
+    expect([code, said]).toEqual([
+      1,
+      expect.stringMatching(/The disk is full: \S+state \(a first start writes \d+ MB, 0 MB are free\)/),
+    ])
+  },
+)
+
+test('what a start that was killed left all the same, the next one stops and names', async () => {
+  mkdirSync(stateDir)
+  const file = join(stateDir, 'processes.json')
+  const ledger = openLedger(file)
+  const sleeper = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+  await once(sleeper, 'spawn')
+  ledger.add('worker', sleeper.pid as number)
+  const page = JSON.parse(readFileSync(file, 'utf8'))
+  writeFileSync(file, JSON.stringify({ ...page, owner: { pid: 2, identity: 'gone' } }))
+  const { events } = await start()
+  expect(events.find((event) => event.kind === 'tidied')).toMatchObject({ names: ['worker'] })
+  expect(identityOf(sleeper.pid as number)).toBeUndefined()
 })
 
 test('with nothing given, PostgreSQL and Temporal are started too, and Ctrl-C during the start stops them', async () => {

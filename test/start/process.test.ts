@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { takeLock } from '../../start/lock.ts'
@@ -50,9 +50,31 @@ test('a process that does not become ready is told with what it answered', async
   // On a busy machine a whole wait may pass without an answer: then its message says so, and the next one is asked.
   const told = await eventually('a wait that was answered', async () => {
     const refused = await waitUntilReady(child, url, { timeoutMs: 1_000 }).catch((error: Error) => error)
-    return /it answered/.test(refused?.message ?? '') && refused?.message
+    return /answered/.test(refused?.message ?? '') && refused?.message
   })
-  expect(told).toContain(`was not ready within 1 s at ${url}: it answered 503 {"database":"down"}`)
+  expect(told).toContain(`was not ready within 1 s: ${url} answered 503 {"database":"down"}`)
+})
+
+test('a process that takes long is waited for, and what is waited for is said', async () => {
+  const port = await freePort()
+  const child = await start('part', { PORT: String(port), STUBBORN: '1' })
+  const url = `http://127.0.0.1:${port}/readyz`
+  const heard = Promise.withResolvers<string>()
+  const progress = (text: string) => text.includes('503') && heard.resolve(text)
+  const waited = waitUntilReady(child, url, { progress, sayEveryMs: 10 }).catch((error: Error) => error.message)
+  expect(await heard.promise).toMatch(/^still starting after \d+ s \(http:\S+ answered 503 \{"database":"down"\}\)$/)
+  await child.stop(0)
+  expect(await waited).toContain('ended with code 137 while starting')
+})
+
+test('a ledger on a full disk is an error where a process begins, which ends with it, and none where one has ended', async () => {
+  const file = join(directory.path, 'processes.json')
+  const ledger = openLedger(file)
+  // What stands for a disk without room: the next page cannot be written.
+  mkdirSync(`${file}.new`)
+  const options = { name: 'sleeper', command: 'sleep', args: ['600'], env: {}, logFile: join(directory.path, 'log') }
+  await expect(startProcess({ ...options, command: '/bin/sleep', ledger })).rejects.toThrow('EISDIR')
+  expect(() => ledger.remove(1)).not.toThrow()
 })
 
 test('a process that ignores the request to stop is killed after its grace', async () => {
