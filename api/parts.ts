@@ -201,6 +201,9 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     ...(silent.length > 0 ? [`No answer: ${formatList(silent)}.`] : []),
     ...(asking.length > 0 ? [`Reads are not confined, so each asks a person: ${formatList(asking)}.`] : []),
   ]
+  const unasked = devices.filter(({ health, healthProblem }) => health === null && healthProblem === null)
+  if (faults.length === 0 && unasked.length > 0)
+    return [{ status: 'unknown', detail: `Not asked yet: ${formatList(unasked.map(({ id }) => id))}.` }]
   if (faults.length === 0)
     return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
   const more = asking.length > 0 ? { remedy: sandboxRemedy } : {}

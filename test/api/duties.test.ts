@@ -149,6 +149,24 @@ test('a runbook that cannot be read, or a device that is away, makes the night p
   for (const [, found] of poorer) expect(lostDuties({ ...well, ...found })).toEqual([])
 })
 
+test('devices: what they lack is named with its reason, and none that was not asked is called well', () => {
+  const confined = { sandbox: 'bwrap', unavailable: {} }
+  const lost = { sandbox: 'none', unavailable: { sandbox: 'unshare: /mnt/x (nfs4) cannot be made read-only' } }
+  const part = (...devices: [health: object | null, healthProblem: string | null][]) =>
+    partsOf({
+      ...well,
+      devices: devices.map(([health, healthProblem], at) => ({ id: `n${at}`, health, healthProblem })) as never,
+    }).find(({ name }) => name === 'devices')
+  expect(part()).toBeUndefined()
+  expect(part([confined, null])).toMatchObject({ status: 'ok', remedy: null })
+  expect(part([confined, null], [null, null])).toMatchObject({ status: 'unknown', detail: 'Not asked yet: n1.' })
+  expect(part([confined, null], [lost, null], [confined, 'no answer'])).toMatchObject({
+    status: 'failed',
+    detail: expect.stringMatching(/^No answer: n2\. .*: n1 \(unshare: \/mnt\/x \(nfs4\) cannot be made read-only\)\.$/),
+    remedy: expect.stringContaining('bubblewrap'),
+  })
+})
+
 test('the page for operators has the table of duties as the code has it', () => {
   const page = readFileSync('docs/how-to/watch-from-outside.md', 'utf8')
   for (const [name, { lostWhen, remedy, isVital }] of Object.entries(duties))
