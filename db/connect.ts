@@ -69,10 +69,23 @@ export function connect(
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     plugins: [new CamelCasePlugin({ maintainNestedObjectKeys: true })],
+    log({ level, error }: { level: string; error?: unknown }) {
+      if (level === 'error' && diskFaults.has(String((error as { code?: unknown } | undefined)?.code)))
+        diskFailedAt.set(db, Date.now())
+    },
   })
   addresses.set(db, databaseUrl)
   givenUp.set(db, silent.counts)
   return db
+}
+
+/** PostgreSQL's words for a disk that is full (53100) and one that fails (58030). */
+const diskFaults = new Set(['53100', '58030'])
+const diskFailedAt = new WeakMap<Db, number>()
+
+/** When a write of this pool met a disk that is full or fails, the last time; null where none did. */
+export function lastDiskFaultMs(db: Db): number | null {
+  return diskFailedAt.get(db) ?? null
 }
 
 const givenUp = new WeakMap<Db, Readonly<Record<GiveUpReason, number>>>()

@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
-import type { Db } from './connect.ts'
+import { type Db, lastDiskFaultMs } from './connect.ts'
 
 /** Approvals, leases and times of rows are decided by the database's clock: an operator reads them by this machine's. */
 const maxClockDifferenceSeconds = 10
 /** Beyond this share of its connections the next process to start gets none. */
 const maxShareOfConnections = 0.9
+
+/** Nothing but a write finds out: what met a full disk so lately tells of it. */
+const diskFaultMs = 300_000
 
 /** `remedy` holds the statement that helps. */
 export type Trouble = { what: string; remedy: string }
@@ -33,6 +36,12 @@ export async function databaseTrouble(db: Db): Promise<Trouble | null> {
     return {
       what: 'It takes no writes.',
       remedy: `"ALTER DATABASE ${name} SET default_transaction_read_only = off", and the same of its login and server`,
+    }
+  const failedMs = lastDiskFaultMs(db)
+  if (failedMs !== null && Date.now() - failedMs < diskFaultMs)
+    return {
+      what: `Its disk is full or fails: a write was refused at ${new Date(failedMs).toISOString().slice(11, 19)} UTC.`,
+      remedy: '"SHOW data_directory" says where: make room there; its log says more',
     }
   const ahead = Math.round(seconds - Date.now() / 1_000)
   if (Math.abs(ahead) > maxClockDifferenceSeconds)

@@ -14,7 +14,8 @@ type Duty = {
 
 export const duties = {
   database: {
-    lostWhen: 'it does not answer, takes no writes, has another clock, or its connections are used up',
+    lostWhen:
+      'it does not answer, takes no writes, its disk is full, it has another clock, or its connections are used up',
     remedy: '"nightshift doctor" on the host of the API, and its log, say what it answered',
     isVital: true,
   },

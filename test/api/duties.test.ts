@@ -52,6 +52,7 @@ const long = '2026-01-01T00:00:00Z'
 const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
   ['database', 'it takes no writes', { trouble: { what: 'It takes no writes.', remedy: 'ALTER DATABASE' } }],
   ['database', 'it is a replica', { trouble: { what: 'It is a replica.', remedy: 'pg_promote' } }],
+  ['database', 'its disk is full', { trouble: { what: 'Its disk is full.', remedy: 'SHOW data_directory' } }],
   ['database', 'its clock is another', { trouble: { what: 'Its clock is 90 s ahead.', remedy: 'timedatectl' } }],
   ['database', 'its connections are used up', { trouble: { what: '95 of 100 are taken.', remedy: 'ALTER SYSTEM' } }],
   ['Temporal', 'it is not reached', { isReachable: false }],

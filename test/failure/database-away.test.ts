@@ -4,6 +4,7 @@ import pg from 'pg'
 import { type Api, createApi } from '../../api/app.ts'
 import { createToken, ensureOperator } from '../../db/access/tokens.ts'
 import { connect, connectionsGivenUp, type Db } from '../../db/connect.ts'
+import { databaseTrouble } from '../../db/database-state.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { type Postgres, startPostgres } from '../../start/postgres.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -220,6 +221,7 @@ test.each([
   const said = await ask(anAlert)
   await withOwner('drop trigger fail on alert')
   expect(said).toMatchObject({ status: 503, retryAfter: '5' })
+  expect(await databaseTrouble(db)).toMatchObject({ what: expect.stringMatching(/^Its disk is full or fails/) })
 })
 
 async function withOwner(statement: string): Promise<void> {
