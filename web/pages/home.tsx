@@ -81,8 +81,9 @@ export function HomePage({ title }: { title: string }) {
               }
             />
           </div>
+          <System at="top" />
           <Parts home={home.data} current={current} />
-          <System />
+          <System at="foot" />
         </div>
       )}
     </>
@@ -307,20 +308,22 @@ function Done({ line, current }: { line: DoneLine; current: string | null }) {
   )
 }
 
-/** Whether it would notice the next alert. What is not well is named; the rest is on Health. */
-function System() {
+/** Whether it would notice the next alert. What is not well is named, above all else; the rest is on Health. */
+function System({ at }: { at: 'top' | 'foot' }) {
   const now = useNow()
   const away = useAway()
   const { data: status } = useStatus(30_000)
-  if (away) return <p className="system small soft">System: unknown, for the server does not answer.</p>
+  if (away)
+    return at === 'top' ? null : <p className="system small soft">System: unknown, for the server does not answer.</p>
   if (!status) return null
   const bad = [...status.parts, ...status.sources].filter((part) => part.status === 'failed')
+  if (bad.length > 0 !== (at === 'top')) return null
   const { lastAnswerAt } = status.model
   const model = lastAnswerAt
     ? `model answered ${formatSpan(now - Date.parse(lastAnswerAt))} ago`
     : 'no model has answered yet'
   return (
-    <p className="system small soft">
+    <p className={at === 'top' ? 'said lamp' : 'system small soft'}>
       System:{' '}
       {bad.length === 0 ? (
         <span className="tone-good">healthy</span>
