@@ -19,19 +19,25 @@ const askedApproval = z.object({
   alsoAsked: z.number().int().optional(),
 })
 
-/** A thing worth telling: the triggers of the webhooks, with what a receiver needs to act. */
+/** Why there is something to tell. */
+export const trigger = z.enum([
+  ...(['critical', 'escalated', 'approval', 'resolved'] as const),
+  /** What a closed incident's alert did since: it goes on after a repair, came back, is still there, has ended. */
+  ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
+  /** A person has it; it was cancelled, or is as expected: what was begun elsewhere ends there. */
+  ...(['taken', 'closed'] as const),
+  /** About several incidents at once. */
+  ...(['digest', 'notice'] as const),
+  /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
+  ...(['late', 'undelivered'] as const),
+  /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */
+  ...(['duty'] as const),
+])
+export type Trigger = z.infer<typeof trigger>
+
+/** A thing worth telling, with what a receiver needs to act. */
 export const notification = z.object({
-  trigger: z.enum([
-    ...(['critical', 'escalated', 'approval', 'resolved'] as const),
-    /** What a closed incident's alert did since: it goes on after a repair, came back, is still there, has ended. */
-    ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
-    /** About several incidents at once. */
-    ...(['digest', 'notice'] as const),
-    /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
-    ...(['late', 'undelivered'] as const),
-    /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */
-    ...(['duty'] as const),
-  ]),
+  trigger,
   incident: incident
     .pick({ id: true, type: true, severity: true, status: true, title: true, resource: true })
     .extend({ outcome: resolveOutcome.nullish(), category: escalationCategory.nullish() }),
@@ -62,7 +68,7 @@ export const webhookTemplates = ['generic', 'slack'] as const
 
 export type WebhookTemplate = (typeof webhookTemplates)[number]
 
-export type Destination = {
+export type WebhookTarget = {
   template: WebhookTemplate
   url: string
   /** `whsec_…`; signs by Standard Webhooks when set. */
@@ -79,6 +85,17 @@ export type DeliveryOutcome =
   | { outcome: 'wait'; status: number; reason: string; afterMs: number }
   | { outcome: 'retry'; status: number | null; reason: string; afterMs: number | null }
   | { outcome: 'drop'; status: number | null; reason: string }
+
+/** `responseSnippet`: what the receiver said, for the delivery log; empty when it said nothing. */
+export type Delivery = DeliveryOutcome & { responseSnippet: string }
+
+export type DeliverOptions = {
+  /** The same for every attempt of one delivery. */
+  deliveryId: string
+  now: Date
+  timeoutMs?: number
+  signal?: AbortSignal
+}
 
 export type RenderOptions = {
   /** Stays the same over all attempts of one delivery, so that a receiver can tell a repeat. */

@@ -1,8 +1,6 @@
-import { formatMinute } from '../../domain/format.ts'
-import { formatAlsoAsked } from '../../domain/format-approval.ts'
 import { inertText } from '../../domain/inert-text.ts'
-import type { AskedApproval, Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
-import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
+import type { Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
+import { factsOf, headingOf, linesOfIncidents, linkWords, resourceWords } from '../words.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
@@ -88,97 +86,29 @@ export function renderNotification(notification: Notification): SlackMessage {
   if (notification.incidents.length > 0) return renderDigest(notification)
   const { incident, reason, approval, url, at } = notification
   const heading = headingOf(notification)
-  const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
-  return slackMessage(`${heading.slice(0, 1_000)} (${resource.slice(0, 200)})`, [
+  return slackMessage(`${heading.slice(0, 1_000)} (${resourceWords(incident).slice(0, 200)})`, [
     header(heading),
     ...(heading.length > slackLimits.header ? [section(incident.title)] : []),
-    {
-      type: 'section',
-      fields: [
-        field(`Severity: ${incident.severity}`),
-        field(`Status: ${standingOf(notification)}`),
-        field(`Type: ${incident.type}`),
-        field(`Resource: ${resource}`),
-        ...(approval ? askedFields(approval) : []),
-      ],
-    },
+    { type: 'section', fields: factsOf(notification).map(([name, value]) => field(`${name}: ${value}`)) },
     ...(reason?.trim() ? [sectionOfLines(reason)] : []),
     ...(approval?.cause ? [section(approval.cause)] : []),
-    ...actions(linkButton(approval ? 'Review request' : 'Open incident', url)),
+    ...actions(linkButton(linkWords(notification), url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])
 }
 
-const maxListed = 20
-/** Of each title in a list; twenty of them fit one section, with what stands around them. */
-const maxListedChars = 100
-
 /** One message that lists what people have and still fires, the most severe first; it is about no single incident. */
-function renderDigest({ trigger, incidents, reason, url, at }: Notification): SlackMessage {
-  const heading = `${headings[trigger]}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
-  const lines = incidents
-    .slice(0, maxListed)
-    .map(({ severity, title, since }) => `• ${severity}: ${cut(title)} (since ${formatMinute(since)})`)
-  const rest = incidents.length - maxListed
+function renderDigest(notification: Notification): SlackMessage {
+  const { incidents, reason, url, at } = notification
+  const heading = headingOf(notification)
+  const lines = linesOfIncidents(incidents)
   return slackMessage(heading, [
     header(heading),
     ...(reason?.trim() ? [sectionOfLines(reason)] : []),
-    ...(lines.length > 0 ? [sectionOfLines([...lines, ...(rest > 0 ? [`and ${rest} more`] : [])].join('\n'))] : []),
-    ...actions(linkButton(incidents.length === 1 ? 'Open incident' : 'Open incidents', url)),
+    ...(lines.length > 0 ? [sectionOfLines(lines.join('\n'))] : []),
+    ...actions(linkButton(linkWords(notification), url)),
     context(`Nightshift, ${at}`),
   ])
-}
-
-function cut(title: string): string {
-  const line = title.replace(/\s+/g, ' ')
-  return line.length > maxListedChars ? `${line.slice(0, maxListedChars - 1)}…` : line
-}
-
-/** Where the incident stood when there was this to tell. */
-function standingOf({ trigger, incident, alertsFiring }: Notification): string {
-  const { status, outcome, category } = incident
-  return [
-    status.replaceAll('_', ' '),
-    ...(outcome ? [outcomeWords[outcome]] : []),
-    ...(category && category !== 'unknown' ? [categoryWords[category]] : []),
-    ...(alertsFiring > 0 && trigger !== 'critical' ? ['its alert still fires'] : []),
-  ].join(', ')
-}
-
-function headingOf({ trigger, incident, approval }: Notification): string {
-  if (approval)
-    return `${reminders[approval.reminder] ?? 'Approval needed'}: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
-  const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
-  return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
-}
-
-const headings: Record<Notification['trigger'], string> = {
-  critical: 'Critical',
-  escalated: 'Escalated',
-  approval: 'Approval needed',
-  resolved: 'Resolved',
-  watch: 'Repaired, but its alert still fires',
-  reopened: 'Reopened',
-  reminder: 'Still firing',
-  quiet: 'Quiet now',
-  owner: 'Your incident fires again',
-  digest: 'Still firing, escalated',
-  notice: 'Notice',
-  late: 'Told late, together',
-  undelivered: 'Could not be told elsewhere',
-  duty: 'Health',
-}
-
-const reminders = ['Approval needed', 'Approval still needed', 'Expires soon']
-
-/** What decides whether somebody gets up; the exact arguments are on the card. */
-function askedFields({ tool, risk, reversible, required, expiresAt }: AskedApproval) {
-  return [
-    field(`Tool: ${tool}`),
-    field(`Risk: ${risk}, ${reversible ? 'reversible' : 'not reversible'}`),
-    field(`Approvals needed: ${required}`),
-    field(`Until: ${expiresAt}`),
-  ]
 }
 
 export function header(text: string) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Webhook } from 'standardwebhooks'
 import { closeConnections } from '../../../clients/http.ts'
-import type { Destination } from '../../../domain/notification.ts'
+import type { WebhookTarget } from '../../../domain/notification.ts'
 import { deliver } from '../../../notify/webhook/deliver.ts'
 import { type LocalServer, startLocalServer } from '../../support/local-server.ts'
 import { notification } from '../../support/scripted-slack.ts'
@@ -16,7 +16,7 @@ afterAll(async () => {
 })
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
-const send = (more: Partial<Destination> = {}, timeoutMs = 5_000) =>
+const send = (more: Partial<WebhookTarget> = {}, timeoutMs = 5_000) =>
   deliver({ template: 'generic', url: `${server.url}/hook/SECRET`, secret: null, ...more }, notification(), {
     deliveryId: 'msg_1',
     now: new Date(),
