@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net'
+import { lookup } from 'node:dns'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /**
  * Whom a request may reach. `loopback`: this machine only. `private`: this machine, private networks and the internet, since
@@ -84,4 +85,17 @@ function groupsOf(address: string): number[] {
   if (tail === undefined) return read(head)
   const [left, right] = [read(head), read(tail)]
   return [...left, ...Array(8 - left.length - right.length).fill(0), ...right]
+}
+
+/** DNS without the addresses that the policy refuses, so that not even a connection is tried. `refuse`: the error where none is left. */
+export function guardedLookup(policy: AddressPolicy, refuse: (hostname: string) => Error): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, '', 0)
+      const passing = found.filter(({ address }) => allows(policy, address))
+      const [first] = passing
+      if (!first) return callback(refuse(hostname), '', 0)
+      return options.all ? callback(null, passing) : callback(null, first.address, first.family)
+    })
+  }
 }

@@ -1,7 +1,6 @@
-import { lookup } from 'node:dns'
-import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { Agent, buildConnector, errors, request as send } from 'undici'
-import { type AddressPolicy, allows } from './address.ts'
+import { type AddressPolicy, allows, guardedLookup } from './address.ts'
 
 const maxMs = 24 * 60 * 60 * 1_000
 
@@ -248,7 +247,7 @@ function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
   const connect = buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
-    lookup: guardedLookup(policy),
+    lookup: guardedLookup(policy, refused),
     ...(ca !== undefined && { ca }),
   } as buildConnector.BuildOptions)
   const agent = new Agent({
@@ -275,19 +274,6 @@ function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
 /** The look-up already sorted the addresses out; this is what the connection really reached. */
 function passes(policy: AddressPolicy, socket: Socket): boolean {
   return socket.remoteAddress !== undefined && allows(policy, socket.remoteAddress)
-}
-
-/** DNS without the addresses that the policy refuses, so that not even a connection is tried. */
-function guardedLookup(policy: AddressPolicy): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, found) => {
-      if (error) return callback(error, '', 0)
-      const passing = found.filter(({ address }) => allows(policy, address))
-      const [first] = passing
-      if (!first) return callback(refused(hostname), '', 0)
-      return options.all ? callback(null, passing) : callback(null, first.address, first.family)
-    })
-  }
 }
 
 function refused(what: string): HttpError {

@@ -1,0 +1,132 @@
+import { connect, isIP, type Socket } from 'node:net'
+import { createTransport } from 'nodemailer'
+import { allows, guardedLookup } from './address.ts'
+
+/** What a mail goes through. `tls`: at once, by STARTTLS and not without it, or not at all. */
+type MailServer = {
+  host: string
+  port: number
+  tls: 'starttls' | 'tls' | 'none'
+  user: string | null
+  password: string | null
+  /** PEM of the authorities to believe, instead of those of the system. */
+  ca: string | null
+}
+
+type Mail = {
+  from: string
+  to: readonly string[]
+  subject: string
+  messageId: string
+  /** The mail that begins the thread. */
+  inReplyTo: string | null
+  headers: Record<string, string>
+  text: string
+  html: string
+}
+
+/** `later`: the same mail may be taken later (4xx, no connection). `status`: the server's code, where it answered one. */
+export class SmtpError extends Error {
+  override name = 'SmtpError' as const
+  readonly later: boolean
+  readonly status: number | null
+  /** The server's own words, as they came. */
+  readonly said: string
+  constructor(message: string, later: boolean, status: number | null = null, said = '') {
+    super(message)
+    this.later = later
+    this.status = status
+    this.said = said
+  }
+}
+
+/**
+ * Hands a mail to a server, over one connection, whose peer has passed the policy of webhooks. Answers what the server said, and who
+ * it would not take. Throws SmtpError. No name, address or text can add a line to what is sent: the library folds and encodes headers, and
+ * lines of a body begin with a dot only where it doubles it.
+ */
+export async function sendMail(
+  server: MailServer,
+  mail: Mail,
+  timeoutMs: number,
+): Promise<{ said: string; rejected: string[] }> {
+  const { host, port, tls, user, password, ca } = server
+  const end = new AbortController()
+  const timer = setTimeout(() => end.abort(), timeoutMs)
+  let connection: Socket | null = null
+  try {
+    const opened = await open(host, port, end.signal)
+    connection = opened
+    const transport = createTransport({
+      host,
+      port,
+      // Its own way to connect knows no policy.
+      getSocket: (_options, callback) => callback(null, { connection: opened }),
+      secure: tls === 'tls',
+      requireTLS: tls === 'starttls',
+      ignoreTLS: tls === 'none',
+      tls: { minVersion: 'TLSv1.2', ...(isIP(host) === 0 && { servername: host }), ...(ca && { ca }) },
+      // A server that asks for no sign-in would be given the mail without one.
+      ...(user !== null && { auth: { user, pass: password ?? '' }, forceAuth: true }),
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      greetingTimeout: timeoutMs,
+      socketTimeout: timeoutMs,
+    })
+    const { inReplyTo, to, ...rest } = mail
+    const info = await transport.sendMail({
+      ...rest,
+      to: [...to],
+      ...(inReplyTo && { inReplyTo, references: [inReplyTo] }),
+      signal: end.signal,
+    })
+    return { said: String(info.response ?? ''), rejected: (info.rejected ?? []).map(String) }
+  } catch (error) {
+    throw toSmtpError(error, end.signal.aborted)
+  } finally {
+    clearTimeout(timer)
+    connection?.destroy()
+  }
+}
+
+function open(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  if (isIP(host) !== 0 && !allows('private', host)) throw refused()
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  const socket = connect({ host, port, lookup: guardedLookup('private', refused), autoSelectFamily: true })
+  const stop = () => socket.destroy(new SmtpError('the mail server did not answer in time', true))
+  signal.addEventListener('abort', stop, { once: true })
+  // It stays: who takes the connection over listens a moment later.
+  socket.on('error', reject)
+  socket.once('connect', () => {
+    // The look-up already sorted the addresses out; this is what the connection really reached.
+    if (socket.remoteAddress && allows('private', socket.remoteAddress)) return resolve(socket)
+    socket.destroy()
+    reject(refused())
+  })
+  return promise
+}
+
+function refused(): SmtpError {
+  return new SmtpError('the address of the mail server is refused by policy', false)
+}
+
+type NodemailerFault = { code?: string; originalCode?: string; responseCode?: number; response?: string }
+
+/** What came in between. Codes of nodemailer: https://nodemailer.com/smtp */
+function toSmtpError(error: unknown, isOver: boolean): SmtpError {
+  if (error instanceof SmtpError) return error
+  const { code, originalCode = '', responseCode, response } = error as NodemailerFault
+  const said = typeof response === 'string' ? response : ''
+  const isTemporary = typeof responseCode === 'number' && responseCode < 500
+  if ((code === 'ETLS' && !isTemporary) || /CERT|SIGNATURE|^ERR_(TLS|SSL)/.test(originalCode))
+    return new SmtpError('the mail server offers no TLS that can be trusted', false, responseCode ?? null, said)
+  if (typeof responseCode === 'number' && responseCode >= 400)
+    return new SmtpError(`the mail server answered ${responseCode}`, responseCode < 500, responseCode, said)
+  if (isOver || code === 'ETIMEDOUT' || code === 'EABORT')
+    return new SmtpError('the mail server did not answer in time', true)
+  if (code === 'EAUTH' || code === 'ENOAUTH')
+    return new SmtpError('the mail server takes no such sign-in', false, null, said)
+  if (code === 'EENVELOPE' || code === 'EMESSAGE')
+    return new SmtpError('the mail server takes no such mail', false, null, said)
+  return new SmtpError('the mail server cannot be reached, or the connection broke off', true)
+}

@@ -1,0 +1,91 @@
+import { inertText } from '../../domain/inert-text.ts'
+import type { Notification } from '../../domain/notification.ts'
+import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, withoutLinks } from '../words.ts'
+
+/** A mail for a notification: plain text and the same as simple HTML, in one thread an incident. */
+
+export type MailMessage = {
+  subject: string
+  messageId: string
+  /** The first mail of its thread, where this is not the first. */
+  inReplyTo: string | null
+  text: string
+  html: string
+  isUrgent: boolean
+}
+
+/** `thread`: what the mails of this destination belong together by. `isFirst`: nothing was sent of this incident before. */
+type MailPlace = { deliveryId: string; destination: string; domain: string; isFirst: boolean }
+
+const maxSubjectChars = 150
+const maxReasonChars = 20_000
+
+export function renderMail(
+  notification: Notification,
+  { deliveryId, destination, domain, isFirst }: MailPlace,
+): MailMessage {
+  const { incident, page } = notification
+  const isApart = isAboutSeveral(notification)
+  const root = `<${incident.id}.${destination}@${domain}>`
+  const startsThread = isFirst && !isApart
+  const title = isApart ? headingOf(notification) : incident.title
+  return {
+    // It never changes within a thread: some programs begin another one where it does.
+    subject: `[Nightshift] ${inertText(title, maxSubjectChars)}`,
+    messageId: startsThread ? root : `<${deliveryId}.${destination}@${domain}>`,
+    inReplyTo: startsThread || isApart ? null : root,
+    ...bodiesOf(notification),
+    isUrgent: page,
+  }
+}
+
+const foot = 'Answer by the link above, signed in. A reply to this mail is read by nobody and approves nothing.'
+
+function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'> {
+  const { incident, reason, approval, incidents, url, at } = notification
+  const heading = line(headingOf(notification), 300)
+  const facts =
+    incidents.length > 0 ? [] : factsOf(notification).map(([name, value]) => [name, line(value, 300)] as const)
+  const lists = linesOfIncidents(incidents).map((each) => line(each, 300))
+  const said = [reason, approval?.cause].flatMap((each) => (each?.trim() ? [paragraphs(each)] : []))
+  const last = incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`
+  const text = [
+    heading,
+    facts.map(([name, value]) => `${name}: ${value}`).join('\n'),
+    ...said,
+    lists.join('\n'),
+    `${linkWords(notification)}: ${url}`,
+    `${foot}\n${last}`,
+  ]
+  const html = [
+    `<h2>${escapeHtml(heading)}</h2>`,
+    facts.length > 0 &&
+      `<table>${facts.map(([name, value]) => `<tr><td><b>${escapeHtml(name)}</b></td><td>${escapeHtml(value)}</td></tr>`).join('')}</table>`,
+    ...said.map((each) => `<p style="white-space: pre-wrap">${escapeHtml(each)}</p>`),
+    lists.length > 0 && `<ul>${lists.map((each) => `<li>${escapeHtml(each.replace(/^• /, ''))}</li>`).join('')}</ul>`,
+    isLink(url) && `<p><a href="${escapeHtml(url)}">${escapeHtml(linkWords(notification))}</a></p>`,
+    `<p><small>${escapeHtml(foot)}<br>${escapeHtml(last)}</small></p>`,
+  ]
+  return {
+    text: `${text.filter(Boolean).join('\n\n')}\n`,
+    html: `<!doctype html><html lang="en"><body>${html.filter(Boolean).join('')}</body></html>`,
+  }
+}
+
+function line(words: string, maxChars: number): string {
+  return withoutLinks(inertText(words, maxChars))
+}
+
+function paragraphs(words: string): string {
+  return withoutLinks(inertText(words, maxReasonChars, { lines: true }))
+}
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function escapeHtml(words: string): string {
+  return words.replaceAll(/[&<>"']/g, (sign) => entities[sign] as string)
+}
+
+function isLink(url: string): boolean {
+  return /^https?:$/.test(URL.parse(url)?.protocol ?? '')
+}

@@ -1,0 +1,51 @@
+import { SmtpError, sendMail } from '../../clients/smtp.ts'
+import type { MailServer } from '../../domain/destination.ts'
+import { inertText } from '../../domain/inert-text.ts'
+import type { Delivery } from '../../domain/notification.ts'
+import { version } from '../../domain/version.ts'
+import type { MailMessage } from './message.ts'
+
+/** A server that says *not now* is asked again so much later: one that greylists wants minutes, and more than one try. */
+const patienceMs = 60_000
+
+/** One attempt to hand a mail to its server. Never throws. No password and no address of a person is in what it answers. */
+export async function sendMessage(
+  { from, to, host, port, tls, user, ca }: MailServer,
+  password: string | null,
+  message: MailMessage,
+  timeoutMs: number,
+): Promise<Delivery> {
+  const { isUrgent, ...mail } = message
+  const clean = (said: string) => withoutOwn(inertText(said, 500), [password, user, ...to])
+  try {
+    const { said, rejected } = await sendMail(
+      { host, port, tls, user, password, ca },
+      { ...mail, from, to, headers: headersOf(isUrgent) },
+      timeoutMs,
+    )
+    const some = rejected.length > 0 ? `; ${rejected.length} of ${to.length} addresses were not taken` : ''
+    return { outcome: 'sent', status: 250, responseSnippet: `${clean(said)}${some}` }
+  } catch (error) {
+    if (!(error instanceof SmtpError)) throw error
+    const { message: reason, later, status, said } = error
+    const told = { reason, responseSnippet: clean(said) }
+    if (later && status !== null) return { outcome: 'wait', status, afterMs: patienceMs, ...told }
+    if (later) return { outcome: 'retry', status, afterMs: null, ...told }
+    return { outcome: 'drop', status, ...told }
+  }
+}
+
+/** No vacation notice answers, and no list sends a second copy. */
+function headersOf(isUrgent: boolean): Record<string, string> {
+  return {
+    'Auto-Submitted': 'auto-generated',
+    'X-Auto-Response-Suppress': 'All',
+    'X-Mailer': `Nightshift ${version}`,
+    ...(isUrgent && { Importance: 'high' }),
+  }
+}
+
+/** Servers like to repeat who signed in, and who the mail is for. */
+function withoutOwn(said: string, own: readonly (string | null)[]): string {
+  return own.reduce<string>((text, word) => (word ? text.replaceAll(word, '…') : text), said)
+}

@@ -1,0 +1,98 @@
+import { truncate } from '../../domain/format.ts'
+import { inertText } from '../../domain/inert-text.ts'
+import type { Notification, RenderedMessage, Trigger } from '../../domain/notification.ts'
+import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, resourceWords } from '../words.ts'
+
+/** Events of PagerDuty's Events API v2: https://developer.pagerduty.com/docs/events-api-v2-overview */
+
+/** What it takes at most. A whole event is 512 KB; what is cut here stays far below. */
+export const pagerdutyLimits = { summary: 1_024, dedupKey: 255, event: 512_000 } as const
+
+const maxSourceChars = 255
+const maxDetailChars = 4_000
+
+type EventAction = 'trigger' | 'acknowledge' | 'resolve'
+
+const actions: Partial<Record<Trigger, EventAction>> = {
+  resolved: 'resolve',
+  closed: 'resolve',
+  taken: 'acknowledge',
+}
+
+/**
+ * The event for a notification. Its key is the incident's id, so that all events of one incident are one alert there. What is about
+ * several has the message's own key: the end of one of them does not end it. A duty that is back ends what its loss began.
+ */
+export function renderEvent(
+  notification: Notification,
+  integrationKey: string,
+  { deliveryId }: { deliveryId: string },
+): RenderedMessage {
+  const { trigger, incident, page } = notification
+  if (trigger === 'duty')
+    return toMessage(page ? 'trigger' : 'resolve', integrationKey, keyOfDuty(incident.title), notification)
+  const key = isAboutSeveral(notification) ? deliveryId : incident.id
+  return toMessage(actions[trigger] ?? 'trigger', integrationKey, key, notification)
+}
+
+/** The same for a duty that is lost and for its return, which says its name alike. */
+function keyOfDuty(title: string): string {
+  return title.replace(/ is (lost|back)$/, '')
+}
+
+/** A test message opens an alert of the least severity, and ends it at once. */
+export function renderTest(
+  notification: Notification,
+  integrationKey: string,
+  deliveryId: string,
+): { begin: RenderedMessage; end: RenderedMessage } {
+  const render = (action: EventAction) => toMessage(action, integrationKey, `test-${deliveryId}`, notification)
+  return { begin: render('trigger'), end: render('resolve') }
+}
+
+function toMessage(
+  action: EventAction,
+  integrationKey: string,
+  key: string,
+  notification: Notification,
+): RenderedMessage {
+  const event = {
+    routing_key: integrationKey,
+    event_action: action,
+    dedup_key: key.slice(0, pagerdutyLimits.dedupKey),
+    ...(action === 'trigger' && {
+      client: 'Nightshift',
+      client_url: notification.url,
+      links: [{ href: notification.url, text: linkWords(notification) }],
+      payload: toPayload(notification),
+    }),
+  }
+  return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(event) }
+}
+
+function toPayload(notification: Notification) {
+  const { incident, at, reason, incidents, approval } = notification
+  return {
+    summary:
+      truncate(inertText(headingOf(notification), pagerdutyLimits.summary), pagerdutyLimits.summary) || 'Nightshift',
+    source: inertText(incident.resource?.id ?? incident.id, maxSourceChars),
+    severity: toSeverity(notification),
+    timestamp: at,
+    component: inertText(resourceWords(incident), maxSourceChars),
+    class: incident.type,
+    custom_details: {
+      incident: incident.id,
+      ...Object.fromEntries(factsOf(notification).map(([name, value]) => [name, inertText(value, 300)])),
+      ...(reason?.trim() && { reason: inertText(reason, maxDetailChars, { lines: true }) }),
+      ...(approval?.cause && { cause: inertText(approval.cause, maxDetailChars) }),
+      ...(incidents.length > 0 && {
+        incidents: linesOfIncidents(incidents).map((line) => inertText(line, 300)),
+      }),
+    },
+  }
+}
+
+/** A service that rings by severity rings for `critical` and `error` alone: what wakes somebody is never less. */
+function toSeverity({ incident: { severity }, page }: Notification): 'critical' | 'error' | 'warning' | 'info' {
+  return page && severity !== 'critical' ? 'error' : severity
+}

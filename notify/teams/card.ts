@@ -1,0 +1,94 @@
+import { inertText } from '../../domain/inert-text.ts'
+import type { Notification, RenderedMessage } from '../../domain/notification.ts'
+import { factsOf, headingOf, linesOfIncidents, linkWords, withoutLinks } from '../words.ts'
+
+/** A message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
+
+/** Teams refuses a message of more than 28 KB; what is measured there is not only what was sent, so that it gets less. */
+export const teamsLimits = { message: 28 * 1_024 } as const
+const maxBytes = 20_000
+/** Of the reason, tried one after the other until the message fits: a letter may take twelve bytes. */
+const reasonChars = [6_000, 3_000, 1_500, 600, 200]
+
+/**
+ * Stranger's words stand in runs of text alone, where no client reads Markdown; the forms that cards read everywhere (mentions, dates) are
+ * broken. What is asked is decided behind the link, by somebody who is signed in.
+ */
+export function renderCard(notification: Notification): RenderedMessage {
+  let body = ''
+  for (const chars of reasonChars) {
+    body = JSON.stringify(toMessage(notification, chars))
+    if (Buffer.byteLength(body) <= maxBytes) break
+  }
+  return { headers: { 'content-type': 'application/json' }, body }
+}
+
+function toMessage(notification: Notification, maxReasonChars: number): object {
+  return {
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        contentUrl: null,
+        content: toCard(notification, maxReasonChars),
+      },
+    ],
+  }
+}
+
+function toCard(notification: Notification, maxReasonChars: number): object {
+  const { incident, reason, approval, incidents, url, at } = notification
+  const facts = incidents.length > 0 ? [] : factsOf(notification)
+  const lines = incidents.length > 0 ? linesOfIncidents(incidents) : []
+  const said = [...(reason?.trim() ? [reason] : []), ...(approval?.cause ? [approval.cause] : [])]
+  return {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    msteams: { width: 'Full' },
+    body: [
+      text([run(headingOf(notification), 200, { size: 'Large', weight: 'Bolder' })]),
+      ...facts.map(([name, value]) => text([run(`${name}: ${value}`, 240)], 'None')),
+      ...said.flatMap((part) => toLines(part, maxReasonChars)),
+      ...lines.map((line) => text([run(line, 160)], 'None')),
+      text([
+        run(incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`, 100, {
+          isSubtle: true,
+          size: 'Small',
+        }),
+      ]),
+    ],
+    ...(isLink(url) && { actions: [{ type: 'Action.OpenUrl', title: linkWords(notification), url }] }),
+  }
+}
+
+const maxLines = 40
+
+/** A block for each line: in one run a client may join them. */
+function toLines(part: string, maxChars: number): object[] {
+  const lines = inertText(part, maxChars, { lines: true })
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+  const shown = lines.length > maxLines ? [...lines.slice(0, maxLines), '…'] : lines
+  return shown.map((line, index) => text([run(line, maxChars)], index === 0 ? 'Small' : 'None'))
+}
+
+function text(inlines: object[], spacing?: 'None' | 'Small'): object {
+  return { type: 'RichTextBlock', inlines, ...(spacing && { spacing }) }
+}
+
+function run(words: string, maxChars: number, style: object = {}): object {
+  return { type: 'TextRun', text: withoutForms(inertText(words, maxChars)) || '-', ...style }
+}
+
+/** `<at>` is a mention, `{{DATE(…)}}` a date. */
+function withoutForms(words: string): string {
+  return withoutLinks(words)
+    .replaceAll(/<(?=\/?at)/gi, '< ')
+    .replaceAll('{{', '{ {')
+    .replaceAll('}}', '} }')
+}
+
+function isLink(url: string): boolean {
+  return /^https?:$/.test(URL.parse(url)?.protocol ?? '')
+}
