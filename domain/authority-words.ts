@@ -14,12 +14,15 @@ const maxWords = 600
 const inShort = (words: string) =>
   words.length <= maxWords ? words : `${words.slice(0, maxWords - 20)} … (${sha256(words).slice(0, 12)})`
 
-type DescribedOperator = Pick<Operator, 'role' | 'maxRisk' | 'incidentTypes' | 'disabledAt' | 'slackUserId'>
+/** Rows of before 0.3 have no `pagerdutyUserId`. */
+type DescribedOperator = Pick<Operator, 'role' | 'maxRisk' | 'incidentTypes' | 'disabledAt' | 'slackUserId'> &
+  Partial<Pick<Operator, 'pagerdutyUserId'>>
 
-export function describeOperator({ role, maxRisk, incidentTypes, disabledAt, slackUserId }: DescribedOperator): string {
+export function describeOperator(described: DescribedOperator): string {
+  const { role, maxRisk, incidentTypes, disabledAt, slackUserId, pagerdutyUserId } = described
   const types =
     incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
-  const at = slackUserId ? `, ${slackUserId} at Slack` : ''
+  const at = `${slackUserId ? `, ${slackUserId} at Slack` : ''}${pagerdutyUserId ? `, ${pagerdutyUserId} at PagerDuty` : ''}`
   return inShort(`${role}, risks up to ${maxRisk}${at}${disabledAt ? ', disabled' : ''}, ${types}`)
 }
 

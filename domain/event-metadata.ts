@@ -41,6 +41,9 @@ export type NotedCode =
   | 'taken'
   | 'given_back'
   | 'owner_lapsed'
+  /** At PagerDuty, to the page of this incident. */
+  | 'acknowledged_elsewhere'
+  | 'resolved_elsewhere'
   | 'expected_marked'
   | 'expected_ended'
   | 'not_as_expected'

@@ -26,5 +26,7 @@ export const operator = z.object({
   lastSeenAt: z.string().nullable(),
   /** Who they are at Slack. */
   slackUserId: z.string().nullable(),
+  /** Who they are at PagerDuty. */
+  pagerdutyUserId: z.string().nullable(),
 })
 export type Operator = z.infer<typeof operator>

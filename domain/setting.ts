@@ -241,7 +241,7 @@ const changesSettings = [
 ]
 
 /** What each webhook is posted for. */
-export const webhookNames = ['critical', 'approval', 'resolved', 'escalated'] as const
+export const webhookNames = ['critical', 'approval', 'resolved', 'escalated', 'news'] as const
 type WebhookName = (typeof webhookNames)[number]
 
 /** The three settings of a webhook. */
@@ -270,7 +270,16 @@ const notificationsSettings = [
   ...webhook('critical', 'critical incident', 'Where to post when a critical incident is created.'),
   ...webhook('approval', 'approval requested', 'Where to post when a person is asked, and reminded.'),
   ...webhook('resolved', 'resolved', 'Where to post when an incident is resolved, and what its alert did after.'),
-  ...webhook('escalated', 'escalated', 'Where to post when an incident is escalated.'),
+  ...webhook(
+    'escalated',
+    'escalated',
+    'Where to post when an incident is handed to people: escalated, back, or still theirs.',
+  ),
+  ...webhook(
+    'news',
+    'news',
+    'Where to post what asks nothing of anybody: what alerts of closed incidents did, and digests.',
+  ),
 ]
 
 const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {

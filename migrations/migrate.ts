@@ -48,6 +48,7 @@ import * as ownNames from './0043-own-names.ts'
 import * as lostDuties from './0044-lost-duties.ts'
 import * as waitingBodies from './0045-waiting-bodies.ts'
 import * as inventoryImports from './0046-inventory-imports.ts'
+import * as destinations from './0047-destinations.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -198,6 +199,7 @@ const migrations: Record<string, Migration> = {
   '0044-lost-duties': lostDuties,
   '0045-waiting-bodies': waitingBodies,
   '0046-inventory-imports': inventoryImports,
+  '0047-destinations': destinations,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

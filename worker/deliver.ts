@@ -11,20 +11,26 @@ import {
   maxAttempts,
   postponeDelivery,
 } from '../db/outbox/deliveries.ts'
+import { destinationByName, isFirstOfThread } from '../db/outbox/destination-rows.ts'
 import { tellGivenUp } from '../db/outbox/given-up.ts'
 import { forgetDevice, pushKeys, pushPrefix, recordPush, subscriptionById } from '../db/outbox/push-subscriptions.ts'
+import { systemScope } from '../db/scope.ts'
 import { readSettings } from '../db/settings.ts'
+import { destinationPrefix } from '../domain/destination.ts'
 import { sha256 } from '../domain/digest.ts'
 import {
+  type DeliverOptions,
+  type Delivery,
   type DeliveryOutcome,
-  type Destination,
   getLinkPath,
   joinNotifications,
   type Notification,
   notification,
+  type WebhookTarget,
   type WebhookTemplate,
 } from '../domain/notification.ts'
 import { toPushMessage } from '../domain/push.ts'
+import { deliverTo } from '../notify/destination.ts'
 import { givenBack, messageGraceMs, unlessStopping } from '../notify/give-back.ts'
 import { generatePushKeys, sendPush, toPushSubject } from '../notify/push.ts'
 import { deliver } from '../notify/webhook/deliver.ts'
@@ -129,19 +135,41 @@ async function record(trx: Trx, delivery: DueDelivery, outcome: AttemptResult): 
 async function attempt(db: Db, deliveries: readonly DueDelivery[], site: Site): Promise<AttemptResult> {
   const [first] = deliveries as [DueDelivery]
   if (first.destination.startsWith(pushPrefix)) return await attemptPush(db, first, site)
-  return await attemptWebhook(db, deliveries, site)
+  const tell = first.destination.startsWith(destinationPrefix)
+    ? await toDestination(db, first)
+    : await toWebhook(db, first)
+  if (!tell) return { ...dropped('its destination is configured no more'), isUnwanted: true }
+  return await attemptTogether(deliveries, site, tell)
 }
 
-async function attemptWebhook(db: Db, deliveries: readonly DueDelivery[], { publicUrl }: Site): Promise<AttemptResult> {
-  const [delivery] = deliveries as [DueDelivery]
+/** One attempt at the place that a destination names just now. */
+type Tell = (notification: Notification, options: DeliverOptions) => Promise<Delivery>
+
+async function toWebhook(db: Db, { destination }: DueDelivery): Promise<Tell | null> {
   const settings = await readSettings(db)
-  const url = settings.value<string | null>(`${delivery.destination}.url`)
-  if (!url) return { ...dropped('its destination is configured no more'), isUnwanted: true }
-  const destination: Destination = {
+  const url = settings.value<string | null>(`${destination}.url`)
+  if (!url) return null
+  const target: WebhookTarget = {
     url,
-    template: settings.value<WebhookTemplate>(`${delivery.destination}.template`),
-    secret: settings.value<string | null>(`${delivery.destination}.secret`),
+    template: settings.value<WebhookTemplate>(`${destination}.template`),
+    secret: settings.value<string | null>(`${destination}.secret`),
   }
+  return (notification, options) => deliver(target, notification, options)
+}
+
+async function toDestination(db: Db, delivery: DueDelivery): Promise<Tell | null> {
+  const destination = await destinationByName(systemScope(db), delivery.destination.slice(destinationPrefix.length))
+  if (!destination?.enabled) return null
+  const isFirst = await isFirstOfThread(db, delivery)
+  return (notification, options) => deliverTo(destination, notification, { ...options, isFirst })
+}
+
+async function attemptTogether(
+  deliveries: readonly DueDelivery[],
+  { publicUrl }: Site,
+  tell: Tell,
+): Promise<AttemptResult> {
+  const [delivery] = deliveries as [DueDelivery]
   const told = deliveries.flatMap((each) => readNotification(each, publicUrl) ?? [])
   const [first] = told
   if (!first) return dropped('its stored notification cannot be read')
@@ -150,10 +178,7 @@ async function attemptWebhook(db: Db, deliveries: readonly DueDelivery[], { publ
     deliveries.length === 1
       ? delivery.messageId
       : `msg_${sha256(deliveries.map(({ messageId }) => messageId).join()).slice(0, 26)}`
-  const outcome = await deliver(destination, told.length === 1 ? first : together(told, publicUrl), {
-    deliveryId,
-    now: new Date(),
-  })
+  const outcome = await tell(told.length === 1 ? first : together(told, publicUrl), { deliveryId, now: new Date() })
   const said = deliveries.length === 1 ? '' : `told together with ${deliveries.length - 1} more; `
   return toResult(delivery, outcome, `${said}${outcome.responseSnippet}`)
 }

@@ -25,12 +25,15 @@ export type OperatorRow = {
   lastSeenAt: string | null
   /** Who they are at Slack: a button that is pressed there is pressed by them. */
   slackUserId: string | null
+  /** Who they are at PagerDuty: what they acknowledge there they take here. */
+  pagerdutyUserId: string | null
 }
 
 function operators(db: Db) {
   return db
     .selectFrom('operator')
-    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer', 'slackUserId'])
+    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer'])
+    .select(['slackUserId', 'pagerdutyUserId'])
     .select((where) =>
       where
         .selectFrom('apiToken')
@@ -48,9 +51,11 @@ export async function operatorByName({ db }: Scope, name: string): Promise<Opera
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
-/** The person with this Slack member id, as an admin set it; may be disabled. */
-export async function operatorBySlackUser(db: Db, slackUserId: string): Promise<OperatorRow | null> {
-  return (await operators(db).where('slackUserId', '=', slackUserId).executeTakeFirst()) ?? null
+type Elsewhere = 'slackUserId' | 'pagerdutyUserId'
+
+/** The person who has this id at Slack or at PagerDuty, as an admin set it; may be disabled. */
+export async function operatorElsewhere(db: Db, column: Elsewhere, id: string): Promise<OperatorRow | null> {
+  return (await operators(db).where(column, '=', id).executeTakeFirst()) ?? null
 }
 
 export async function listOperators(
@@ -70,12 +75,13 @@ type OperatorChange = {
   disabled: boolean
   /** Left out: as it was. */
   slackUserId?: string | null
+  pagerdutyUserId?: string | null
 }
 
 /** Makes a person, or changes the one of that name; answers what was before (null: nobody) and what is now. */
 export async function putOperator(
   trx: Trx,
-  { name, role, maxRisk, incidentTypes, disabled, slackUserId }: OperatorChange,
+  { name, role, maxRisk, incidentTypes, disabled, slackUserId, pagerdutyUserId }: OperatorChange,
 ): Promise<{ before: OperatorRow | null; now: OperatorRow }> {
   const before = (await operators(trx).where('name', '=', name).forUpdate().executeTakeFirst()) ?? null
   const types = incidentTypes && JSON.stringify(incidentTypes)
@@ -89,10 +95,13 @@ export async function putOperator(
       maxRisk,
       incidentTypes: types,
       slackUserId: slackUserId ?? null,
+      pagerdutyUserId: pagerdutyUserId ?? null,
       disabledAt: disabled ? now : null,
     })
     .onConflict((conflict) =>
-      conflict.column('name').doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId }),
+      conflict
+        .column('name')
+        .doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId, pagerdutyUserId }),
     )
     .returning('id')
     .executeTakeFirstOrThrow()
@@ -173,7 +182,10 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
 }
 
 type Known = Pick<OperatorRow, (typeof knownColumns)[number]>
-const knownColumns = ['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt', 'slackUserId'] as const
+const knownColumns = [
+  ...(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt'] as const),
+  ...(['slackUserId', 'pagerdutyUserId'] as const),
+] as const
 
 /** A name that somebody else has is never shared: the newcomer's gets a mark of who they are. */
 async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): Promise<Known> {

@@ -22,7 +22,7 @@ export async function ensureOperator(db: Db, name: string, role: PersonRole): Pr
       .insertInto('operator')
       .values({ id: newId('opr'), name, role })
       .onConflict((conflict) => conflict.column('name').doUpdateSet({ role }))
-      .returning(['id', 'role', 'maxRisk', 'incidentTypes', 'disabledAt', 'slackUserId'])
+      .returning(['id', 'role', 'maxRisk', 'incidentTypes', 'disabledAt', 'slackUserId', 'pagerdutyUserId'])
       .executeTakeFirstOrThrow()
     const what = known ? 'operator.changed' : 'operator.added'
     await recordAudit(trx, { who: 'start', what, subject: name, detail: `As ${describeOperator(kept)}, by a start` })

@@ -51,10 +51,12 @@ type ClosedAs = {
   turn?: number | null
 }
 
-/** Its run ended by itself while a person asked for it: it is theirs. */
-async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
+/** Writes that a person has it from now on, and tells those who may still ring for it. */
+export async function noteTaken(trx: Trx, id: string, { actor, name }: Person): Promise<void> {
   const text = `${name} has this incident`
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code: 'taken', text } })
+  const row = await lockIncident(trx, id)
+  if (row) await enqueueNotification(trx, row, 'taken', text)
 }
 
 /** The agent's run, a person, or code alone: as the actor of the closing row says. */
@@ -95,9 +97,9 @@ async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, 
     const isPage = closing.category !== 'mitigated'
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
   }
-  if (closing.status === 'resolved' && closing.outcome !== 'expected') {
-    await enqueueNotification(trx, closed, 'resolved', text, { page: false })
-  }
+  if (closing.status === 'escalated') return
+  const isNews = closing.status === 'resolved' && closing.outcome !== 'expected'
+  await enqueueNotification(trx, closed, isNews ? 'resolved' : 'closed', text)
 }
 
 /** What a person who is handed the incident reads first, from its rows as they are now. */

@@ -6,7 +6,7 @@ import { append, IncidentNotFoundError } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { SettingsReader } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
-import { closeIncident, type Person } from './close-incident.ts'
+import { closeIncident, noteTaken, type Person } from './close-incident.ts'
 import { lockIncident, NotAllowedError } from './incidents.ts'
 
 /** The owner of an incident: a person takes it, hands it over, or gives it back. */
@@ -60,7 +60,7 @@ export async function handOver(trx: Trx, id: string, attempt: number | null, by:
     { status: 'escalated', code: 'TAKEN', reason: `${by.name} took this incident`, ownerId: by.operatorId },
     { actor: by.actor, stepKey: null },
   )
-  await note(trx, id, by.actor, 'taken', `${by.name} has this incident`)
+  await noteTaken(trx, id, by)
 }
 
 async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
@@ -74,7 +74,7 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
     })
     .where('id', '=', row.id)
     .execute()
-  await note(trx, row.id, by.actor, 'taken', `${by.name} has this incident`)
+  await noteTaken(trx, row.id, by)
 }
 
 /** Gives an incident back: what fires on is reminded of, and what begins again is investigated, as for any escalated one. */
@@ -99,7 +99,7 @@ async function note(
   trx: Trx,
   id: string,
   actor: string,
-  code: 'taken' | 'given_back' | 'owner_lapsed',
+  code: 'given_back' | 'owner_lapsed',
   text: string,
 ): Promise<void> {
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code, text } })

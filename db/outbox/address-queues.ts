@@ -1,9 +1,12 @@
 import { sql } from 'kysely'
+import { addressOf, destinationPrefix } from '../../domain/destination.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { systemScope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import type { DueDelivery } from './deliveries.ts'
+import { listDestinations } from './destination-rows.ts'
 
 /**
  * A queue for each address: its receiver's limit counts for all that goes there, whatever name the destination has. One message at a time over
@@ -17,8 +20,13 @@ const maxAloneSeconds = 120
 /** As many as a digest lists. */
 const maxTogether = 50
 
-/** `address` is the digest of a URL, which may be a credential, or the name of a browser's subscription. */
+/** `address` is the digest of where messages go, which may be a credential, or the name of a browser's subscription. */
 export type AddressQueue = { address: string; destinations: string[] }
+
+/** Messages about one incident follow on each other at these: they keep their order. */
+const isThreaded = (address: string) => /^(pagerduty|email)\./.test(address)
+/** There an event has a meaning for its incident alone. */
+const isAlwaysAlone = (address: string) => address.startsWith('pagerduty.')
 
 /** The queues in which something is due. A webhook without an address has a queue as well, to be dropped from it. */
 export async function dueQueues(db: Db): Promise<AddressQueue[]> {
@@ -26,19 +34,28 @@ export async function dueQueues(db: Db): Promise<AddressQueue[]> {
     .selectFrom('delivery')
     .select('destination')
     .distinct()
-    .where((where) => where.or([where('destination', 'like', 'webhook.%'), where('destination', 'like', 'push.%')]))
+    .where((where) => where.or(['webhook.%', 'push.%', 'to.%'].map((prefix) => where('destination', 'like', prefix))))
     .where('status', 'in', ['pending', 'sending'])
     .where('nextAt', '<=', now)
     .execute()
-  const addressOf = await readAddresses(db)
-  const queues = Map.groupBy(due, ({ destination }) => addressOf(destination))
+  const findAddress = await readAddresses(db)
+  const queues = Map.groupBy(due, ({ destination }) => findAddress(destination))
   return [...queues].map(([address, rows]) => ({ address, destinations: rows.map(({ destination }) => destination) }))
 }
 
 /** Says which address a destination has just now. */
 export async function readAddresses(db: Db | Trx): Promise<(destination: string) => string> {
   const settings = await readSettings(db)
+  const routed = new Map(
+    (await listDestinations(systemScope(db))).map((each) => {
+      // A webhook and Teams are URLs, under any name.
+      const kind = each.kind === 'pagerduty' || each.kind === 'email' ? each.kind : 'url'
+      return [`${destinationPrefix}${each.name}`, `${kind}.${sha256(addressOf(each))}`]
+    }),
+  )
   return (destination) => {
+    const known = routed.get(destination)
+    if (known) return known
     const url = destination.startsWith('webhook.') ? settings.value<string | null>(`${destination}.url`) : null
     return url ? `url.${sha256(url)}` : destination
   }
@@ -64,7 +81,8 @@ export async function leaseQueue(db: Db, { address, destinations }: AddressQueue
       .skipLocked()
       .executeTakeFirst()
     if (!free) return null
-    const chosen = togetherOrAlone(await dueFor(trx, destinations))
+    const due = await dueFor(trx, destinations, isThreaded(address))
+    const chosen = isAlwaysAlone(address) ? due.slice(0, 1).map(({ id }) => id) : togetherOrAlone(due)
     if (chosen.length === 0) return null
     const until = sql<string>`nightshift_now() + make_interval(secs => ${leaseSeconds})`
     const deliveries = await trx
@@ -87,9 +105,10 @@ export async function leaseQueue(db: Db, { address, destinations }: AddressQueue
 
 type Waiting = { id: number; isLate: boolean; isQuestion: boolean }
 
-async function dueFor(trx: Trx, destinations: readonly string[]): Promise<Waiting[]> {
+async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolean): Promise<Waiting[]> {
   return await trx
     .selectFrom('delivery')
+    .$if(inOrder, (query) => query.where(isFirstOfIncident))
     .select('id')
     .select(sql<boolean>`created_at < nightshift_now() - make_interval(secs => ${maxAloneSeconds})`.as('isLate'))
     .select(sql<boolean>`notification->>'trigger' = 'approval'`.as('isQuestion'))
@@ -110,6 +129,13 @@ async function dueFor(trx: Trx, destinations: readonly string[]): Promise<Waitin
     .forUpdate()
     .execute()
 }
+
+/** Nothing that was to be told before of the same incident still waits, not even for another attempt. */
+const isFirstOfIncident = sql<boolean>`not exists (
+  select 1 from delivery as earlier
+  where earlier.incident_id = delivery.incident_id and earlier.destination = delivery.destination
+    and earlier.status in ('pending', 'sending') and earlier.id <> delivery.id
+    and (earlier.created_at, earlier.message_id) < (delivery.created_at, delivery.message_id))`
 
 /** A question is always told alone: who answers it needs its own words and its own link. */
 function togetherOrAlone(due: readonly Waiting[]): number[] {

@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/digest.ts'
-import type { AskedApproval, Notification } from '../../domain/notification.ts'
+import type { AskedApproval, Notification, Trigger } from '../../domain/notification.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
-import { destinations, type Trigger } from './destinations.ts'
+import { destinations } from './destinations.ts'
 
 export const maxAttempts = 3
 /** Does anybody want to hear of this? */
@@ -25,9 +25,11 @@ export async function enqueueNotification(
   more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
   const entries: string[] = []
-  const about = more.approval && { risk: more.approval.risk, incidentType: incident.type }
+  const page = more.page ?? isToPage(trigger, incident)
+  const { id: incidentId, severity, type: incidentType } = incident
+  const told = { incidentId, severity, incidentType, page, risk: more.approval?.risk }
   for (const destination of destinations) {
-    const own = await destination.entriesFor(trx, trigger, about)
+    const own = await destination.entriesFor(trx, trigger, told)
     if (own.length > 0) await destination.prepare?.(trx, incident.id)
     entries.push(...own)
   }
@@ -46,7 +48,7 @@ export async function enqueueNotification(
     },
     reason,
     approval: more.approval ?? null,
-    page: more.page ?? isToPage(trigger, incident),
+    page,
     alertsFiring: await firingAlerts(trx, incident.id),
     incidents: more.incidents ?? [],
     at: incident.updatedAt,
@@ -93,6 +95,8 @@ function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
     case 'watch':
     case 'quiet':
     case 'digest':
+    case 'taken':
+    case 'closed':
       return false
     case 'reopened':
       return severity === 'critical'

@@ -1,17 +1,17 @@
 import type { NewEvent } from '../../domain/event.ts'
-import type { Notification } from '../../domain/notification.ts'
+import type { Trigger } from '../../domain/notification.ts'
+import type { RoutedNews } from '../../domain/route.ts'
 import type { Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
 import { readAddresses } from './address-queues.ts'
 import { pushDestination } from './push-subscriptions.ts'
+import { routedDestination } from './routed-destinations.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
-/** The channels that notify people of appended rows: webhooks here, Slack and browsers in files beside it. */
+/** The channels that notify people of appended rows: webhooks here, Slack, browsers and what people set up in files beside it. */
 
-export type Trigger = Notification['trigger']
-
-/** What decides who may answer a question. */
-type AskedAbout = { risk: string; incidentType: string }
+/** What there is to tell. `risk`: of what is asked, which decides who may answer. */
+type ToldEntry = RoutedNews & { incidentId: string; risk?: string | undefined }
 
 /**
  * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and
@@ -19,46 +19,55 @@ type AskedAbout = { risk: string; incidentType: string }
  */
 export type OutboxDestination = {
   /**
-   * The names of its entries in the outbox for a trigger; none where it is off or does not want to know. `about`: what is asked, of an
-   * approval. `gone`: addresses that cannot be told (`readAddresses`).
+   * The names of its entries in the outbox for a trigger; none where it is off or does not want to know. Without `told` those that may
+   * want to know. `gone`: addresses that cannot be told (`readAddresses`).
    */
-  entriesFor(trx: Trx, trigger: Trigger, about?: AskedAbout, gone?: ReadonlySet<string>): Promise<string[]>
+  entriesFor(trx: Trx, trigger: Trigger, told?: ToldEntry, gone?: ReadonlySet<string>): Promise<string[]>
   /** Called once before its entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
   /** Called after each row of a log, in the row's transaction: makes due what the destination shows of it. */
   afterAppend?(trx: Trx, incidentId: string, event: NewEvent): Promise<void>
 }
 
-/** Where each kind of message goes: the first of these that has an address. */
+/** Where each kind of message goes: the first of these that has an address. What asks nothing of anybody is news. */
 const webhooks: Record<Trigger, string[]> = {
   critical: ['critical'],
   approval: ['approval'],
   escalated: ['escalated'],
   resolved: ['resolved'],
-  watch: ['resolved', 'escalated'],
-  reopened: ['escalated', 'resolved'],
+  watch: ['news', 'resolved'],
+  reopened: ['news', 'resolved'],
   reminder: ['escalated'],
-  digest: ['escalated'],
-  quiet: ['escalated'],
+  digest: ['news', 'escalated'],
+  quiet: ['news', 'resolved'],
   owner: ['escalated'],
-  notice: ['escalated', 'critical'],
+  taken: [],
+  closed: [],
+  notice: ['escalated', 'critical', 'news'],
   late: [],
-  undelivered: ['escalated', 'critical', 'approval', 'resolved'],
-  duty: ['escalated', 'critical', 'approval', 'resolved'],
+  undelivered: ['escalated', 'critical', 'approval', 'resolved', 'news'],
+  duty: ['escalated', 'critical', 'approval', 'resolved', 'news'],
 }
 
 const webhookDestination: OutboxDestination = {
-  async entriesFor(trx, trigger, _about, gone = new Set()) {
+  async entriesFor(trx, trigger, told, gone = new Set()) {
     const settings = await readSettings(trx)
     const addressOf = gone.size > 0 ? await readAddresses(trx) : null
-    const name = webhooks[trigger].find(
+    // Somebody is to be woken by an incident that is back: it is handed to people, and no news.
+    const isHandedOver = trigger === 'reopened' && told?.page
+    const name = [...(isHandedOver ? ['escalated'] : []), ...webhooks[trigger]].find(
       (each) => settings.value<string | null>(`webhook.${each}.url`) && !gone.has(addressOf?.(`webhook.${each}`) ?? ''),
     )
     return name === undefined ? [] : [`webhook.${name}`]
   },
 }
 
-export const destinations: readonly OutboxDestination[] = [webhookDestination, slackDestination, pushDestination]
+export const destinations: readonly OutboxDestination[] = [
+  webhookDestination,
+  slackDestination,
+  pushDestination,
+  routedDestination,
+]
 
 /** Calls every destination that follows the log. */
 export async function notifyDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { joinNotifications, notification } from '../../domain/notification.ts'
+import { joinNotifications, type Notification, notification } from '../../domain/notification.ts'
 import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
@@ -33,8 +33,8 @@ export async function tellGivenUp(db: Db): Promise<number> {
     const told = lost.flatMap(
       (each) => notification.safeParse({ ...(each.notification as object), url: '' }).data ?? [],
     )
-    const [first] = told
-    const entries = first ? await otherWays(trx, [...new Set(lost.map(({ destination }) => destination))]) : []
+    const joined = told.length > 0 && worstOf(told)
+    const entries = joined ? await otherWays(trx, [...new Set(lost.map(({ destination }) => destination))], joined) : []
     const row = entries.length > 0 && lost[0] ? await lockIncident(trx, lost[0].incidentId) : null
     if (!row) return 0
     const names = [...new Set(lost.map(({ destination }) => destination))].join(', ')
@@ -53,14 +53,21 @@ export async function tellGivenUp(db: Db): Promise<number> {
   })
 }
 
+/** What of several decides whom they go to: the first is about an incident of the worst severity. */
+function worstOf(told: readonly Notification[]) {
+  const { incident } = (told.find((each) => each.incident.severity === 'critical') ?? told[0]) as Notification
+  const { id: incidentId, severity, type: incidentType } = incident
+  return { incidentId, severity, incidentType, page: told.some(({ page }) => page) }
+}
+
 /** Destinations that reach people at other addresses than those that failed. */
-async function otherWays(trx: Trx, failed: readonly string[]): Promise<string[]> {
+async function otherWays(trx: Trx, failed: readonly string[], told: ReturnType<typeof worstOf>): Promise<string[]> {
   const addressOf = await readAddresses(trx)
   const gone = new Set(failed.map(addressOf))
   // Slack has one channel for all messages.
   if (failed.some((destination) => destination.startsWith('slack.'))) gone.add('slack.tell')
   const ways: string[] = []
-  for (const { entriesFor } of destinations) ways.push(...(await entriesFor(trx, 'undelivered', undefined, gone)))
+  for (const { entriesFor } of destinations) ways.push(...(await entriesFor(trx, 'undelivered', told, gone)))
   return ways
 }
 

@@ -87,7 +87,9 @@ async function tell(trx: Trx, what: string, reason: string, page: boolean): Prom
     at: new Date().toISOString(),
     headHash: null,
   }
-  const entries = (await Promise.all(destinations.map(({ entriesFor }) => entriesFor(trx, 'duty')))).flat()
+  const { id: incidentId, severity, type: incidentType } = told.incident
+  const about = { incidentId, severity, incidentType, page }
+  const entries = (await Promise.all(destinations.map(({ entriesFor }) => entriesFor(trx, 'duty', about)))).flat()
   if (entries.length > 0) await enqueueJoined(trx, carrier.id, told, entries)
   return title
 }

@@ -101,11 +101,14 @@ export const pushPrefix = 'push.'
 
 /** Browsers of the people who may decide what is asked: an entry of the outbox each. */
 export const pushDestination: OutboxDestination = {
-  async entriesFor(trx, trigger, about) {
+  async entriesFor(trx, trigger, told) {
     if (trigger !== 'approval') return []
     const rows = await devicesOfDeciders(trx)
     return rows.flatMap(({ id, disabledAt, ...decider }) =>
-      about && mayDecide({ ...decider, disabled: disabledAt !== null }, about) !== null ? [] : [`${pushPrefix}${id}`],
+      told?.risk !== undefined &&
+      mayDecide({ ...decider, disabled: disabledAt !== null }, { ...told, risk: told.risk }) !== null
+        ? []
+        : [`${pushPrefix}${id}`],
     )
   },
 }

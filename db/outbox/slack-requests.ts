@@ -4,10 +4,10 @@ import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 /**
- * Takes a request of Slack's once, whichever process it reaches: false for one that was here before. Remembered for longer
+ * Takes a request of Slack's or PagerDuty's once, whichever process it reaches: false for one that was here before. Remembered for longer
  * than its time is believed either way, whatever the clocks of the processes say.
  */
-export async function takeSlackRequest(db: Db, signature: string): Promise<boolean> {
+export async function takeRequest(db: Db, signature: string): Promise<boolean> {
   const taken = await db
     .insertInto('slackRequest')
     .values({ signature })

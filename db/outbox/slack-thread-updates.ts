@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { newId } from '../../domain/digest.ts'
 import type { EventKind, NewEvent } from '../../domain/event.ts'
+import { endings } from '../../domain/route.ts'
 import type { Trx } from '../connect.ts'
 import type { OutboxDestination } from './destinations.ts'
 
@@ -12,9 +13,9 @@ type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
 /** Slack's channel: a thread for each incident, whose first message and approval cards follow the rows. */
 export const slackDestination: OutboxDestination = {
-  // The thread shows a resolution by itself.
-  entriesFor: async (trx, trigger, _about, gone) =>
-    trigger !== 'resolved' && !gone?.has('slack.tell') && (await isSlackOn(trx)) ? ['slack.tell'] : [],
+  // The thread shows by itself who has it and how it ended.
+  entriesFor: async (trx, trigger, _told, gone) =>
+    !endings.includes(trigger) && !gone?.has('slack.tell') && (await isSlackOn(trx)) ? ['slack.tell'] : [],
   prepare: openThread,
   afterAppend: refreshThread,
 }

@@ -17,6 +17,7 @@ export type AccessTables = {
     issuer: ColumnType<string | null, string | null | undefined, never>
     subject: ColumnType<string | null, string | null | undefined, never>
     slackUserId: string | null
+    pagerdutyUserId: string | null
   }
   apiToken: {
     id: string

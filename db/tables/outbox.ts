@@ -1,4 +1,6 @@
 import type { ColumnType, Generated } from 'kysely'
+import type { DestinationSecrets } from '../../domain/destination.ts'
+import type { DestinationKind, Route } from '../../domain/route.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
 /** Notifications, a row per attempt. */
@@ -25,6 +27,17 @@ export type DeliveryTables = {
   /** Duties that some API process found lost. */
   lostDuty: { name: string; since: Deadline; seenAt: Deadline; toldAt: NullableTime }
   outboxAddress: { address: string; readyAt: Generated<string> | Deadline }
+  destination: {
+    name: string
+    kind: DestinationKind
+    options: Json<object>
+    secrets: Json<DestinationSecrets>
+    route: Json<Route>
+    enabled: boolean
+    createdBy: string
+    createdAt: Time
+    updatedAt: Time
+  }
 }
 
 /** Where Slack has what it was told, and what it asked. */

@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import { type Severity, severity } from './incident.ts'
+import { type Trigger, trigger } from './notification.ts'
+
+/** What of all there is to tell goes to a destination: by severity, type of incident, trigger and hour. */
+
+const typeGlob = z
+  .string()
+  .regex(/^[a-z0-9_*]{1,60}$/, 'takes a type of incident, or a part of it and *, as disk_pressure or disk_*')
+
+const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'takes hours and minutes, as 22:00')
+
+const timeZone = z.string().max(60).refine(isTimeZone, 'takes a time zone by its name, as Europe/Oslo or UTC')
+
+const hours = z.strictObject({ from: timeOfDay, to: timeOfDay, zone: timeZone }).refine(({ from, to }) => from !== to, {
+  path: ['to'],
+  message: 'is the same as from, which leaves no minute: leave hours out for the whole day, or set another, as 06:00',
+})
+
+/** Null of any part: all of them. */
+export const route = z.strictObject({
+  severities: z.array(severity).min(1, 'takes at least one, as critical').nullable().default(null),
+  types: z.array(typeGlob).min(1, 'takes at least one, as disk_*').max(50).nullable().default(null),
+  triggers: z.array(trigger).min(1, 'takes at least one, as critical').nullable().default(null),
+  /** From midnight on where `from` is later than `to`. */
+  hours: hours.nullable().default(null),
+})
+export type Route = z.infer<typeof route>
+
+function isTimeZone(name: string): boolean {
+  // An offset is no zone: it is wrong for half of the year.
+  if (!/^[A-Za-z]/.test(name)) return false
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }))
+  } catch {
+    return false
+  }
+}
+
+/** What there is to tell, as far as routes ask. */
+export type RoutedNews = { severity: Severity; incidentType: string; page: boolean }
+
+/** The ways out that a route can stand at. */
+export const destinationKinds = ['webhook', 'pagerduty', 'teams', 'email'] as const
+export type DestinationKind = (typeof destinationKinds)[number]
+
+/** These end what was begun elsewhere: they go to those who heard of the incident, at any hour. */
+export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
+/** What PagerDuty opens an alert for, where somebody is to be woken. */
+const paging: readonly Trigger[] = [
+  ...(['critical', 'escalated', 'approval', 'reopened', 'reminder', 'owner', 'notice', 'undelivered'] as const),
+]
+/** Goes only to those who ask for it by name. */
+const unasked: readonly Trigger[] = ['taken']
+
+type Routed = { kind: DestinationKind; route: Route }
+
+/** About the ways out and Nightshift itself, and so for everybody. */
+const forAll: readonly Trigger[] = ['undelivered', 'duty']
+
+/**
+ * Does this go there now? `hasHeard`: it was told of the incident before. What reached nobody elsewhere, and a duty that is lost, goes to every
+ * destination, whatever its route says. PagerDuty takes what pages, and of what it began the end.
+ */
+export function isRouted(
+  { kind, route }: Routed,
+  why: Trigger,
+  told: RoutedNews,
+  { hasHeard, at }: { hasHeard: boolean; at: string },
+): boolean {
+  if (why === 'duty') return true
+  if (kind === 'pagerduty' && endings.includes(why)) return hasHeard
+  if (kind === 'pagerduty' && !(told.page && paging.includes(why))) return false
+  if (forAll.includes(why)) return true
+  if (!mayTell({ kind, route }, why)) return false
+  if (hasHeard && endings.includes(why)) return true
+  return why !== 'closed' && fits(route, told, at)
+}
+
+/** Might a destination hear of such a thing at all? */
+export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
+  if (forAll.includes(why)) return true
+  if (kind === 'pagerduty' && !paging.includes(why) && !endings.includes(why)) return false
+  return route.triggers?.includes(why) ?? !unasked.includes(why)
+}
+
+function fits({ severities, types, hours }: Route, told: RoutedNews, at: string): boolean {
+  if (severities && !severities.includes(told.severity)) return false
+  if (types && !types.some((glob) => matches(glob, told.incidentType))) return false
+  return !hours || isWithin(hours, at)
+}
+
+/** Star by star, so that no glob takes long. */
+function matches(glob: string, type: string): boolean {
+  const [first = '', ...rest] = glob.split('*')
+  if (rest.length === 0) return glob === type
+  if (!type.startsWith(first)) return false
+  const last = rest.pop() as string
+  let from = first.length
+  for (const part of rest) {
+    const found = type.indexOf(part, from)
+    if (found < 0) return false
+    from = found + part.length
+  }
+  return type.length - last.length >= from && type.endsWith(last)
+}
+
+function isWithin({ from, to, zone }: NonNullable<Route['hours']>, at: string): boolean {
+  const now = new Intl.DateTimeFormat('en-GB', {
+    timeZone: zone,
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  }).format(new Date(at))
+  return from < to ? now >= from && now < to : now >= from || now < to
+}
