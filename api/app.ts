@@ -33,6 +33,7 @@ import { attachmentRoutes } from './routes/attachments.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { capabilityGapRoutes } from './routes/capability-gaps.ts'
 import { changeRoutes } from './routes/changes.ts'
+import { destinationRoutes } from './routes/destinations.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
 import { deviceRoutes } from './routes/devices.ts'
 import { docsPage } from './routes/docs-page.ts'
@@ -50,6 +51,7 @@ import { incidentSurroundingsRoutes } from './routes/incident-surroundings.ts'
 import { incidentRoutes } from './routes/incidents.ts'
 import { ingestRoutes } from './routes/ingest.ts'
 import { ingestChangeRoutes, provenChangeRoutes } from './routes/ingest-changes.ts'
+import { pagerdutyRoutes } from './routes/ingest-pagerduty.ts'
 import { inventoryRoutes } from './routes/inventory.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { judgeRoutes } from './routes/judge.ts'
@@ -155,6 +157,7 @@ const operations = [
   capabilityGapRoutes,
   grantRoutes,
   configRoutes,
+  destinationRoutes,
   judgeRoutes,
   tokenRoutes,
   operatorRoutes,
@@ -204,6 +207,7 @@ export function createApi(options: ApiOptions): Api {
   slackRoutes(app, deps)
   enrolmentRoutes(app, deps)
   provenChangeRoutes(app, deps)
+  pagerdutyRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody, onlyDeclared)
   app.route('/api/v1', router)
 

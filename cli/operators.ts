@@ -49,8 +49,9 @@ type SetOptions = ConnectionOptions & {
   disable?: boolean
   enable?: boolean
   reason?: string
-  /** False with `--no-slack`. */
+  /** False with `--no-slack` and `--no-pagerduty`. */
   slack?: string | false
+  pagerduty?: string | false
 }
 
 function addSetCommand(parent: CliCommand): void {
@@ -66,6 +67,8 @@ function addSetCommand(parent: CliCommand): void {
     .option('--enable', 'may sign in again')
     .option('--slack <member>', 'decides by buttons in Slack as this member')
     .option('--no-slack', 'has no Slack member any more')
+    .option('--pagerduty <user>', 'takes what this user of PagerDuty acknowledges')
+    .option('--no-pagerduty', 'is nobody at PagerDuty any more')
     .option('--reason <text>', 'why, for the audit')
     .connected(
       '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
@@ -89,6 +92,7 @@ function addSetCommand(parent: CliCommand): void {
         disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
         reason: options.reason ?? null,
         ...(options.slack !== undefined && { slackUserId: options.slack || null }),
+        ...(options.pagerduty !== undefined && { pagerdutyUserId: options.pagerduty || null }),
       })
       if (options.json) return printJson(answer)
       printNote(

@@ -247,12 +247,18 @@ async function requestCancel(
  * Gives an incident to a person, from the API or from Slack. A run is asked to end first, so that it verifies a write that
  * is under way and then hands over. Without a run, the incident is the person's at once. Answers whether it is theirs now.
  */
-export async function takeForPerson(
+export async function takeForPerson(deps: Pick<ApiDeps, 'db' | 'runs'>, id: string, by: Person): Promise<boolean> {
+  const taken = await deps.db.transaction().execute((trx) => takeIncident(trx, id, by))
+  return await finishTake(deps, id, by, taken)
+}
+
+/** The rest of it, once the person's wish is stored. */
+export async function finishTake(
   { db, runs }: Pick<ApiDeps, 'db' | 'runs'>,
   id: string,
   by: Person,
+  taken: Awaited<ReturnType<typeof takeIncident>>,
 ): Promise<boolean> {
-  const taken = await db.transaction().execute((trx) => takeIncident(trx, id, by))
   if (taken.taken) return true
   if ((await runs.tell(taken.run, 'cancelInvestigation', tellWithinMs)) === 'told') return false
   await db.transaction().execute((trx) => handOver(trx, id, null, by))

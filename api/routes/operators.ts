@@ -4,7 +4,7 @@ import {
   type OperatorRow,
   operatorById,
   operatorByName,
-  operatorBySlackUser,
+  operatorElsewhere,
   putOperator,
 } from '../../db/access/operators.ts'
 import { recordAudit } from '../../db/log/audit.ts'
@@ -28,6 +28,13 @@ const slackUserId = z
   .string()
   .regex(/^[UW][A-Z0-9]{2,30}$/, 'is a member ID of Slack: U or W, then capitals and digits')
 
+const pagerdutyUserId = z
+  .string()
+  .regex(
+    /^[A-Z0-9]{3,30}$/,
+    'is a user ID of PagerDuty: capitals and digits, as PLH1HKV at the end of their page there',
+  )
+
 const example: Operator = {
   id: 'opr_01kahnv4q2e8w9r7c5x3m1t6zp',
   name: 'anna',
@@ -40,6 +47,7 @@ const example: Operator = {
   issuer: null,
   lastSeenAt: '2026-11-21T01:47:30.000000Z',
   slackUserId: 'U012AB3CD',
+  pagerdutyUserId: 'PLH1HKV',
 }
 
 const listOperatorsEndpoint = endpoint({
@@ -90,6 +98,8 @@ const setOperatorEndpoint = endpoint({
     disabled: z.boolean(),
     /** Left out: unchanged. Null: no Slack member. */
     slackUserId: slackUserId.nullable().optional(),
+    /** Left out: unchanged. Null: nobody at PagerDuty. */
+    pagerdutyUserId: pagerdutyUserId.nullable().optional(),
     /** For the audit. */
     reason: z.string().max(500).trim().nullable().default(null),
   }),
@@ -117,9 +127,10 @@ const setOperatorEndpoint = endpoint({
         // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
         throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
       }
-      const holder = body.slackUserId ? await operatorBySlackUser(trx, body.slackUserId) : null
-      if (holder && holder.name !== name) {
-        throw new Problem(409, 'SLACK_USER_TAKEN', `${body.slackUserId} is ${holder.name} here already.`)
+      for (const [column, code] of elsewhere) {
+        const holder = body[column] ? await operatorElsewhere(trx, column, body[column]) : null
+        if (holder && holder.name !== name)
+          throw new Problem(409, code, `${body[column]} is ${holder.name} here already.`)
       }
       const { before, now } = await putOperator(trx, { name, ...body })
       // Compared with the row as it was locked: what is refused here is rolled back.
@@ -137,9 +148,15 @@ const setOperatorEndpoint = endpoint({
   },
 })
 
-/** Refuses rights that the giver does not have. Setting a Slack ID counts: its member acts with all rights of the person. */
+/** Where else a person acts as themselves; one id is one person. */
+const elsewhere = [
+  ['slackUserId', 'SLACK_USER_TAKEN'],
+  ['pagerdutyUserId', 'PAGERDUTY_USER_TAKEN'],
+] as const
+
+/** Refuses rights that the giver does not have. Setting an ID at Slack or PagerDuty counts: who has it acts with all rights of the person. */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
-  const isHandedOn = now.slackUserId !== null && now.slackUserId !== before?.slackUserId
+  const isHandedOn = elsewhere.some(([column]) => now[column] !== null && now[column] !== before?.[column])
   const more = excessAuthority(giver, personal(now), before && !isHandedOn ? personal(before) : null)
   if (more.length === 0) return
   throw new Problem(

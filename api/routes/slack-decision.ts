@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type OperatorRow, operatorBySlackUser, refusalToDecide } from '../../db/access/operators.ts'
+import { type OperatorRow, operatorElsewhere, refusalToDecide } from '../../db/access/operators.ts'
 import { decide } from '../../db/approvals/decide.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken, type SaidDecision } from '../../db/approvals/tokens.ts'
@@ -38,7 +38,7 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
     await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
     return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
   }
-  const operator = await operatorBySlackUser(deps.db, asked.user)
+  const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
     return await say(
       `Nothing was decided: I do not know who you are here. Decide on the card, signed in, or ask an admin for: nightshift operators set NAME --slack ${asked.user}`,

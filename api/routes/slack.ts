@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hono } from 'hono'
-import { operatorBySlackUser } from '../../db/access/operators.ts'
+import { operatorElsewhere } from '../../db/access/operators.ts'
 import type { Person } from '../../db/incidents/close-incident.ts'
 import { incidentById, NotAllowedError } from '../../db/incidents/incidents.ts'
 import { tellAgent } from '../../db/incidents/messages.ts'
 import { releaseOwnership } from '../../db/incidents/owners.ts'
-import { takeSlackRequest } from '../../db/outbox/slack-requests.ts'
+import { takeRequest } from '../../db/outbox/slack-requests.ts'
 import { incidentOfThread } from '../../db/outbox/slack-threads.ts'
 import { type Incident, runningStatuses } from '../../domain/incident.ts'
 import { maxMessageCharacters } from '../../domain/message.ts'
@@ -99,7 +99,7 @@ async function readSignedBody(
     throw refused()
   }
   const text = Buffer.from(body).toString('utf8')
-  const isFirst = verdict === 'good' && (await takeSlackRequest(db, signature as string))
+  const isFirst = verdict === 'good' && (await takeRequest(db, signature as string))
   if (isFirst) return text
   const code = verdict === 'stale' ? 'STALE_REQUEST' : 'REPLAYED_REQUEST'
   const { user, button } = senderOf(text)
@@ -126,7 +126,7 @@ async function handleMessage(
   if (!incident || !runningStatuses.includes(incident.status)) return
   const url = `${deps.publicUrl?.replace(/\/+$/, '')}/incidents/${incident.id}`
   const say = (text: string) => answerPrivately(deps, slack, heard, text, { url, word: 'Open the incident' })
-  const operator = await operatorBySlackUser(deps.db, heard.user)
+  const operator = await operatorElsewhere(deps.db, 'slackUserId', heard.user)
   if (!operator) {
     return await say(
       `The agent was not told: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${heard.user}`,
@@ -157,7 +157,7 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
     await recordSuspicion(deps, c, null, event)
     return await say('This button is not one of mine, or it is from another time. Nothing was done.')
   }
-  const operator = await operatorBySlackUser(deps.db, asked.user)
+  const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
     return await say(
       `Nothing was done: I do not know who you are here. Ask an admin for: nightshift operators set NAME --slack ${asked.user}`,

@@ -45,7 +45,7 @@ export const testWebhookEndpoint = endpoint({
 })
 
 /** A notice about no incident, which wakes nobody. */
-function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' | 'at', string>): Notification {
+export function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' | 'at', string>): Notification {
   return {
     trigger: 'notice',
     incident: {

@@ -255,6 +255,8 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
   kept: { word: 'not investigated', shape: 'bar', tone: 'warning' },
   taken: { word: 'taken', shape: 'diamond', tone: 'info' },
+  acknowledged_elsewhere: { word: 'acknowledged', shape: 'diamond', tone: 'info' },
+  resolved_elsewhere: { word: 'resolved elsewhere', shape: 'diamond', tone: 'quiet' },
   given_back: { word: 'given back', shape: 'diamond', tone: 'quiet' },
   attempt_skipped: { word: 'skipped', shape: 'diamond', tone: 'warning' },
   run_lost: { word: 'run lost', shape: 'diamond', tone: 'warning' },

@@ -25,12 +25,13 @@ function toDraft(person: Operator | null) {
     allTypes: !person?.incidentTypes,
     types: person?.incidentTypes?.join(' ') ?? '',
     slack: person?.slackUserId ?? '',
+    pagerduty: person?.pagerdutyUserId ?? '',
     disabled: Boolean(person?.disabledAt),
     reason: '',
   }
 }
 
-function toRequest({ role, maxRisk, allTypes, types, slack, disabled, reason }: Draft) {
+function toRequest({ role, maxRisk, allTypes, types, slack, pagerduty, disabled, reason }: Draft) {
   return {
     role,
     maxRisk,
@@ -38,6 +39,7 @@ function toRequest({ role, maxRisk, allTypes, types, slack, disabled, reason }: 
     disabled,
     reason,
     slackUserId: slack.trim() || null,
+    pagerdutyUserId: pagerduty.trim() || null,
   }
 }
 
@@ -145,6 +147,14 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
         placeholder="U012AB3CD"
         value={draft.slack}
         onChange={(slack) => change({ slack })}
+      />
+      <TextField
+        id={`${id}-pagerduty`}
+        label="User id at PagerDuty (empty: what they acknowledge there is noted, and takes nothing)"
+        className="mono"
+        placeholder="PLH1HKV"
+        value={draft.pagerduty}
+        onChange={(pagerduty) => change({ pagerduty })}
       />
       <CheckField checked={draft.disabled} disabled={isSelf} onChange={(disabled) => change({ disabled })}>
         Disabled: comes in nowhere, with any token or browser
