@@ -128,6 +128,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   act: async () => (await import('./act.ts')).addActCommand,
   ask: async () => (await import('./incidents/follow.ts')).addAskCommand,
   config: async () => (await import('./config/config.ts')).addConfigCommand,
+  destinations: async () => (await import('./destinations.ts')).addDestinationsCommand,
   inventory: async () => (await import('./inventory.ts')).addInventoryCommand,
   resources: async () => (await import('./resources.ts')).addResourcesCommand,
   changes: async () => (await import('./changes.ts')).addChangesCommand,

@@ -9,6 +9,7 @@ import { missing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
+import { Destinations } from './destinations.tsx'
 import { EditSetting, History } from './edit.tsx'
 import { type SettingView, useSettings } from './query.ts'
 import { TestModel, TestWebhook } from './tests.tsx'
@@ -144,6 +145,7 @@ export function ConfigPage({ title }: { title: string }) {
               </div>
             </section>
           ))}
+        {settings && <Destinations refused={refused} />}
         {settings && <Environment refused={refused} />}
       </div>
       {unknown.length > 0 && (

@@ -28,7 +28,9 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
           Send a test message
           <span className="visually-hidden"> to webhook.{name}</span>
         </button>
-        <div role="status">{refused ?? (isPending ? 'The receiver is asked…' : data && <Outcome test={data} />)}</div>
+        <div role="status">
+          {refused ?? (isPending ? 'The receiver is asked…' : data && <TestOutcome test={data} />)}
+        </div>
       </div>
       {error !== null && <Failed error={error} />}
       <CopyCommand command={`nightshift config test webhook.${name}`} label="the command" />
@@ -43,7 +45,8 @@ const looks = {
   drop: { shape: 'cross', tone: 'critical', word: 'refused' },
 } as const
 
-function Outcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
+/** What a receiver did with a test message. */
+export function TestOutcome({ test: { outcome, detail, said } }: { test: WebhookTest }) {
   return (
     <span className="wraps">
       <Mark {...looks[outcome]} />: <Inert text={detail} />

@@ -1,0 +1,325 @@
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { ListedDestination } from '../../domain/destination.ts'
+import type { Severity } from '../../domain/incident.ts'
+import type { Trigger } from '../../domain/notification.ts'
+import type { DestinationKind } from '../../domain/route.ts'
+import { ask, queryClient } from '../api.ts'
+import { CheckField, Facet, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
+import { Failed } from '../page-frame.tsx'
+
+const kinds = [
+  ['email', 'E-mail'],
+  ['pagerduty', 'PagerDuty'],
+  ['teams', 'Microsoft Teams'],
+  ['webhook', 'Webhook'],
+] as const satisfies readonly (readonly [DestinationKind, string])[]
+
+const severities: readonly Severity[] = ['critical', 'warning', 'info']
+
+const triggerWords = {
+  critical: 'critical opened',
+  escalated: 'escalated',
+  approval: 'question',
+  resolved: 'resolved',
+  watch: 'still fires',
+  reopened: 'reopened',
+  reminder: 'reminder',
+  quiet: 'quiet',
+  owner: 'yours again',
+  taken: 'taken',
+  closed: 'cancelled or expected',
+  digest: 'digest',
+  notice: 'notice',
+  late: '',
+  undelivered: '',
+  duty: '',
+} satisfies Record<Trigger, string>
+/** Some are about the ways out themselves, and go where they have to. */
+const triggers = (Object.entries(triggerWords) as [Trigger, string][]).filter(([, words]) => words !== '')
+
+type Draft = {
+  name: string
+  kind: DestinationKind
+  options: Record<string, string>
+  secrets: Record<string, string>
+  severities: readonly Severity[]
+  triggers: readonly Trigger[]
+  types: string
+  from: string
+  to: string
+  zone: string
+  enabled: boolean
+}
+
+function toDraft(destination: ListedDestination | null): Draft {
+  const { route } = destination ?? {}
+  const options = Object.entries(destination?.options ?? {}).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.join(', ') : String(value ?? ''),
+  ])
+  return {
+    name: destination?.name ?? '',
+    kind: destination?.kind ?? 'email',
+    options: Object.fromEntries(options),
+    secrets: {},
+    severities: route?.severities ?? [],
+    triggers: route?.triggers ?? [],
+    types: route?.types?.join(', ') ?? '',
+    from: route?.hours?.from ?? '',
+    to: route?.hours?.to ?? '',
+    zone: route?.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    enabled: destination?.enabled ?? true,
+  }
+}
+
+/** An empty field of a secret leaves it as it is. */
+function toRequest({ kind, options, secrets, enabled, ...route }: Draft) {
+  return {
+    kind,
+    options: optionsOf[kind](options),
+    secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== '')),
+    route: {
+      severities: route.severities.length > 0 ? route.severities : null,
+      types: listOf(route.types),
+      triggers: route.triggers.length > 0 ? route.triggers : null,
+      hours: route.from || route.to ? { from: route.from, to: route.to, zone: route.zone } : null,
+    },
+    enabled,
+  }
+}
+
+function listOf(text: string): string[] | null {
+  const words = text.split(/[\s,]+/).filter(Boolean)
+  return words.length > 0 ? words : null
+}
+
+const optionsOf: Record<DestinationKind, (options: Record<string, string>) => object> = {
+  webhook: ({ template }) => ({ template: template || 'generic' }),
+  pagerduty: ({ events }) => ({ events: events?.trim() || 'us' }),
+  teams: () => ({}),
+  email: ({ host = '', port, tls, user, from = '', to = '', ca }) => ({
+    host: host.trim(),
+    port: Number(port || 587),
+    tls: tls || 'starttls',
+    user: user?.trim() || null,
+    from: from.trim(),
+    to: listOf(to) ?? [],
+    ca: ca?.trim() || null,
+  }),
+}
+
+type FormProps = { destination: ListedDestination | null; refused: string | null; onSaved(): void }
+
+/** Makes a destination, or changes one. The server checks each value, and says a good one. */
+export function DestinationForm({ destination, refused, onSaved }: FormProps) {
+  const [draft, setDraft] = useState(() => toDraft(destination))
+  const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part })
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: () =>
+      ask(`/destinations/${encodeURIComponent(draft.name.trim())}`, { method: 'PUT', body: toRequest(draft) }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['destinations'] })
+      onSaved()
+    },
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    mutate()
+  }
+  const fields = { draft, change, known: destination?.secrets ?? [], id: `destination-${destination?.name ?? 'new'}` }
+  return (
+    <form className="stack tight" onSubmit={submit}>
+      <fieldset className="stack tight" disabled={refused !== null || isPending}>
+        <legend className="strong">{destination ? 'Change it' : 'A new destination'}</legend>
+        {refused && <p>{refused}</p>}
+        {!destination && (
+          <>
+            <TextField
+              id={`${fields.id}-name`}
+              label="Name"
+              required
+              placeholder="night-shift"
+              value={draft.name}
+              onChange={(name) => change({ name })}
+            />
+            <SelectField
+              label="Kind"
+              value={draft.kind}
+              options={kinds}
+              onChange={(kind) => change({ kind, options: {}, secrets: {} })}
+            />
+          </>
+        )}
+        <PlaceFields {...fields} />
+        <RouteFields {...fields} />
+        <CheckField checked={draft.enabled} onChange={(enabled) => change({ enabled })}>
+          Messages go there
+        </CheckField>
+        {error !== null && <Failed error={error} />}
+        <div className="row">
+          <button type="submit">Save</button>
+        </div>
+      </fieldset>
+    </form>
+  )
+}
+
+type FieldsProps = {
+  id: string
+  draft: Draft
+  /** Secrets that are set. */
+  known: readonly string[]
+  change(part: Partial<Draft>): void
+}
+
+function PlaceFields(props: FieldsProps) {
+  switch (props.draft.kind) {
+    case 'email':
+      return <MailFields {...props} />
+    case 'pagerduty':
+      return (
+        <>
+          <SecretField {...props} name="integrationKey" label="Integration key of a service (Events API V2)" />
+          <OptionField {...props} name="events" label="Region: us, eu, or an address" placeholder="us" />
+          <SecretField {...props} name="webhookSecret" label="Secret of the webhook that comes back (may be empty)" />
+          <p className="soft small">
+            Webhook of PagerDuty (V3):{' '}
+            <code>{`${location.origin}/api/v1/ingest/pagerduty/${props.draft.name || 'NAME'}`}</code>
+          </p>
+        </>
+      )
+    case 'teams':
+      return <SecretField {...props} name="url" label="Address of the workflow's webhook" />
+    case 'webhook':
+      return (
+        <>
+          <SecretField {...props} name="url" label="Address to post to" />
+          <SelectField
+            label="Shape"
+            value={(props.draft.options.template as 'generic' | 'slack' | undefined) ?? 'generic'}
+            options={toOptions(['generic', 'slack'])}
+            onChange={(template) => props.change({ options: { ...props.draft.options, template } })}
+          />
+          <SecretField {...props} name="secret" label="Signing secret, whsec_… (may be empty)" />
+        </>
+      )
+  }
+}
+
+function MailFields(props: FieldsProps) {
+  const { draft, change, id } = props
+  return (
+    <>
+      <OptionField {...props} name="host" label="Mail server" placeholder="smtp.example.com" />
+      <OptionField {...props} name="port" label="Port" placeholder="587" />
+      <SelectField
+        label="TLS"
+        value={(draft.options.tls as 'starttls' | 'tls' | 'none' | undefined) ?? 'starttls'}
+        options={[
+          ['starttls', 'STARTTLS'],
+          ['tls', 'from the start'],
+          ['none', 'none (without a user)'],
+        ]}
+        onChange={(tls) => change({ options: { ...draft.options, tls } })}
+      />
+      <OptionField {...props} name="user" label="User (may be empty)" />
+      <SecretField {...props} name="password" label="Password" />
+      <OptionField {...props} name="from" label="From" placeholder="nightshift@example.com" />
+      <OptionField {...props} name="to" label="To, joined by commas" placeholder="ops@example.com" />
+      <details>
+        <summary>Authorities to believe, instead of those of the system</summary>
+        <TextArea
+          id={`${id}-ca`}
+          label="Certificates in PEM"
+          className="mono"
+          rows={4}
+          value={draft.options.ca ?? ''}
+          onChange={(ca) => change({ options: { ...draft.options, ca } })}
+        />
+      </details>
+    </>
+  )
+}
+
+type OneFieldProps = FieldsProps & { name: string; label: string; placeholder?: string }
+
+function OptionField({ id, draft, change, name, label, placeholder }: OneFieldProps) {
+  return (
+    <TextField
+      id={`${id}-${name}`}
+      label={label}
+      placeholder={placeholder}
+      value={draft.options[name] ?? ''}
+      onChange={(value) => change({ options: { ...draft.options, [name]: value } })}
+    />
+  )
+}
+
+function SecretField({ id, draft, change, known, name, label }: OneFieldProps) {
+  return (
+    <TextField
+      id={`${id}-${name}`}
+      type="password"
+      autoComplete="off"
+      label={label}
+      placeholder={known.includes(name) ? 'set: leave empty to keep it' : ''}
+      value={draft.secrets[name] ?? ''}
+      onChange={(value) => change({ secrets: { ...draft.secrets, [name]: value } })}
+    />
+  )
+}
+
+function RouteFields({ id, draft, change }: FieldsProps) {
+  const toggle = <Word extends string>(all: readonly Word[], word: Word) =>
+    all.includes(word) ? all.filter((each) => each !== word) : [...all, word]
+  return (
+    <fieldset className="stack tight">
+      <legend>What goes there; nothing chosen is everything</legend>
+      <Facet
+        legend="Severities"
+        options={severities.map((word) => [word, word] as const)}
+        chosen={draft.severities}
+        onToggle={(word) => change({ severities: toggle(draft.severities, word) })}
+      />
+      <Facet
+        legend="Triggers"
+        options={triggers}
+        chosen={draft.triggers}
+        onToggle={(word) => change({ triggers: toggle(draft.triggers, word) })}
+      />
+      <TextField
+        id={`${id}-types`}
+        label="Types of incidents, joined by commas"
+        className="mono"
+        placeholder="disk_*, replication_lag"
+        value={draft.types}
+        onChange={(types) => change({ types })}
+      />
+      <div className="row">
+        <label htmlFor={`${id}-from`}>From</label>
+        <input
+          id={`${id}-from`}
+          type="time"
+          value={draft.from}
+          onChange={(event) => change({ from: event.target.value })}
+        />
+        <label htmlFor={`${id}-to-hour`}>to</label>
+        <input
+          id={`${id}-to-hour`}
+          type="time"
+          value={draft.to}
+          onChange={(event) => change({ to: event.target.value })}
+        />
+        <label htmlFor={`${id}-zone`}>in</label>
+        <input
+          id={`${id}-zone`}
+          type="text"
+          placeholder="Europe/Oslo"
+          value={draft.zone}
+          onChange={(event) => change({ zone: event.target.value })}
+        />
+      </div>
+    </fieldset>
+  )
+}

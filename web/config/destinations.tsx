@@ -1,0 +1,194 @@
+import { useMutation } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import type { DestinationDelivery, ListedDestination } from '../../domain/destination.ts'
+import { formatMinute } from '../../domain/format.ts'
+import type { WebhookTest } from '../../domain/setting-row.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { CopyCommand } from '../copy.tsx'
+import { type Column, Table } from '../data-table.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { Confirm, Failed, QueryState } from '../page-frame.tsx'
+import { Link, usePlace } from '../router.tsx'
+import { DestinationForm } from './destination-form.tsx'
+import { TestOutcome } from './tests.tsx'
+
+/** Where messages go beside webhooks, Slack and browsers: each with its form, a test and what was sent there. */
+export function Destinations({ refused }: { refused: string | null }) {
+  const destinations = useAsk<ListPage<ListedDestination>>(['destinations'], '/destinations')
+  const [adding, setAdding] = useState(false)
+  const items = destinations.data?.items ?? []
+  return (
+    <section className="stack tight" aria-labelledby="destinations">
+      <div className="row between">
+        <h2 id="destinations">Destinations</h2>
+        <button
+          type="button"
+          aria-expanded={adding}
+          disabled={refused !== null}
+          title={refused ?? undefined}
+          onClick={() => setAdding(!adding)}
+        >
+          {adding ? 'Close' : 'Add a destination'}
+        </button>
+      </div>
+      <p className="soft small">
+        PagerDuty, Microsoft Teams, e-mail and further webhooks: what goes there is up to each one's severities, types,
+        triggers and hours.
+      </p>
+      <QueryState query={destinations} what="destinations" />
+      {adding && (
+        <div className="sheet group">
+          <DestinationForm destination={null} refused={refused} onSaved={() => setAdding(false)} />
+        </div>
+      )}
+      {destinations.data && (
+        <div className="sheet">
+          {items.length === 0 ? (
+            <p className="nothing">None yet. Webhooks, Slack and browsers are told without one.</p>
+          ) : (
+            <ul className="things">
+              {items.map((each) => (
+                <DestinationRow key={each.name} destination={each} refused={refused} />
+              ))}
+            </ul>
+          )}
+        </div>
+      )}
+    </section>
+  )
+}
+
+const kindWords: Record<ListedDestination['kind'], string> = {
+  webhook: 'Webhook',
+  pagerduty: 'PagerDuty',
+  teams: 'Microsoft Teams',
+  email: 'E-mail',
+}
+
+function DestinationRow({ destination, refused }: { destination: ListedDestination; refused: string | null }) {
+  const { name, kind, address, enabled } = destination
+  const id = `destination-${name}`
+  const isTarget = usePlace().hash === id
+  const [open, setOpen] = useState(isTarget)
+  useEffect(() => {
+    if (isTarget) document.getElementById(id)?.scrollIntoView({ block: 'center' })
+  }, [isTarget, id])
+  return (
+    <li id={id} aria-current={isTarget ? 'true' : undefined}>
+      <div className="setting">
+        <div>
+          <strong>
+            <Inert text={name} />
+          </strong>
+          <div className="soft small">{kindWords[kind] ?? kind}</div>
+        </div>
+        <div className="wraps">
+          <Inert text={address} />
+        </div>
+        <div className="small wraps">
+          {!enabled && <strong>switched off; </strong>}
+          <Inert text={describeRoute(destination.route)} />
+        </div>
+        <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {open ? 'Close' : 'Change'}
+          <span className="visually-hidden"> {inertText(name)}</span>
+        </button>
+      </div>
+      {open && (
+        <div className="stack">
+          <DestinationForm destination={destination} refused={refused} onSaved={() => setOpen(false)} />
+          <TestDestination name={name} refused={refused} />
+          <Deliveries name={name} />
+        </div>
+      )}
+    </li>
+  )
+}
+
+function describeRoute({ severities, types, triggers, hours }: ListedDestination['route']): string {
+  const parts = [
+    severities?.join(', '),
+    types?.join(', '),
+    triggers?.join(', '),
+    hours && `${hours.from} to ${hours.to} ${hours.zone}`,
+  ]
+  return parts.filter(Boolean).join('; ') || 'everything'
+}
+
+const reload = () => queryClient.invalidateQueries({ queryKey: ['destinations'] })
+
+function TestDestination({ name, refused }: { name: string; refused: string | null }) {
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => ask<WebhookTest>(`/destinations/${name}/test`, { method: 'POST' }),
+  })
+  const remove = async () => {
+    await ask(`/destinations/${name}/remove`, { method: 'POST' })
+    await reload()
+  }
+  return (
+    <div className="stack tight">
+      <div className="row">
+        <button
+          type="button"
+          disabled={refused !== null || isPending}
+          title={refused ?? undefined}
+          onClick={() => mutate()}
+        >
+          Send a test message
+          <span className="visually-hidden"> to {inertText(name)}</span>
+        </button>
+        <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
+          <p>What waits for it is dropped. What was sent there stays with its incidents.</p>
+        </Confirm>
+        <div role="status">{isPending ? 'The receiver is asked…' : data && <TestOutcome test={data} />}</div>
+      </div>
+      {error !== null && <Failed error={error} />}
+      <CopyCommand command={`nightshift destinations test ${name}`} label="the command" />
+    </div>
+  )
+}
+
+const columns: Column<DestinationDelivery>[] = [
+  { head: 'When', className: 'nowrap', cell: ({ createdAt }) => formatMinute(createdAt) },
+  {
+    head: 'What',
+    className: 'wraps',
+    cell: ({ trigger, title, incidentId }) => (
+      <>
+        {trigger} <Link href={`/incidents/${incidentId}`}>{<Inert text={title || incidentId} />}</Link>
+      </>
+    ),
+  },
+  { head: 'Try', className: 'num wide', cell: ({ attempt }) => attempt },
+  {
+    head: 'Status',
+    className: 'wraps',
+    cell: ({ status, response }) => (
+      <>
+        <strong>{status}</strong> {response && <Inert text={response} />}
+      </>
+    ),
+  },
+]
+
+function Deliveries({ name }: { name: string }) {
+  const deliveries = useAsk<ListPage<DestinationDelivery>>(
+    ['destinations', name, 'deliveries'],
+    `/destinations/${name}/deliveries?limit=20`,
+  )
+  return (
+    <section className="stack tight" aria-label={`What was sent to ${name}`}>
+      <h3>Sent there</h3>
+      <QueryState query={deliveries} what="deliveries" />
+      {deliveries.data && (
+        <Table
+          caption={`What was sent to ${name}`}
+          items={deliveries.data.items}
+          columns={columns}
+          toKey={({ id }) => String(id)}
+          none="Nothing yet."
+        />
+      )}
+    </section>
+  )
+}
