@@ -35,7 +35,7 @@ export function addDestinationsCommand(program: CliCommand): void {
 
 function parseName(text: string): string {
   const name = destinationName.safeParse(text)
-  if (!name.success) throw new InvalidArgumentError(`It ${name.error.issues[0]?.message}.`)
+  if (!name.success) throw new InvalidArgumentError('It takes small letters, digits and dashes, 40 at most.')
   return name.data
 }
 

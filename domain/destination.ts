@@ -216,6 +216,11 @@ export function toEventsUrl({ events }: OptionsOf['pagerduty']): string {
   return (Object.hasOwn(eventsHosts, events) && eventsHosts[events]) || events
 }
 
+/** Is it one that this version could have stored? Another was written past the API, or by a version that took what this one does not. */
+export function isReadable({ kind, options, secrets, route, enabled }: Destination): boolean {
+  return destinationPut.safeParse({ kind, options, secrets, route, enabled }).success
+}
+
 /** The receiver whose limits count for all that goes there; it may hold a credential. */
 export function addressOf(place: DestinationPlace): string {
   switch (place.kind) {

@@ -16,7 +16,7 @@ import { tellGivenUp } from '../db/outbox/given-up.ts'
 import { forgetDevice, pushKeys, pushPrefix, recordPush, subscriptionById } from '../db/outbox/push-subscriptions.ts'
 import { systemScope } from '../db/scope.ts'
 import { readSettings } from '../db/settings.ts'
-import { destinationPrefix } from '../domain/destination.ts'
+import { destinationPrefix, isReadable } from '../domain/destination.ts'
 import { sha256 } from '../domain/digest.ts'
 import {
   type DeliverOptions,
@@ -160,8 +160,16 @@ async function toWebhook(db: Db, { destination }: DueDelivery): Promise<Tell | n
 async function toDestination(db: Db, delivery: DueDelivery): Promise<Tell | null> {
   const destination = await destinationByName(systemScope(db), delivery.destination.slice(destinationPrefix.length))
   if (!destination?.enabled) return null
+  if (!isReadable(destination)) return async () => unreadable
   const isFirst = await isFirstOfThread(db, delivery)
   return (notification, options) => deliverTo(destination, notification, { ...options, isFirst })
+}
+
+const unreadable: Delivery = {
+  outcome: 'drop',
+  status: null,
+  reason: 'its settings cannot be read: set it again',
+  responseSnippet: '',
 }
 
 async function attemptTogether(

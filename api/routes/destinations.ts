@@ -15,6 +15,7 @@ import {
   destinationDelivery,
   destinationName,
   destinationPut,
+  isReadable,
   type ListedDestination,
   listedDestination,
   shownAddressOf,
@@ -60,8 +61,9 @@ const example: ListedDestination = {
 
 function toListed(destination: Destination): ListedDestination {
   const { secrets, ...rest } = destination
+  const address = isReadable(destination) ? shownAddressOf(destination) : 'cannot be read: set it again'
   const set = Object.keys(secrets).sort() as ListedDestination['secrets']
-  return { ...rest, options: { ...rest.options }, secrets: set, address: shownAddressOf(destination) }
+  return { ...rest, options: { ...rest.options }, secrets: set, address }
 }
 
 async function requireDestination(scope: Scope, name: string): Promise<Destination> {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { addressOf, destinationPrefix } from '../../domain/destination.ts'
+import { addressOf, destinationPrefix, isReadable } from '../../domain/destination.ts'
 import { sha256 } from '../../domain/digest.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -47,7 +47,7 @@ export async function dueQueues(db: Db): Promise<AddressQueue[]> {
 export async function readAddresses(db: Db | Trx): Promise<(destination: string) => string> {
   const settings = await readSettings(db)
   const routed = new Map(
-    (await listDestinations(systemScope(db))).map((each) => {
+    (await listDestinations(systemScope(db))).filter(isReadable).map((each) => {
       // A webhook and Teams are URLs, under any name.
       const kind = each.kind === 'pagerduty' || each.kind === 'email' ? each.kind : 'url'
       return [`${destinationPrefix}${each.name}`, `${kind}.${sha256(addressOf(each))}`]

@@ -106,6 +106,8 @@ test('there are no doors beside the document but those that are known here', asy
       // By a token of a device's enrolment alone, which gives what that device may be asked; tried in devices.test.ts.
       'POST /mesh/enrolments',
       'POST /mesh/manifests',
+      // By a signature with the secret of a destination alone; tried in destinations.test.ts.
+      'POST /api/v1/ingest/pagerduty/:name',
       // By a signature of Slack's alone; tried below.
       'POST /slack/events',
       'POST /slack/interactions',

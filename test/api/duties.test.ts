@@ -188,8 +188,15 @@ describe('of each loss, by each way out', () => {
     ],
     ['a webhook of the shape of Slack', ['webhook.escalated.url', 'webhook.escalated.template'], 'webhook.escalated'],
     ['the Slack app', [], 'slack.tell'],
+    ['PagerDuty', [], 'to.pagerduty'],
+    ['Microsoft Teams', [], 'to.teams'],
+    ['e-mail', [], 'to.email'],
     ['nothing', [], ''],
   ]
+  /** A destination whose route takes nothing else. */
+  const destined = (kind: string) => sql`
+    insert into destination (name, kind, options, secrets, route, enabled, created_by)
+    values (${kind}, ${kind}, '{}', '{}', '{"severities":["info"],"types":["none"],"triggers":["digest"],"hours":null}', true, 'anna')`
   beforeAll(() => openedIncident(database.db))
 
   const later = () =>
@@ -214,6 +221,8 @@ describe('of each loss, by each way out', () => {
       await sql`delete from slack_channel`.execute(database.owner)
       for (const key of settings)
         await storeSetting(database.db, key, key.endsWith('template') ? 'slack' : `https://hooks.example.com/${key}`)
+      await sql`delete from destination`.execute(database.owner)
+      if (told.startsWith('to.')) await destined(told.slice('to.'.length)).execute(database.owner)
       if (way === 'the Slack app')
         await sql`insert into slack_channel (channel, active) values ('C1', true)`.execute(database.owner)
       for (const [duty, loss, found] of losses) {

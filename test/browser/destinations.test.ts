@@ -28,7 +28,7 @@ test('a destination is made by its form, tested, changed without its secret, and
   await page.getByText('the receiver answered 200').waitFor()
   expect(receiver.seen.map(({ body }) => JSON.parse(body).event_action)).toEqual(['trigger', 'resolve'])
   expect(await page.content()).not.toContain('R0123456789ABCDEF')
-  await page.getByLabel('Types of incidents, joined by commas').fill('disk_*')
+  await page.getByLabel('Types of incidents').fill('disk_*')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('critical; disk_*').waitFor()
   await page.getByRole('button', { name: 'Change on-call' }).click()
@@ -60,11 +60,30 @@ test.each([
     headers: { authorization: `Bearer ${tokens.admin}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
+  const { body: opened } = await set.spine.post(
+    '/ingest/generic',
+    { name: 'disk_pressure', title: `Disk full on <b>${colorScheme}</b> ${width}`, severity: 'critical' },
+    { token: tokens.ingest },
+  )
+  const [{ incidentId = '' } = {}] = opened.alerts as { incidentId?: string }[]
+  await set.spine.db
+    .insertInto('delivery')
+    .values({
+      messageId: `msg_${colorScheme}_${width}`,
+      destination: `to.${place}`,
+      incidentId,
+      notification: JSON.stringify({ trigger: 'critical', incident: { title: 'Disk full on <b>everything</b>' } }),
+      attempt: 1,
+      status: 'dropped',
+      responseStatus: 554,
+      response: 'the mail server answered 554: no such mailbox as <script>alert(1)</script>',
+    })
+    .execute()
   const page = await signedIn(set.browser, set.spine, 'admin', { colorScheme, viewport: { width, height: 900 } })
   set.page = page
   await page.goto(`${url}/config#destination-${place}`)
   await page.getByLabel('Mail server').waitFor()
-  await page.getByText('Nothing yet.').waitFor()
+  await page.getByText('the mail server answered 554').first().waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
   const { violations } = await new AxeBuilder({ page }).include(`#destination-${place}`).analyze()
   expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([])

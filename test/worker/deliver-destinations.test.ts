@@ -249,6 +249,22 @@ test('what waits for a destination that was removed or switched off is dropped, 
   expect([receiver.seen.length, mails.taken.length]).toEqual([0, 0])
 })
 
+test('a destination that cannot be read stops nobody else, is given up, and another way tells', async () => {
+  await pagerduty()
+  receiver.play(answerJson(202, {}))
+  await sql`
+    insert into destination (name, kind, options, secrets, route, enabled, created_by)
+    values ('by-hand', 'email', '{}', '{}', '{"severities":null,"types":null,"triggers":null,"hours":null}', true, 'sql')`.execute(
+    database.owner,
+  )
+  await openedIncident(database.db, { severity: 'critical' })
+  start()
+  await eventually('the page and what was given up', () => receiver.seen.length === 2)
+  expect(events()[1].payload.summary).toBe('Could not be told elsewhere: 1 incident')
+  const [byHand] = (await rows()).filter(({ destination }) => destination === 'to.by-hand')
+  expect(byHand).toMatchObject({ status: 'dropped', response: 'its settings cannot be read: set it again' })
+})
+
 test('routes decide when there is something to tell: severity, type and hour', async () => {
   const hour =
     (

@@ -275,13 +275,15 @@ function RouteFields({ id, draft, change }: FieldsProps) {
     all.includes(word) ? all.filter((each) => each !== word) : [...all, word]
   return (
     <fieldset className="stack tight">
-      <legend>What goes there; nothing chosen is everything</legend>
+      <legend className="strong">What goes there</legend>
+      <span className="soft small">Severities; none chosen: all</span>
       <Facet
         legend="Severities"
         options={severities.map((word) => [word, word] as const)}
         chosen={draft.severities}
         onToggle={(word) => change({ severities: toggle(draft.severities, word) })}
       />
+      <span className="soft small">What there is to tell; none chosen: all but that somebody took it</span>
       <Facet
         legend="Triggers"
         options={triggers}
@@ -290,27 +292,15 @@ function RouteFields({ id, draft, change }: FieldsProps) {
       />
       <TextField
         id={`${id}-types`}
-        label="Types of incidents, joined by commas"
+        label="Types of incidents, joined by commas (empty: all)"
         className="mono"
         placeholder="disk_*, replication_lag"
         value={draft.types}
         onChange={(types) => change({ types })}
       />
       <div className="row">
-        <label htmlFor={`${id}-from`}>From</label>
-        <input
-          id={`${id}-from`}
-          type="time"
-          value={draft.from}
-          onChange={(event) => change({ from: event.target.value })}
-        />
-        <label htmlFor={`${id}-to-hour`}>to</label>
-        <input
-          id={`${id}-to-hour`}
-          type="time"
-          value={draft.to}
-          onChange={(event) => change({ to: event.target.value })}
-        />
+        <HourField id={`${id}-from-hour`} label="From" value={draft.from} onChange={(from) => change({ from })} />
+        <HourField id={`${id}-to-hour`} label="to" value={draft.to} onChange={(to) => change({ to })} />
         <label htmlFor={`${id}-zone`}>in</label>
         <input
           id={`${id}-zone`}
@@ -321,5 +311,25 @@ function RouteFields({ id, draft, change }: FieldsProps) {
         />
       </div>
     </fieldset>
+  )
+}
+
+type HourProps = { id: string; label: string; value: string; onChange(value: string): void }
+
+/** As it is stored and shown: a browser's own field may count to twelve. */
+function HourField({ id, label, value, onChange }: HourProps) {
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="text"
+        size={5}
+        pattern="([01][0-9]|2[0-3]):[0-5][0-9]"
+        placeholder="22:00"
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    </>
   )
 }

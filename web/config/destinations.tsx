@@ -95,10 +95,12 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
         </button>
       </div>
       {open && (
-        <div className="stack">
+        <div className="two">
           <DestinationForm destination={destination} refused={refused} onSaved={() => setOpen(false)} />
-          <TestDestination name={name} refused={refused} />
-          <Deliveries name={name} />
+          <div className="stack">
+            <TestDestination name={name} refused={refused} />
+            <Deliveries name={name} />
+          </div>
         </div>
       )}
     </li>

@@ -128,7 +128,7 @@ test('what is not investigated unasked is not investigated for coming back', asy
 
 /** Marked as expected; then its alert ends and fires again within the time of the mark. */
 async function expectedAgain(): Promise<string> {
-  await setting('webhook.escalated.url', 'http://127.0.0.1:9/escalated')
+  await setting('webhook.news.url', 'http://127.0.0.1:9/news')
   const startsAt = await pass(0)
   const alert = anAlert({ startsAt })
   const id = (await ingestAlert(database.db, alert)).incidentId ?? ''
@@ -168,6 +168,7 @@ test('what comes back and looks different is notified once, with the difference'
 
 test('nobody is woken because an alert ended', async () => {
   await setting('webhook.escalated.url', 'http://127.0.0.1:9/escalated')
+  await setting('webhook.news.url', 'http://127.0.0.1:9/news')
   const startsAt = await pass(0)
   const alert = anAlert({ startsAt })
   const id = (await ingestAlert(database.db, alert)).incidentId ?? ''

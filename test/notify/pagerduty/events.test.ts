@@ -89,6 +89,15 @@ test('a message about several has its own key: the end of one does not end it', 
   expect(render({ trigger: 'notice' }).dedup_key).toBe('msg_1')
 })
 
+test('a duty that is lost is an alert by its name, which its return ends', () => {
+  const of = (title: string, page: boolean) =>
+    render({ trigger: 'duty', page, incident: { ...notification().incident, title } })
+  expect([of('Nightshift: Temporal is lost', true), of('Nightshift: Temporal is back', false)]).toMatchObject([
+    { event_action: 'trigger', dedup_key: 'Nightshift: Temporal' },
+    { event_action: 'resolve', dedup_key: 'Nightshift: Temporal' },
+  ])
+})
+
 test('a test message ends at once what it began', () => {
   const { begin, end } = renderTest(notification(), key, 'msg_1')
   const events = [begin, end].map(({ body }) => JSON.parse(body))
