@@ -78,6 +78,7 @@ test('nobody grants what they do not have: neither a role, nor a risk, nor a typ
   await put('paul', { maxRisk: 'high', incidentTypes: ['disk_pressure'] })
   const asPaul = { maxRisk: 'high', incidentTypes: ['disk_pressure'] }
   expect(await tried('paul', { ...asPaul, slackUserId: 'U012MINE' })).toBe('TOO_STRONG')
+  expect(await tried('paul', { ...asPaul, pagerdutyUserId: 'PMINE' })).toBe('TOO_STRONG')
   expect(await tried('paul', { ...asPaul, maxRisk: 'critical' })).toBe('TOO_STRONG')
   expect(await tried('paul', { ...asPaul, incidentTypes: null })).toBe('TOO_STRONG')
   // Taking away, and what stays as it was, need nothing but the permission.
@@ -181,6 +182,13 @@ test('a member of Slack is one person here, and the audit says who was made whom
   expect((await put('emil', { slackUserId: 'U0DORA' })).status).toBe(200)
   const { items } = (await api.get('/audit?what=operator')).body as unknown as { items: { detail: string }[] }
   expect(items.map(({ detail }) => detail).join('\n')).toContain('U0DORA at Slack')
+})
+
+test('a user of PagerDuty is one person here', async () => {
+  expect((await put('dora', { pagerdutyUserId: 'PLH1HKV' })).body).toMatchObject({ pagerdutyUserId: 'PLH1HKV' })
+  expect((await put('emil', { pagerdutyUserId: 'PLH1HKV' })).body).toMatchObject({ code: 'PAGERDUTY_USER_TAKEN' })
+  expect((await put('emil', { pagerdutyUserId: 'emil@example.com' })).body.detail).toContain('as PLH1HKV')
+  expect((await put('dora', { pagerdutyUserId: null })).body).toMatchObject({ pagerdutyUserId: null })
 })
 
 test('what was done here by the ways of the product is told of by its rows', async () => {

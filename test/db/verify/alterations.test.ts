@@ -183,6 +183,7 @@ const rights = 'risks up to high, all incident types'
 test.each<[table: string, what: AuditWhat, change: RawBuilder<unknown>, key: string, detail: string]>([
   ['operator', 'operator.changed', sql`max_risk = 'critical', role = 'admin'`, 'name', plain],
   ['operator', 'operator.changed', sql`slack_user_id = 'U012AB3CD'`, 'name', plain],
+  ['operator', 'operator.changed', sql`pagerduty_user_id = 'PLH1HKV'`, 'name', plain],
   ['operator', 'operator.changed', sql`incident_types = '["other"]'`, 'name', plain],
   // The other way round, and rights in the words of a reason.
   ['operator', 'operator.changed', sql`role = 'admin'`, 'name', `From admin, ${rights} to viewer, ${rights}`],
