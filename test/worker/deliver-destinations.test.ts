@@ -43,6 +43,7 @@ const start = () => {
   const { stop } = startDeliveries(database.db, pino({ level: 'silent' }), site, {
     pollEveryMs: 30,
     remindEveryMs: 100,
+    graceMs: 1_000,
   })
   stops.push(stop)
 }
