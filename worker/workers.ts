@@ -151,8 +151,8 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     // when they wake, which slows no decision; kept, each would cost a third of a megabyte for as long as it waits.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
-    // What runs at SIGTERM is given back at once: its rows say how far it is, and another worker goes on from there.
-    shutdownGraceTime: 0,
+    // What writes rows or acts comes to its end; what only waits is given back after that.
+    shutdownGraceTime: '5s',
     shutdownForceTime: '15s',
   })
 }
@@ -177,6 +177,7 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
     // Rows decide over all workers how many ask the model at once; this many more may wait for it here.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
+    // An answer may take minutes: at SIGTERM the question is given back at once, and its slot with it.
     shutdownGraceTime: 0,
     shutdownForceTime: '15s',
   })

@@ -31,6 +31,37 @@ const askedOfModel = async () =>
     items: { digest: string }[]
   }
 
+test('ended by SIGTERM inside a model call, a worker gives it back: another asks before any heartbeat or lease runs out', async () => {
+  await spine.start('worker')
+  await spine.start('worker2')
+  const hang = () =>
+    fetch(`${spine.runbookUrl}/control/mood`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ mood: 'hang', times: 1 }),
+    })
+  const before = await askedOfModel()
+  await hang()
+  await spine.lab.break('service_down', 'web-ams-1')
+  await spine.until('the hanging request', async () => (await askedOfModel()).total > before.total)
+  // Which of them asks is not known: both are ended, one after the other, and one is always there.
+  await spine.kill('worker', 'SIGTERM')
+  await spine.start('worker')
+  await spine.kill('worker2', 'SIGTERM')
+  const incident = await spine.incident('service_down', 'resolved')
+  const rows = await spine.db.selectFrom('modelSlot').select('holder').where('incidentId', '=', incident.id).execute()
+  expect(rows).toEqual([])
+  const attempts: (string | undefined)[] = []
+  const handle = spine.client.workflow.getHandle(`investigate:${incident.id}:1`)
+  for (const event of (await handle.fetchHistory()).events ?? [])
+    attempts.push(event.activityTaskStartedEventAttributes?.lastFailure?.message ?? undefined)
+  // A heartbeat or a lease that ran out would stand here.
+  expect(attempts.filter(Boolean).join()).not.toMatch(/heartbeat|timeout/i)
+  await expectOneRepair(incident.id)
+  // The next one has a relay before it.
+  await spine.kill('worker')
+})
+
 test('killed between a write and its row, the worker finds out what became of it and does not write again', async () => {
   await spine.start('worker', { CORE_API_URL: relay.url })
   const held = relay.holdNext((method, path) => method === 'POST' && path.endsWith('/converge'))
@@ -100,33 +131,5 @@ test('of two workers one is killed in the middle, and the other carries on', asy
   await spine.incident('replication_lag', 'investigating')
   await spine.kill('worker')
   const incident = await spine.incident('replication_lag', 'resolved')
-  await expectOneRepair(incident.id)
-})
-
-test('ended by SIGTERM inside a model call, a worker gives it back: another asks before any heartbeat or lease runs out', async () => {
-  await spine.start('worker2')
-  const hang = () =>
-    fetch(`${spine.runbookUrl}/control/mood`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ mood: 'hang', times: 1 }),
-    })
-  const before = await askedOfModel()
-  await hang()
-  await spine.lab.break('service_down', 'web-osl-1')
-  await spine.until('the hanging request', async () => (await askedOfModel()).total > before.total)
-  // Which of them asks is not known: both are ended, one after the other, and one is always there.
-  await spine.kill('worker', 'SIGTERM')
-  await spine.start('worker')
-  await spine.kill('worker2', 'SIGTERM')
-  const incident = await spine.incident('service_down', 'resolved')
-  const rows = await spine.db.selectFrom('modelSlot').select('holder').where('incidentId', '=', incident.id).execute()
-  expect(rows).toEqual([])
-  const attempts: (string | undefined)[] = []
-  const handle = spine.client.workflow.getHandle(`investigate:${incident.id}:1`)
-  for (const event of (await handle.fetchHistory()).events ?? [])
-    attempts.push(event.activityTaskStartedEventAttributes?.lastFailure?.message ?? undefined)
-  // A heartbeat or a lease that ran out would stand here.
-  expect(attempts.filter(Boolean).join()).not.toMatch(/heartbeat|timeout/i)
   await expectOneRepair(incident.id)
 })
