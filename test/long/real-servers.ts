@@ -86,7 +86,7 @@ function configFor({ url, token, groupBy = '...' }: { url: string; token: string
 route:
   receiver: nightshift
   group_by: ['${groupBy}']
-  group_wait: 0s
+  group_wait: ${groupBy === '...' ? '0s' : '3s'}
   group_interval: 1s
   repeat_interval: 24h
 receivers:
