@@ -152,8 +152,8 @@ test('a question is answered while a storm has all slots, and others wait for th
   await spine.until('its answer', async () =>
     (await spine.events(String(body.id))).some(({ kind }) => kind === 'model_answered'),
   )
-  const waiting = await spine.incidents('?status=open&type=storm_five')
-  expect(waiting).toHaveLength(10)
+  const atWork = (await spine.incidents('?status=investigating')).filter(({ type }) => type.startsWith('storm_'))
+  expect(atWork.length).toBeLessThanOrEqual(2)
   held.resolve('')
   await sql`update incident set status = 'cancelled', assigned_to = null where type like 'storm_%'`.execute(spine.owner)
 })
