@@ -5,7 +5,7 @@ import { append } from '../db/log/append.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import type { Claim } from '../domain/claim.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import { questionType } from '../domain/incident.ts'
+import { questionType } from '../domain/question.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { callsPerAnswer } from '../model/transcript.ts'
 import {

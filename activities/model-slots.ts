@@ -4,7 +4,7 @@ import { heartbeat } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { heldSeconds, keepSlot, leaveSlot, type Slot, type SlotHolder, takeSlot } from '../db/models/slots.ts'
-import { questionType } from '../domain/incident.ts'
+import { questionType } from '../domain/question.ts'
 import type { RunRef } from '../domain/step-key.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 

@@ -8,7 +8,7 @@ import { criticalRoom, type GroupMember, groupState, type Leader, stampQueue } f
 import { spentCap } from '../db/models/spend.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
-import { questionType } from '../domain/incident.ts'
+import { questionType } from '../domain/question.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
 import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'

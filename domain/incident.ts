@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { questionType } from './question.ts'
 import { resourceRef } from './registry.ts'
 
 export const severity = z.enum(['critical', 'warning', 'info'])
@@ -124,9 +125,6 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
   const type = typeByName(labels, name)
   return reservedTypes.includes(type) ? `alert_${type}` : type
 }
-
-/** What a person asks is an incident of this type: it takes no slot of the others, and ends with an answer. */
-export const questionType = 'question'
 
 /** What only people open: no alert can call itself one. */
 const reservedTypes: readonly string[] = [questionType, 'manual_change']

@@ -21,11 +21,11 @@ import {
   incidentStatus,
   incidentType,
   type QueuePlace,
-  questionType,
   severity,
 } from '../../domain/incident.ts'
 import { detailedIncident, listedIncident } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
+import { questionType } from '../../domain/question.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { wordsOf, writtenText } from '../http/body.ts'

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { admittedTypes, waitForLeader } from '../../domain/admission.ts'
-import { type QueuePlace, type QueueReason, questionType, type Severity } from '../../domain/incident.ts'
+import type { QueuePlace, QueueReason, Severity } from '../../domain/incident.ts'
+import { questionType } from '../../domain/question.ts'
 import type { Db } from '../connect.ts'
 import { spentCap } from '../models/spend.ts'
 import type { Scope } from '../scope.ts'

@@ -28,6 +28,7 @@ const elsewhere: Record<string, [file: string, word: string]> = {
   'POST /devices/{id}/enrolment': ['test/api/routes/devices.test.ts', 'device.enrolment_minted'],
   'POST /devices/{id}/revoke': ['test/api/routes/devices.test.ts', 'device.revoked'],
   'PUT /devices/{id}': ['test/api/routes/devices.test.ts', 'device.added'],
+  'PUT /inventory/imports/{id}': ['test/api/routes/inventory.test.ts', 'inventory.imported'],
   'POST /jobs/{name}/run': ['test/api/routes/jobs.test.ts', 'change_requested'],
   'POST /incidents/{id}/review': ['test/e2e/manual-change.test.ts', 'change_reviewed'],
   'POST /push/subscriptions': ['test/notify/push.test.ts', 'push.subscribed'],
@@ -122,6 +123,13 @@ const acts: Record<string, () => Promise<Sent>> = {
   'PUT /inventory': async () => ({ path: '/inventory', method: 'PUT', body: { resources: [] } }),
   'PUT /sources/{name}': async () => ({ path: '/sources/traced', method: 'PUT', body: source }),
   'POST /sources/{name}/remove': async () => ({ path: '/sources/traced/remove' }),
+  'PUT /destinations/{name}': async () => ({
+    path: '/destinations/traced',
+    method: 'PUT',
+    body: { kind: 'webhook', secrets: { url: 'http://127.0.0.1:9/traced' } },
+  }),
+  'POST /destinations/{name}/test': async () => ({ path: '/destinations/traced/test' }),
+  'POST /destinations/{name}/remove': async () => ({ path: '/destinations/traced/remove' }),
   'PUT /config/{key}': async () => ({
     path: '/config/alert.quiet',
     method: 'PUT',

@@ -119,6 +119,7 @@ test('the command lists runbooks, shows one, and says which one a type gets', as
     name: 'knowledge',
     status: 'ok',
     detail: expect.stringMatching(/^15 runbooks: 15 shipped/),
+    remedy: null,
   })
 })
 

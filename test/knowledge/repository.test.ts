@@ -127,7 +127,7 @@ describe("a site's own repository", () => {
     expect(problems({ KNOWLEDGE_REPO: 'ssh://git@h/x.git', KNOWLEDGE_REPO_TOKEN: 't' })).toHaveLength(1)
     expect(problems({ KNOWLEDGE_REPO: 'https://h/x.git#--upload-pack=x' })).toHaveLength(1)
     expect(problems({ KNOWLEDGE_REPO_TOKEN: 't' })).toHaveLength(1)
-    expect(problems({ KNOWLEDGE_PATH: 'knowledge' })).toEqual(['KNOWLEDGE_PATH is not an absolute path'])
+    expect(problems({ KNOWLEDGE_PATH: 'knowledge' })).toEqual(['KNOWLEDGE_PATH: is not an absolute path'])
     expect(knowledgeSettings(readConfig({ KNOWLEDGE_REPO: 'https://h/x.git#main' }))).toEqual({
       path: null,
       repository: { url: 'https://h/x.git', branch: 'main', token: null },

@@ -37,6 +37,7 @@ test('the status says of each source how it does, and the log says once that it 
     name: 'main (prometheus)',
     status: 'unknown',
     detail: expect.stringMatching(/^Nobody asked it/),
+    remedy: null,
   })
   await read()
   expect(await partOfMain()).toMatchObject({
@@ -49,6 +50,7 @@ test('the status says of each source how it does, and the log says once that it 
   expect(await partOfMain()).toMatchObject({
     status: 'failed',
     detail: expect.stringMatching(/^main answered 500; it last answered at .* UTC\. Investigations do without it\.$/),
+    remedy: '"nightshift sources test main" says more',
   })
   // One failure is no outage.
   expect(news()).toEqual([])

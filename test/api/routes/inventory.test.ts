@@ -221,6 +221,9 @@ test('a large file is imported by a job, which says how far it is and what it di
   expect(done.change?.added).toHaveLength(6_001)
   // The same id is the same import, and not another one.
   expect((await bare.put(`/inventory/imports/${id}`, { body: large(1) })).body).toMatchObject({ id, state: 'done' })
+  expect((await bare.get('/audit?what=inventory.imported')).body.items).toContainEqual(
+    expect.objectContaining({ who: 'admin' }),
+  )
   expect((await bare.get('/inventory/resources/service_unit/big-1:unit-2999.service')).status).toBe(200)
   expect((await bare.get(`/inventory/imports/${newId('imp')}`)).status).toBe(404)
 })
