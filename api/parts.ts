@@ -210,13 +210,13 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
   return [{ status: 'failed', detail: inertText(faults.join(' '), 1_000), ...more }]
 }
 
-/** A worker takes some thousand alerts up in this time. */
-const maxWaitingSeconds = 120
+/** A part takes seconds at most; a body has two hundred. */
+const maxIdleSeconds = 120
 
 /** Is what came in whole taken up? */
 function lookAtBodies(waiting: WaitingBodies): Look {
   if (waiting.bodies === 0) return { status: 'ok', detail: 'None waits to be taken up.' }
-  return { status: waiting.oldestSeconds > maxWaitingSeconds ? 'failed' : 'ok', detail: describeWaiting(waiting) }
+  return { status: waiting.idleSeconds > maxIdleSeconds ? 'failed' : 'ok', detail: describeWaiting(waiting) }
 }
 
 /** Is anything refused that a known sender sends? */

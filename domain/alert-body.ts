@@ -35,8 +35,8 @@ export function describeRefusedBody({ sender, dialect, code, reason, count, last
   return `${bodies} of ${inertText(sender, 100)} (${inertText(dialect, 40)}) within a day ${count === 1 ? 'was' : 'were'} refused, ${last}: ${inertText(reason, 200)} ${remedies[code] ?? anyForm}`
 }
 
-/** Bodies that wait for a worker, with the alerts that are left of them. */
-export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number }
+/** Bodies that wait for a worker, with the alerts that are left of them. `idleSeconds`: since a part of any was taken up. */
+export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number; idleSeconds: number }
 
 export function describeWaiting({ bodies, alerts, oldestSeconds }: WaitingBodies): string {
   const waiting = bodies === 1 ? '1 large body waits' : `${bodies} large bodies wait`

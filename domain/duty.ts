@@ -45,7 +45,7 @@ export const duties = {
     isVital: true,
   },
   'large bodies': {
-    lostWhen: 'alerts that came in a large body wait for more than two minutes, and no worker takes them up',
+    lostWhen: 'alerts that came in a large body wait, and for two minutes no worker took any of them up',
     remedy: 'start a worker, or see its log: it says what it met',
     isVital: true,
   },

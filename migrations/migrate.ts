@@ -49,6 +49,7 @@ import * as lostDuties from './0044-lost-duties.ts'
 import * as waitingBodies from './0045-waiting-bodies.ts'
 import * as inventoryImports from './0046-inventory-imports.ts'
 import * as destinations from './0047-destinations.ts'
+import * as waitingProgress from './0048-waiting-progress.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -200,6 +201,7 @@ const migrations: Record<string, Migration> = {
   '0045-waiting-bodies': waitingBodies,
   '0046-inventory-imports': inventoryImports,
   '0047-destinations': destinations,
+  '0048-waiting-progress': waitingProgress,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -22,7 +22,7 @@ const keptDays = 7
 /** Does one of these alerts wait already? What is said of it later has to come after. */
 export async function isAnyWaiting(db: Db, alerts: readonly Alert[]): Promise<boolean> {
   const { rows } = await sql<{ isWaiting: boolean }>`
-    select exists (select from waiting_part where keys && ${alerts.map(keyOf)}::text[]) as is_waiting`.execute(db)
+    select is_any_waiting(${alerts.map(keyOf)}::text[]) as is_waiting`.execute(db)
   return rows[0]?.isWaiting === true
 }
 
@@ -111,7 +111,7 @@ async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts
     await trx.deleteFrom('waitingPart').where('bodyId', '=', id).where('part', '=', part).execute()
   }
   await sql`
-    update waiting_body set refused = refused + ${done.refused}, next_at = nightshift_now(),
+    update waiting_body set refused = refused + ${done.refused}, next_at = nightshift_now(), taken_at = nightshift_now(),
       failures = ${rest.length > 0 ? maxTries : 0},
       ended_at = case when exists (select from waiting_part where body_id = ${id}) then null else nightshift_now() end
     where id = ${id}`.execute(trx)
@@ -143,11 +143,13 @@ async function noteUnstorable(trx: Trx, { sender, dialect }: NextPart, reason: s
   await noteRefusedBody(trx, { sender, dialect, code: 'UNSTORABLE', reason })
 }
 
-/** What waits to be taken up, and since when; what of the last day could not be. */
+/** What waits to be taken up, since when, and how long nothing of it was. */
 export async function waitingBodies(db: Db): Promise<WaitingBodies> {
   const { rows } = await sql<WaitingBodies>`
     select count(distinct body.id)::int as bodies, coalesce(sum(jsonb_array_length(part.alerts)), 0)::int as alerts,
-      coalesce(extract(epoch from ${onceNow} - min(body.received_at)), 0)::float8 as oldest_seconds
+      coalesce(extract(epoch from ${onceNow} - min(body.received_at)), 0)::float8 as oldest_seconds,
+      coalesce(extract(epoch from ${onceNow} - greatest(min(body.received_at), (select max(taken_at) from waiting_body))), 0)::float8
+        as idle_seconds
     from waiting_body body join waiting_part part on part.body_id = body.id`.execute(db)
   return rows[0]!
 }

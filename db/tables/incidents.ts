@@ -145,6 +145,8 @@ type WaitingBodyTable = {
   refused: Generated<number>
   nextAt: Deadline
   receivedAt: Time
+  /** When a part of it was taken up last. */
+  takenAt: NullableTime
   /** Everything of it is taken up. */
   endedAt: NullableTime
 }

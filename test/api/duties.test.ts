@@ -31,7 +31,7 @@ const well: PartFacts = {
     lastFailure: null,
   },
   knowledge: { items: [], places: [], refused: [] } as unknown as PartFacts['knowledge'],
-  waiting: { bodies: 0, alerts: 0, oldestSeconds: 0 },
+  waiting: { bodies: 0, alerts: 0, oldestSeconds: 0, idleSeconds: 0 },
   refused: [],
   givenUp: [],
   untold: 0,
@@ -71,7 +71,11 @@ const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
   ['model', 'its key is refused', failing('401 Incorrect API key provided')],
   ['model', 'it is not reached', failing('connect ECONNREFUSED')],
   ['model', 'it does not answer in time', failing('no answer within 120 s')],
-  ['large bodies', 'no worker takes them up', { waiting: { bodies: 2, alerts: 2_500, oldestSeconds: 121 } }],
+  [
+    'large bodies',
+    'no worker takes them up',
+    { waiting: { bodies: 2, alerts: 2_500, oldestSeconds: 500, idleSeconds: 121 } },
+  ],
   [
     'messages',
     'a webhook is gone',
@@ -136,6 +140,8 @@ test('neither a part that nobody asked, nor one that is off, nor a message that 
     model: { last: null, lastHour: { answers: 0, failures: 0 }, lastFailure: null },
     givenUp: [{ destination: 'webhook.critical', count: 1, response: '404' }],
     queue: { ...queue, schedule: { ...schedule, paused: true, note: 'AGENT_ENABLED is false' } },
+    // A worker is at it: a body of 50,000 alerts takes minutes.
+    waiting: { bodies: 1, alerts: 9_000, oldestSeconds: 500, idleSeconds: 1 },
   }
   const facts = { ...well, ...found }
   expect(lostDuties(facts)).toEqual([])
@@ -245,6 +251,22 @@ describe('of each loss, by each way out', () => {
       }
     },
   )
+
+  test('a loss that nobody could be told of yet is told as soon as there is a way', async () => {
+    await sql`delete from platform_config where key like 'webhook.%'`.execute(database.owner)
+    await sql`delete from slack_channel`.execute(database.owner)
+    await sql`delete from delivery`.execute(database.owner)
+    await sql`delete from lost_duty`.execute(database.owner)
+    const lost = lostDuties({ ...well, isReachable: false })
+    await tellLostDuties(database.db, lost)
+    await later()
+    expect(await tellLostDuties(database.db, lost)).toEqual([])
+    await storeSetting(database.db, 'webhook.critical.url', 'https://hooks.example.com/critical')
+    expect(await tellLostDuties(database.db, lost)).toEqual(['Nightshift: Temporal is lost'])
+    expect(await tellLostDuties(database.db, lost)).toEqual([])
+    expect(await sent()).toHaveLength(1)
+    await sql`delete from platform_config where key like 'webhook.%'`.execute(database.owner)
+  })
 
   test('a duty that is done again is told once, and one that was lost for a moment never', async () => {
     await storeSetting(database.db, 'webhook.critical.url', 'https://hooks.example.com/critical')

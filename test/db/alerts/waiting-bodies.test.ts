@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import { storeWaiting, takeNextPart, waitingBodies } from '../../../db/alerts/waiting-bodies.ts'
+import { isAnyWaiting, storeWaiting, takeNextPart, waitingBodies } from '../../../db/alerts/waiting-bodies.ts'
 import { anAlert, useDatabase } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
 
@@ -45,7 +45,12 @@ test('a worker that dies at any moment of a part leaves it whole, and no alert c
   await sql`update waiting_body set next_at = now()`.execute(database.owner)
   while (await takeNextPart(database.db));
   expect(await sights('dies')).toEqual(once(600))
-  expect(await waitingBodies(database.db)).toEqual({ bodies: 0, alerts: 0, oldestSeconds: 0 })
+  expect(await waitingBodies(database.db)).toEqual({
+    bodies: 0,
+    alerts: 0,
+    oldestSeconds: 0,
+    idleSeconds: expect.any(Number),
+  })
 })
 
 test('four workers take two bodies up in their order: each alert once, and the ends after their beginnings', async () => {
@@ -92,4 +97,29 @@ test('an alert that cannot be stored, whatever it is, keeps no other from it, an
   expect(await database.db.selectFrom('refusedBody').selectAll().execute()).toMatchObject([
     { sender: 'am', code: 'UNSTORABLE', reason: 'this one breaks something' },
   ])
+})
+
+test('whether an alert waits is found without reading through what waits', async () => {
+  await body('crowd', 500)
+  await database.db.transaction().execute(async (trx) => {
+    const scans = async () =>
+      (
+        await sql<{ seqScan: number; idxScan: number }>`
+          select seq_scan, idx_scan from pg_stat_xact_user_tables where relname = 'waiting_part'`.execute(trx)
+      ).rows[0] ?? { seqScan: 0, idxScan: 0 }
+    const before = await scans()
+    expect(await isAnyWaiting(trx, [anAlert({ fingerprint: 'crowd-499' })])).toBe(true)
+    expect(await isAnyWaiting(trx, [anAlert({ fingerprint: 'crowd-500' })])).toBe(false)
+    const { seqScan, idxScan } = await scans()
+    expect([seqScan - before.seqScan, idxScan - before.idxScan]).toEqual([0, 2])
+  })
+})
+
+test('a body that is at work is not idle, however old it is; one that nobody takes up is', async () => {
+  await body('slow', 600)
+  await sql`update waiting_body set received_at = received_at - interval '10 minutes'`.execute(database.owner)
+  expect((await waitingBodies(database.db)).idleSeconds).toBeGreaterThan(590)
+  await takeNextPart(database.db)
+  const { alerts, oldestSeconds, idleSeconds } = await waitingBodies(database.db)
+  expect([alerts, oldestSeconds > 590, idleSeconds < 300]).toEqual([350, true, true])
 })
