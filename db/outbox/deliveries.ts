@@ -7,7 +7,7 @@ import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
-import { destinations } from './destinations.ts'
+import { destinations, type OutboxDestination } from './destinations.ts'
 
 export const maxAttempts = 3
 /** Does anybody want to hear of this? */
@@ -24,15 +24,10 @@ export async function enqueueNotification(
   reason: string | null,
   more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
 ): Promise<void> {
-  const entries: string[] = []
   const page = more.page ?? isToPage(trigger, incident)
   const { id: incidentId, severity, type: incidentType } = incident
   const told = { incidentId, severity, incidentType, page, risk: more.approval?.risk }
-  for (const destination of destinations) {
-    const own = await destination.entriesFor(trx, trigger, told)
-    if (own.length > 0) await destination.prepare?.(trx, incident.id)
-    entries.push(...own)
-  }
+  const entries = await preparedEntries(trx, incident.id, { trigger, told })
   if (entries.length === 0) return
   const notification = JSON.stringify({
     trigger,
@@ -57,15 +52,39 @@ export async function enqueueNotification(
   await insertEntries(trx, incident.id, notification, entries)
 }
 
-/** Puts a message about several into the outbox, under one of their incidents. */
+/**
+ * Puts a message about several, or about none, into the outbox, under the incident that carries it. `told` decides whom it goes to, by default
+ * what it says itself. `gone`: addresses that cannot be told.
+ * False where no way is left.
+ */
 export async function enqueueJoined(
   trx: Trx,
   incidentId: string,
   joined: Notification,
-  entries: readonly string[],
-): Promise<void> {
+  { told = entryOf(joined), gone }: Pick<Wanted, 'told' | 'gone'> = {},
+): Promise<boolean> {
   const { url: _, ...stored } = joined
-  await insertEntries(trx, incidentId, JSON.stringify(stored), entries)
+  const entries = await preparedEntries(trx, incidentId, { trigger: joined.trigger, told, gone })
+  if (entries.length > 0) await insertEntries(trx, incidentId, JSON.stringify(stored), entries)
+  return entries.length > 0
+}
+
+/** What of a message decides whom it goes to. */
+export function entryOf({ incident, page }: Notification) {
+  return { incidentId: incident.id, severity: incident.severity, incidentType: incident.type, page }
+}
+
+type Wanted = { trigger: Trigger; told?: Parameters<OutboxDestination['entriesFor']>[2]; gone?: ReadonlySet<string> | undefined }
+
+/** The entries of all destinations, each made ready for them: what has no thread in Slack would be told nobody there. */
+async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {
+  const entries: string[] = []
+  for (const destination of destinations) {
+    const own = await destination.entriesFor(trx, trigger, told, gone)
+    if (own.length > 0) await destination.prepare?.(trx, incidentId)
+    entries.push(...own)
+  }
+  return entries
 }
 
 async function insertEntries(

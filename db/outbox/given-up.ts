@@ -2,10 +2,8 @@ import { sql } from 'kysely'
 import { joinNotifications, type Notification, notification } from '../../domain/notification.ts'
 import { now, onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
-import { lockIncident } from '../incidents/incidents.ts'
 import { readAddresses } from './address-queues.ts'
-import { enqueueJoined } from './deliveries.ts'
-import { destinations } from './destinations.ts'
+import { enqueueJoined, entryOf } from './deliveries.ts'
 
 /** As many as one message lists. */
 const maxListed = 50
@@ -33,13 +31,13 @@ export async function tellGivenUp(db: Db): Promise<number> {
     const told = lost.flatMap(
       (each) => notification.safeParse({ ...(each.notification as object), url: '' }).data ?? [],
     )
-    const joined = told.length > 0 && worstOf(told)
-    const entries = joined ? await otherWays(trx, [...new Set(lost.map(({ destination }) => destination))], joined) : []
-    const row = entries.length > 0 && lost[0] ? await lockIncident(trx, lost[0].incidentId) : null
-    if (!row) return 0
-    const names = [...new Set(lost.map(({ destination }) => destination))].join(', ')
+    const [first] = told
+    if (!first || !lost[0]) return 0
+    const failed = [...new Set(lost.map(({ destination }) => destination))]
+    const names = failed.join(', ')
     const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. Health says what the receiver answered.`
-    await enqueueJoined(trx, row.id, joinNotifications(told, 'undelivered', text), entries)
+    const joined = joinNotifications(told, 'undelivered', text)
+    if (!(await enqueueJoined(trx, lost[0].incidentId, joined, { told: worstOf(told), gone: await goneAddresses(trx, failed) }))) return 0
     await trx
       .updateTable('delivery')
       .set({ toldElsewhereAt: now })
@@ -55,20 +53,17 @@ export async function tellGivenUp(db: Db): Promise<number> {
 
 /** What of several decides whom they go to: the first is about an incident of the worst severity. */
 function worstOf(told: readonly Notification[]) {
-  const { incident } = (told.find((each) => each.incident.severity === 'critical') ?? told[0]) as Notification
-  const { id: incidentId, severity, type: incidentType } = incident
-  return { incidentId, severity, incidentType, page: told.some(({ page }) => page) }
+  const worst = (told.find(({ incident }) => incident.severity === 'critical') ?? told[0]) as Notification
+  return { ...entryOf(worst), page: told.some(({ page }) => page) }
 }
 
-/** Destinations that reach people at other addresses than those that failed. */
-async function otherWays(trx: Trx, failed: readonly string[], told: ReturnType<typeof worstOf>): Promise<string[]> {
+/** Where what failed would fail again: destinations at other addresses still reach people. */
+async function goneAddresses(trx: Trx, failed: readonly string[]): Promise<Set<string>> {
   const addressOf = await readAddresses(trx)
   const gone = new Set(failed.map(addressOf))
   // Slack has one channel for all messages.
   if (failed.some((destination) => destination.startsWith('slack.'))) gone.add('slack.tell')
-  const ways: string[] = []
-  for (const { entriesFor } of destinations) ways.push(...(await entriesFor(trx, 'undelivered', told, gone)))
-  return ways
+  return gone
 }
 
 /** `response`: what the receiver answered last. */

@@ -4,7 +4,6 @@ import type { StatusPart } from '../../domain/status.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueJoined } from './deliveries.ts'
-import { destinations } from './destinations.ts'
 
 /** People hear of a loss when a second look, a minute later, finds it as well: a restart is no loss. */
 const toldAfterSeconds = 45
@@ -27,10 +26,16 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
         .execute()
     const isNew = new Set(await newlyLost(trx, lost))
     const told: string[] = []
-    for (const { name, detail, remedy } of lost.filter((part) => isNew.has(part.name)))
-      told.push(await tell(trx, `${name} is lost`, remedy ? `${detail} To do: ${remedy}.` : detail, true))
-    for (const name of await doneAgain(trx))
-      told.push(await tell(trx, `${name} is back`, 'It does its job again.', false))
+    for (const { name, detail, remedy } of lost.filter((part) => isNew.has(part.name))) {
+      const title = await tell(trx, `${name} is lost`, remedy ? `${detail} To do: ${remedy}.` : detail, true)
+      if (title === null) continue
+      await trx.updateTable('lostDuty').set({ toldAt: now }).where('name', '=', name).execute()
+      told.push(title)
+    }
+    for (const name of await doneAgain(trx)) {
+      const title = await tell(trx, `${name} is back`, 'It does its job again.', false)
+      if (title !== null) told.push(title)
+    }
     return told
   })
 }
@@ -39,8 +44,8 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
 async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[]> {
   if (lost.length === 0) return []
   const rows = await trx
-    .updateTable('lostDuty')
-    .set({ toldAt: now })
+    .selectFrom('lostDuty')
+    .select('name')
     .where(
       'name',
       'in',
@@ -48,7 +53,6 @@ async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[
     )
     .where('toldAt', 'is', null)
     .where('since', '<', sql<string>`nightshift_now() - make_interval(secs => ${toldAfterSeconds})`)
-    .returning('name')
     .execute()
   return rows.map(({ name }) => name)
 }
@@ -63,11 +67,14 @@ async function doneAgain(trx: Trx): Promise<string[]> {
   return gone.filter(({ toldAt }) => toldAt !== null).map(({ name }) => name)
 }
 
-/** Carried by the newest incident, for a message of the outbox belongs to one; its words are about Nightshift alone. */
-async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string> {
+/**
+ * Carried by the newest incident, for a message of the outbox belongs to one; its words are about Nightshift alone. Null where it reaches
+ * nobody yet, for want of an incident or of a way out: it is told when there is one.
+ */
+async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`
   const carrier = await trx.selectFrom('incident').select('id').orderBy('createdAt', 'desc').limit(1).executeTakeFirst()
-  if (!carrier) return title
+  if (!carrier) return null
   const told: Notification = {
     trigger: 'duty',
     incident: {
@@ -87,9 +94,5 @@ async function tell(trx: Trx, what: string, reason: string, page: boolean): Prom
     at: new Date().toISOString(),
     headHash: null,
   }
-  const { id: incidentId, severity, type: incidentType } = told.incident
-  const about = { incidentId, severity, incidentType, page }
-  const entries = (await Promise.all(destinations.map(({ entriesFor }) => entriesFor(trx, 'duty', about)))).flat()
-  if (entries.length > 0) await enqueueJoined(trx, carrier.id, told, entries)
-  return title
+  return (await enqueueJoined(trx, carrier.id, told)) ? title : null
 }

@@ -11,6 +11,7 @@ import { lockIncident } from '../../../db/incidents/incidents.ts'
 import { takeIncident } from '../../../db/incidents/owners.ts'
 import { enqueueNotification } from '../../../db/outbox/deliveries.ts'
 import { sendDigests } from '../../../db/outbox/digests.ts'
+import { tellLostDuties } from '../../../db/outbox/lost-duties.ts'
 import { leaseSlackChannel, useSlackChannel } from '../../../db/outbox/slack-channel.ts'
 import { createSlackClient } from '../../../notify/slack/client.ts'
 import { startSlack } from '../../../notify/slack/send.ts'
@@ -349,4 +350,15 @@ test('without a bot nothing is written for Slack, and what was due is given up',
   expect(await rows(after)).toEqual([])
   await off.stop()
   worker = startWorker()
+})
+
+test('a lost duty is said in the channel, also where the newest incident has no thread', async () => {
+  const { incidentId } = await ingestAlert(database.db, anAlert({ severity: 'warning', fingerprint: 'no-thread' }))
+  await sql`delete from slack_thread where incident_id = ${incidentId}`.execute(database.owner)
+  const lost = [{ name: 'worker', status: 'failed' as const, detail: 'None asks for work.', remedy: 'start one' }]
+  await tellLostDuties(database.db, lost)
+  await sql`update lost_duty set since = since - interval '1 minute'`.execute(database.owner)
+  await tellLostDuties(database.db, lost)
+  await allTold()
+  expect(posted().map(textOf)).toEqual([expect.stringContaining('worker is lost')])
 })
