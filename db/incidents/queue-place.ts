@@ -123,5 +123,20 @@ export async function findNeglected(scope: Scope, environment: EnvironmentDefaul
   const [first] = rows
   if (!first || first.minutes < neglectedMinutes) return null
   const place = await queuePlaceOf(scope, first.id, environment)
-  return place?.why === 'soon' ? { incidentId: first.id, minutes: first.minutes } : null
+  if (place?.why !== 'soon') return null
+  const minutes = Math.min(first.minutes, await minutesOfRest(scope.db, first.id))
+  return minutes < neglectedMinutes ? null : { incidentId: first.id, minutes }
+}
+
+/**
+ * How long nothing has happened that it may have waited for: its own stamp, the work on its type, and until it is stamped all work. In a storm
+ * something that has waited long is next at every moment, and is taken up a moment later.
+ */
+async function minutesOfRest(db: Scope['db'], incidentId: string): Promise<number> {
+  const { rows } = await sql<{ minutes: number | null }>`
+    select floor(extract(epoch from (select nightshift_now()) - greatest(own.queued_at, (
+      select max(updated_at) from incident where not ${isWaiting} and (own.group_id is null or type = own.type)
+    ))) / 60)::int as minutes
+    from incident own where id = ${incidentId}`.execute(db)
+  return rows[0]?.minutes ?? Number.POSITIVE_INFINITY
 }

@@ -123,7 +123,9 @@ test('what waits for five minutes although nothing holds it up is neglected; wha
   const id = await open(`alone_${run}`)
   expect(await neglected()).toBeNull()
   const age = () =>
-    sql`update incident set created_at = created_at - interval '7 minutes' where id = ${id}`.execute(database.owner)
+    sql`update incident set created_at = created_at - interval '7 minutes', updated_at = updated_at - interval '1 hour'`.execute(
+      database.owner,
+    )
   await age()
   expect(await neglected()).toEqual({ incidentId: id, minutes: 7 })
   await set('agent.paused', 'true')
@@ -131,6 +133,27 @@ test('what waits for five minutes although nothing holds it up is neglected; wha
   await sql`delete from platform_config`.execute(database.owner)
   for (const other of ['a', 'b', 'c']) await work(await open(`${other}_${run}`))
   expect(await neglected()).toBeNull()
+})
+
+test('what has waited long in a storm and is next just now is not neglected: the queue has its hands full', async () => {
+  const neglected = () => findNeglected(systemScope(database.db))
+  const quiet = () =>
+    sql`update incident set updated_at = updated_at - interval '6 minutes', queued_at = queued_at - interval '6 minutes'`.execute(
+      database.owner,
+    )
+  const id = await open(`next_${run}`)
+  await sql`update incident set created_at = created_at - interval '20 minutes' where id = ${id}`.execute(database.owner)
+  const other = await open(`other_${run}`)
+  await work(other)
+  expect([(await place(id))?.why, await neglected()]).toEqual(['soon', null])
+  await quiet()
+  expect(await neglected()).toEqual({ incidentId: id, minutes: 6 })
+  // Stamped, it waits for its claim alone, whatever others do.
+  await sql`update incident set group_id = 'grp_next', queued_at = nightshift_now() where id = ${id}`.execute(database.owner)
+  expect(await neglected()).toBeNull()
+  await quiet()
+  await sql`update incident set updated_at = nightshift_now() where id = ${other}`.execute(database.owner)
+  expect(await neglected()).toEqual({ incidentId: id, minutes: 6 })
 })
 
 test('a question waits for other questions alone', async () => {
