@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import type { Db } from '../db/connect.ts'
-import { databaseAddress } from '../db/connect.ts'
+import { databaseAddress, isTransient } from '../db/connect.ts'
 import type { ImportWish } from '../db/inventory/import-site.ts'
 import { endImport } from '../db/inventory/imports.ts'
+import type { ApiDeps } from './deps.ts'
 
 /** What a thread is given: the file as it was sent, and what is wanted of it. */
 export type ImportTask = ImportWish & { id: string; databaseUrl: string; file: unknown }
@@ -13,7 +13,10 @@ const maxMemoryMb = 1_024
  * Imports a large file in a thread that has its connections to itself, so that requests are answered meanwhile. Its row says how far it is and how it
  * ended. Settles when the thread has ended.
  */
-export async function importApart(db: Db, task: Omit<ImportTask, 'databaseUrl'>): Promise<void> {
+export async function importApart(
+  { db, log }: Pick<ApiDeps, 'db' | 'log'>,
+  task: Omit<ImportTask, 'databaseUrl'>,
+): Promise<void> {
   const worker = new Worker(new URL('./import-thread.ts', import.meta.url), {
     env: {},
     workerData: { ...task, databaseUrl: databaseAddress(db) } satisfies ImportTask,
@@ -23,7 +26,15 @@ export async function importApart(db: Db, task: Omit<ImportTask, 'databaseUrl'>)
     worker.once('error', resolve)
     worker.once('exit', () => resolve(null))
   })
+  if (error) log.error({ err: error, id: task.id }, 'an import ended before its time')
   // What the thread said itself stands.
-  const reason = error ? `It ended: ${error.message}` : 'It ended without a word.'
-  await endImport(db, task.id, { reason: `${reason} Nothing was stored.`, faults: [] })
+  await endImport(db, task.id, { reason: `${describeEnd(error)} Nothing was stored.`, faults: [] })
+}
+
+/** In words for people: what the database or Node says of it is for the log. */
+function describeEnd(error: Error | null): string {
+  if (error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
+    return `It took more than ${maxMemoryMb} MB of memory: import it as several files.`
+  if (error && isTransient(error)) return 'The database was away: import it again.'
+  return 'It met what it does not know: the log of the API says what.'
 }

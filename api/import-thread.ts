@@ -31,8 +31,9 @@ try {
       onProgress(step, done, total) {
         at = { step, done, total }
       },
+      end: (trx, change) => endImport(trx, id, { change }),
     })
-    await endImport(db, id, { change })
+    if (wish.isDryRun) await endImport(db, id, { change })
   }
 } catch (error) {
   if (error instanceof ImportFaultsError) await fail(error.faults.map((message) => ({ field: null, message })))

@@ -108,7 +108,7 @@ export const inventoryRoutes = [
     tag,
     summary: 'Imports a large file of the inventory as a job',
     description:
-      'The caller chooses the id, so that a second try of the same import is the first. `GET` says how far it is and how it ended: all of the file is imported, or nothing, and then `faults` names each place.',
+      'The caller chooses the id, so that a second try of the same import is the first. One goes at a time: 409 `BUSY`. `GET` says how far it is and how it ended: all of the file is imported, or nothing, and then `faults` names each place.',
     params: importId,
     query: importQuery,
     body: z.looseObject({}),
@@ -121,8 +121,15 @@ export const inventoryRoutes = [
       refuseBesidePlatform(file, deps)
       const wish = { isDryRun: isDry === 'true', isPruning: prune === 'true', hasPlatform: deps.platform !== null }
       const who = principal.name
-      if (await beginImport(deps.db, { id, who, isDryRun: wish.isDryRun, entries: countEntries(file) }))
-        void importApart(deps.db, { ...wish, id, who, file }).catch((error) =>
+      const begun = await beginImport(deps.db, { id, who, isDryRun: wish.isDryRun, entries: countEntries(file) })
+      if (begun === 'busy')
+        throw new Problem(
+          409,
+          'BUSY',
+          'Another import is at work, and one goes at a time: import it when that has ended.',
+        )
+      if (begun === 'begun')
+        void importApart(deps, { ...wish, id, who, file }).catch((error) =>
           deps.log.error({ err: error, id }, 'the end of an import was not noted'),
         )
       return (await showImport(scope, id)) as InventoryImport

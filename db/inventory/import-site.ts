@@ -35,6 +35,12 @@ export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform:
 
 export type ImportWish = { isDryRun: boolean; isPruning: boolean; hasPlatform: boolean; who: string }
 
+type ImportSteps = {
+  begin?: (trx: Trx) => Promise<void>
+  onProgress?: ImportProgress
+  end?: (trx: Trx, change: SiteChange) => Promise<void>
+}
+
 /** Thrown to take an import back that was only to be shown. */
 class OnlyShown extends Error {
   readonly change: SiteChange
@@ -46,13 +52,13 @@ class OnlyShown extends Error {
 
 /**
  * Adds and changes what the file holds; where it is pruning, removes what the file does not. All of it or nothing: throws ImportFaultsError
- * with everything that is wrong. `begin` is done first in the transaction.
+ * with everything that is wrong. `begin` is done first in the transaction, `end` last.
  */
 export async function importSiteFile(
   db: Db,
   file: SiteFile,
   wish: ImportWish,
-  { begin, onProgress }: { begin?: (trx: Trx) => Promise<void>; onProgress?: ImportProgress } = {},
+  { begin, onProgress, end }: ImportSteps = {},
 ): Promise<SiteChange> {
   try {
     return await db.transaction().execute(async (trx) => {
@@ -61,6 +67,7 @@ export async function importSiteFile(
       if (wish.isDryRun) throw new OnlyShown(made)
       const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
       await recordAudit(trx, { who: wish.who, what: 'inventory.imported', subject: 'inventory', detail })
+      await end?.(trx, made)
       return made
     })
   } catch (error) {

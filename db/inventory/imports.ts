@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { InventoryImport, SiteChange, SiteFault } from '../../domain/site.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now, onceNow } from '../clock.ts'
-import type { Db } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
 /** Imports of large files: a row that says how far each is, and how it ended. */
@@ -11,20 +11,24 @@ import type { Scope } from '../scope.ts'
 const silentSeconds = 30
 const keptDays = 30
 
-/** False where this import was begun already. */
+/** One at a time over all processes, for each takes a thread and up to a gigabyte. `known`: this one was begun already. */
 export async function beginImport(
   db: Db,
   begun: { id: string; who: string; isDryRun: boolean; entries: number },
-): Promise<boolean> {
-  const row = await db
-    .insertInto('inventoryImport')
-    .values(begun)
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('id')
-    .executeTakeFirst()
-  if (row)
-    await sql`delete from inventory_import where ended_at < ${onceNow} - make_interval(days => ${keptDays})`.execute(db)
-  return row !== undefined
+): Promise<'begun' | 'known' | 'busy'> {
+  return await db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended('inventory_import', 0))`.execute(trx)
+    const { rows } = await sql<{ id: string }>`
+      select id from inventory_import where id = ${begun.id}
+        or (state = 'running' and seen_at >= ${onceNow} - make_interval(secs => ${silentSeconds}))`.execute(trx)
+    if (rows.some(({ id }) => id === begun.id)) return 'known'
+    if (rows.length > 0) return 'busy'
+    await trx.insertInto('inventoryImport').values(begun).execute()
+    await sql`delete from inventory_import where ended_at < ${onceNow} - make_interval(days => ${keptDays})`.execute(
+      trx,
+    )
+    return 'begun'
+  })
 }
 
 /** Says that the import is at work, and at what. */
@@ -39,7 +43,8 @@ export async function noteImport(db: Db, id: string, at: { step: string; done: n
 
 type ImportEnd = { change: SiteChange } | { reason: string; faults: readonly SiteFault[] }
 
-export async function endImport(db: Db, id: string, end: ImportEnd): Promise<void> {
+/** In the transaction of what was done: the row says nothing else than what is stored. */
+export async function endImport(db: Db | Trx, id: string, end: ImportEnd): Promise<void> {
   const said =
     'change' in end
       ? { state: 'done' as const, change: JSON.stringify(end.change) }

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import { beginImport } from '../../../db/inventory/imports.ts'
 import { newId } from '../../../domain/digest.ts'
@@ -244,6 +245,39 @@ test('a large file that is wrong stores nothing and names each place, also what 
   const other = newId('imp')
   await bare.put(`/inventory/imports/${other}`, { body: unknown })
   expect((await ended(other)).reason).toContain('node:nowhere is not known')
+})
+
+test('the end of an import is stored with it or not at all, and says nothing of what the database said', async () => {
+  await sql`
+    create function refuse_end() returns trigger language plpgsql as $$
+      begin if new.state = 'done' then raise exception 'relation 4711 broke'; end if; return new; end $$`.execute(
+    bare.owner,
+  )
+  await sql`create trigger refuse_end before update on inventory_import for each row execute function refuse_end()`.execute(
+    bare.owner,
+  )
+  const id = newId('imp')
+  const nodes = [{ id: 'half-1', ip: '10.8.0.9' }]
+  await bare.put(`/inventory/imports/${id}`, { body: { nodes } })
+  const failed = await ended(id)
+  await sql`drop trigger refuse_end on inventory_import`.execute(bare.owner)
+  expect(failed).toMatchObject({
+    state: 'failed',
+    reason: expect.stringMatching(/the log of the API .* Nothing was stored/),
+  })
+  expect(failed.reason).not.toContain('4711')
+  expect((await bare.get('/inventory')).body.nodes).not.toContainEqual(expect.objectContaining({ id: 'half-1' }))
+})
+
+test('imports go one at a time: another one that comes meanwhile is refused, and the same one is not', async () => {
+  const [first, second] = [newId('imp'), newId('imp')]
+  const body = large(3_000)
+  expect((await bare.put(`/inventory/imports/${first}?dry_run=true`, { body })).status).toBe(202)
+  const refused = await bare.put(`/inventory/imports/${second}`, { body: large(1) })
+  expect([refused.status, refused.body.code]).toEqual([409, 'BUSY'])
+  expect((await bare.put(`/inventory/imports/${first}?dry_run=true`, { body })).body.state).toBe('running')
+  await ended(first)
+  expect((await bare.get(`/inventory/imports/${second}`)).status).toBe(404)
 })
 
 test('an import whose process died is lost, and says that nothing was stored', async () => {

@@ -142,14 +142,18 @@ test('what has waited long in a storm and is next just now is not neglected: the
       database.owner,
     )
   const id = await open(`next_${run}`)
-  await sql`update incident set created_at = created_at - interval '20 minutes' where id = ${id}`.execute(database.owner)
+  await sql`update incident set created_at = created_at - interval '20 minutes' where id = ${id}`.execute(
+    database.owner,
+  )
   const other = await open(`other_${run}`)
   await work(other)
   expect([(await place(id))?.why, await neglected()]).toEqual(['soon', null])
   await quiet()
   expect(await neglected()).toEqual({ incidentId: id, minutes: 6 })
   // Stamped, it waits for its claim alone, whatever others do.
-  await sql`update incident set group_id = 'grp_next', queued_at = nightshift_now() where id = ${id}`.execute(database.owner)
+  await sql`update incident set group_id = 'grp_next', queued_at = nightshift_now() where id = ${id}`.execute(
+    database.owner,
+  )
   expect(await neglected()).toBeNull()
   await quiet()
   await sql`update incident set updated_at = nightshift_now() where id = ${other}`.execute(database.owner)
