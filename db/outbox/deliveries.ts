@@ -74,7 +74,11 @@ export function entryOf({ incident, page }: Notification) {
   return { incidentId: incident.id, severity: incident.severity, incidentType: incident.type, page }
 }
 
-type Wanted = { trigger: Trigger; told?: Parameters<OutboxDestination['entriesFor']>[2]; gone?: ReadonlySet<string> | undefined }
+type Wanted = {
+  trigger: Trigger
+  told?: Parameters<OutboxDestination['entriesFor']>[2]
+  gone?: ReadonlySet<string> | undefined
+}
 
 /** The entries of all destinations, each made ready for them: what has no thread in Slack would be told nobody there. */
 async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {

@@ -37,7 +37,13 @@ export async function tellGivenUp(db: Db): Promise<number> {
     const names = failed.join(', ')
     const text = `${told.length === 1 ? 'A message' : `${told.length} messages`} could not be delivered to ${names}. Health says what the receiver answered.`
     const joined = joinNotifications(told, 'undelivered', text)
-    if (!(await enqueueJoined(trx, lost[0].incidentId, joined, { told: worstOf(told), gone: await goneAddresses(trx, failed) }))) return 0
+    if (
+      !(await enqueueJoined(trx, lost[0].incidentId, joined, {
+        told: worstOf(told),
+        gone: await goneAddresses(trx, failed),
+      }))
+    )
+      return 0
     await trx
       .updateTable('delivery')
       .set({ toldElsewhereAt: now })
