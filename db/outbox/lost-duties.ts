@@ -69,7 +69,7 @@ async function doneAgain(trx: Trx): Promise<string[]> {
 
 /**
  * Carried by the newest incident, for a message of the outbox belongs to one; its words are about Nightshift alone. Null where it reaches
- * nobody yet, without an incident or a way out: it is said once there is one.
+ * nobody yet, without an incident or a destination: then it goes out later.
  */
 async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`
