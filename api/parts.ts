@@ -171,8 +171,10 @@ function lookAtWorkers(queue: QueueState | null): Look {
 
 function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look {
   const { answers, failures } = lastHour
-  if (failures > answers) {
-    const said = lastFailure === null ? '' : ` The last: ${inertText(lastFailure, 200)}.`
+  // A single failure is no loss yet, and a model that answered since is back.
+  const isFailing = lastFailure !== null && (last === null || last.at < lastFailure.at)
+  if (isFailing && failures > answers && failures > 1) {
+    const said = ` The last: ${inertText(lastFailure.detail, 200)}.`
     return { status: 'failed', detail: `${failures} of ${answers + failures} requests failed in the last hour.${said}` }
   }
   const isLately = last !== null && Date.now() - Date.parse(last.at) < answeredLatelyMs

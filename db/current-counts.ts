@@ -66,11 +66,11 @@ export async function modelHealth(db: Db) {
     where kind in ('model_answered', 'model_failed') and at > ${onceNow} - interval '1 hour'`.execute(db)
   const failed = await db
     .selectFrom('incidentEvent')
-    .select('detail')
+    .select(['detail', 'at'])
     .where('kind', '=', 'model_failed')
     .where('at', '>', sql<string>`${onceNow} - interval '1 hour'`)
     .orderBy('at', 'desc')
     .limit(1)
     .executeTakeFirst()
-  return { last: last ?? null, lastHour: rows[0]!, lastFailure: failed?.detail ?? null }
+  return { last: last ?? null, lastHour: rows[0]!, lastFailure: failed ?? null }
 }

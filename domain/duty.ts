@@ -40,7 +40,7 @@ export const duties = {
     isVital: true,
   },
   model: {
-    lostWhen: 'more requests failed than succeeded in the last hour: incidents go to people',
+    lostWhen: 'more requests failed than succeeded in the last hour, and the last one did: incidents go to people',
     remedy: '"nightshift model check" asks it again; LLM_SERVERS_FILE names others that stand in',
     isVital: true,
   },

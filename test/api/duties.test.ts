@@ -40,8 +40,8 @@ const well: PartFacts = {
   devices: [],
 }
 
-const failing = (lastFailure: string): Partial<PartFacts> => ({
-  model: { last: null, lastHour: { answers: 1, failures: 2 }, lastFailure },
+const failing = (detail: string): Partial<PartFacts> => ({
+  model: { last: null, lastHour: { answers: 1, failures: 2 }, lastFailure: { detail, at: new Date().toISOString() } },
 })
 const scheduled = (change: Partial<Schedule>): Partial<PartFacts> => ({
   queue: { ...queue, schedule: { ...schedule, ...change } },
@@ -132,6 +132,16 @@ test.each(losses)('%s: where %s, the heartbeat stops and Health has the remedy',
   expect(lost.map(({ name }) => name.split(' of the ')[0])).toContain(duty)
   for (const { remedy, detail } of lost)
     expect([remedy, detail]).toEqual([expect.stringMatching(/.{10}/), expect.stringMatching(/\.$/)])
+})
+
+test('one failure of a model is not yet a loss, and neither is one after which it answered', () => {
+  const lastFailure = { detail: '503', at: '2026-11-26T03:00:00.000000Z' }
+  const last = { model: 'm', at: '2026-11-26T03:00:01.000000Z', durationMs: 1 }
+  for (const model of [
+    { last: null, lastHour: { answers: 0, failures: 1 }, lastFailure },
+    { last, lastHour: { answers: 1, failures: 5 }, lastFailure },
+  ])
+    expect(lostDuties({ ...well, model })).toEqual([])
 })
 
 test('neither a part that nobody asked, nor one that is off, nor a message that another way has told of is lost', () => {
