@@ -11,7 +11,7 @@ import { ensureWeb, rootDir } from '../../start/web.ts'
 import { asked } from '../support/announced.ts'
 import { launch, signedIn, type Watched } from '../support/browser.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../support/database.ts'
-import { freePort } from '../support/directory.ts'
+import { eventually, freePort } from '../support/directory.ts'
 import type { Spine } from '../support/spine.ts'
 
 // What is stored is cleansed before it is shown. Here it is not: every free text of every answer is a stranger's.
@@ -138,7 +138,8 @@ async function strangersPage(width: number): Promise<Watched> {
 async function settled(page: Page, path: string): Promise<void> {
   await page.goto(`${spine.url}${path}`)
   await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.getByText(/^Loading/).waitFor({ state: 'detached' })
+  // Several parts of a page may be loading at once.
+  await eventually('all to be there', async () => (await page.getByText(/^Loading/).count()) === 0)
 }
 
 /** What a stranger's text became on a page, and should not have. */

@@ -122,7 +122,8 @@ async function findings(page: Page, rules?: string[]): Promise<string[]> {
 async function settled(page: Watched, path: string): Promise<void> {
   await page.goto(`${spine.url}${path}`)
   await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.getByText(/^Loading/).waitFor({ state: 'detached' })
+  // Several parts of a page may be loading at once.
+  await eventually('all to be there', async () => (await page.getByText(/^Loading/).count()) === 0)
 }
 
 describe.each([
