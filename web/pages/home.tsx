@@ -2,6 +2,7 @@ import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
+import type { Status } from '../../domain/status.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient, useAway } from '../api.ts'
 import { AskBox } from '../ask-box.tsx'
@@ -332,8 +333,18 @@ function System({ at }: { at: 'top' | 'foot' }) {
           <Inert text={bad.map(({ name }) => name).join(', ')} /> failed
         </span>
       )}{' '}
-      · {model} · {formatNumber(status.backlog.waiting)} queued · agent {status.paused ? 'paused' : 'on'} ·{' '}
+      · {model} · {formatNumber(status.backlog.waiting)} queued · agent {describeAgent(status)} ·{' '}
       <Link href="/health">Health</Link>
     </p>
   )
+}
+
+/** The parts without which nothing is investigated. */
+const agentParts = new Set(['Temporal', 'worker', 'queue'])
+
+function describeAgent({ paused, parts }: Status): string {
+  if (paused) return 'paused'
+  const own = parts.filter(({ name }) => agentParts.has(name))
+  if (own.some(({ status }) => status === 'off')) return 'off'
+  return own.some(({ status }) => status === 'failed') ? 'not at work' : 'on'
 }
