@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, expect, test } from '@jest/globals'
 import { connect } from '../../db/connect.ts'
@@ -29,6 +31,28 @@ type World = {
   postgres: { current: Postgres; again(): Promise<void> }
   temporal: Awaited<ReturnType<typeof ownTemporal>>
   platform: Awaited<ReturnType<typeof shardPlatform>>
+  pages: Pages
+}
+
+/** Incidents that a page named, and how often each message of its own number arrived. */
+type Pages = { incidents: Set<string>; times: Map<string, number> }
+
+/** One alert in three is critical, and its opening is a page. */
+const isCritical = (n: number) => n % 3 === 0
+
+async function receivePages(): Promise<{ url: string; pages: Pages }> {
+  const pages: Pages = { incidents: new Set(), times: new Map() }
+  const receiver = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    for (const [id] of body.matchAll(/inc_[0-9a-z]{26}/g)) pages.incidents.add(id)
+    const message = String(request.headers['webhook-id'])
+    pages.times.set(message, (pages.times.get(message) ?? 0) + 1)
+    response.writeHead(200).end('ok')
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  stops.push(() => receiver.close())
+  return { url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`, pages }
 }
 
 async function build(): Promise<World> {
@@ -49,8 +73,10 @@ async function build(): Promise<World> {
   stops.push(() => temporal.stop())
   const platform = await shardPlatform(alerts, 300)
   stops.push(() => platform.stop())
+  const { url: receiver, pages } = await receivePages()
   const owner = connect(postgres.current.url, { owner: true, max: 1 })
   const settings = { 'approval.risk.converge_shard': 'high', 'agent.max_followers': '40', 'alert.quiet': '0' }
+  Object.assign(settings, { 'webhook.critical.url': receiver })
   for (const type of ['replication_lag', 'config_drift'])
     Object.assign(settings, { [`agent.concurrency.${type}`]: '20' })
   for (const [key, value] of Object.entries(settings)) await storeSetting(owner, key, value)
@@ -62,7 +88,7 @@ async function build(): Promise<World> {
     environment: { PLATFORM_URL: platform.url, WATCHDOG_INTERVAL_SECONDS: '5' },
   })
   stops.push(() => spine.stop())
-  return { spine, postgres, temporal, platform }
+  return { spine, postgres, temporal, platform, pages }
 }
 
 /** Sends each alert until it is acknowledged. */
@@ -70,7 +96,12 @@ async function raise({ spine }: World, isOver: () => boolean): Promise<number> {
   let acknowledged = 0
   for (let n = 0; n < alerts; n += 1) {
     const type = n % 2 === 0 ? 'replication_lag' : 'config_drift'
-    const labels = { alertname: type, incident_type: type, severity: 'warning', shard: `db-${n}` }
+    const labels = {
+      alertname: type,
+      incident_type: type,
+      severity: isCritical(n) ? 'critical' : 'warning',
+      shard: `db-${n}`,
+    }
     const alert = {
       status: 'firing',
       labels,
@@ -171,7 +202,7 @@ test(
   'whatever is killed for as long as there are writes and decisions: nothing is lost, and nothing happens twice',
   async () => {
     const world = await build()
-    const { spine, platform } = world
+    const { spine, platform, pages } = world
     const decided = new Set<string>()
     let isStormOver = false
     let isSettled = false
@@ -192,7 +223,7 @@ test(
     isSettled = true
     await approving
 
-    const incidents = await spine.db.selectFrom('incident').select(['id', 'status', 'outcome']).execute()
+    const incidents = await spine.db.selectFrom('incident').select(['id', 'status', 'outcome', 'severity']).execute()
     expect(incidents).toHaveLength(alerts)
     const times = [...platform.begun.values()].map((each) => each.times)
     expect(Math.max(...times)).toBe(1)
@@ -208,9 +239,15 @@ test(
     const flaws = []
     for (const { id } of incidents) flaws.push(...(await verifyIncident(spine.db, id)).differences)
     expect(flaws).toEqual([])
+    const critical = incidents.filter(({ severity }) => severity === 'critical').map(({ id }) => id)
+    const isPaged = async () => critical.every((id) => pages.incidents.has(id))
+    await spine.until('a page of every critical incident', isPaged, settledWithinMs)
+    // Twice only where a deliverer was killed between sending and writing that down.
+    const twice = [...pages.times.values()].filter((times) => times > 1).length
+    expect(twice).toBeLessThanOrEqual(kills)
     const ends = Object.entries(Object.groupBy(incidents, ({ status, outcome }) => `${status} ${outcome ?? ''}`.trim()))
     console.log(
-      `kill storm: ${kills} kills in ${stormSeconds} s; ${acknowledged} alerts; ${platform.begun.size} writes, each once; ${decided.size} approvals, ${decidedInStorm} of them during the kills; ${ends.map(([end, list]) => `${list?.length} ${end}`).join(', ')}`,
+      `kill storm: ${kills} kills in ${stormSeconds} s; ${acknowledged} alerts; ${platform.begun.size} writes, each once; ${decided.size} approvals, ${decidedInStorm} of them during the kills; ${critical.length} pages, ${twice} of them twice; ${ends.map(([end, list]) => `${list?.length} ${end}`).join(', ')}`,
     )
   },
   (stormSeconds + 120) * 1000 + settledWithinMs,
