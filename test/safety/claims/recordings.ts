@@ -5,6 +5,7 @@ import { sha256 } from '../../../domain/digest.ts'
 import type { VerificationOutcome } from '../../../domain/envelope.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
+import type { EffectKind } from '../../../domain/tool.ts'
 import { tools } from '../../../tools/registry.ts'
 import { partOfRow, row } from '../../support/events.ts'
 import { completed } from './unchanged.ts'
@@ -110,7 +111,7 @@ function addResult(attempt: Attempt, callId: string, call: Call, { content, told
   // A command's tool is a write at worst; what was not verified only looked, and so did a read that a person allowed.
   const atWorst = tools.get(call.name)?.effect ?? 'read'
   const isWritten = verification && atWorst !== 'read' && !verification.observed.startsWith('read-only')
-  const effect = isWritten ? 'write' : atWorst === 'write' ? 'read' : atWorst
+  const effect: EffectKind = isWritten ? 'write' : atWorst === 'write' ? 'read' : atWorst
   const shared = { callId, tool: call.name, arguments: call.arguments, targets: targetsOf(call) }
   if (told.error?.blocked) return void attempt.rows.push({ ...refusedRow(shared, told.error), seq })
   const write = { ...shared, effect, risk: 'low' as const, actionDigest: callId, approvalId: null }
