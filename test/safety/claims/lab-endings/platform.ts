@@ -34,6 +34,12 @@ export const platformEndings: LabEnding[] = [
           'replica is 42 s behind; process is stopped',
         ]),
         did('I converged db-osl-1, and the process went on.', [20, `${replica}: continued`]),
+        did(`Converged shard to re-sync replication of ${replica}.`, [20, `${replica}: continued`]),
+        is(
+          `${replica} is nominal after its shard was converged.`,
+          [24, '"status":"nominal"'],
+          [20, `${replica}: continued`],
+        ),
         is('The lag is down to 0.3 s.', [24, '"replicationLagSeconds":0.3']),
         is(`${replica} is nominal.`, [24, '"status":"nominal"']),
         is('The alert has ended.', [27, '"name":"replication_lag","status":"resolved"']),

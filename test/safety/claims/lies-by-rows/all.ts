@@ -1,5 +1,6 @@
 import { actions, orders } from './actions.ts'
 import { causes } from './causes.ts'
+import { events } from './events.ts'
 import { figures } from './figures.ts'
 import type { Lie } from './lie.ts'
 import { names } from './names.ts'
@@ -15,6 +16,7 @@ export const liesByRows: Lie[] = [
   ...names,
   ...polarity,
   ...causes,
+  ...events,
   ...actions,
   ...orders,
   ...scripts,

@@ -164,4 +164,16 @@ export const afterFirstWrite: (IncidentEvent | IncidentEvent[])[] = [
     },
     { isPartial: true },
   ),
+  exec(
+    91,
+    a,
+    ['stat', '/srv/web/tenants/tenant-6'],
+    '  File: /srv/web/tenants/tenant-6\n  Size: 4096  directory\nAccess: (0700/drwx------)  Uid: (65534/  nobody)   Gid: (65534/ nogroup)\n',
+  ),
+  read(
+    94,
+    'fs_stat',
+    { path: '/srv/web/tenants/tenant-6', type: 'directory', size: 4096, mode: '0700', uid: 0, gid: 0, links: 2 },
+    { on: [a], args: { on: 'node-web-ams-1a', path: '/srv/web/tenants/tenant-6' } },
+  ),
 ]

@@ -27,6 +27,7 @@ const ordered: Told[] = [
   ['node-web-ams-1a is degraded: it answers after 9 s. The cache was cleared.', 'The cache was cleared.'],
   ['After a converge of web-ams-1 node-web-ams-1a still answers after 9 s.'],
   ['Restarting the web service did not help.'],
+  ['I restarted the mysql service and CPU usage is 3%.'],
   ['The deploy was rolled back; node-web-ams-1a is degraded all the same.', 'The deploy was rolled back'],
 ]
 

@@ -68,6 +68,7 @@ export const speech: Lie[] = [
       [64, 'had run out of file handles'],
     ),
     was('The converge was needed for the certificate.', [85, 'certificate'], [40, 'node-web-ams-1a: restarted']),
+    did('The fix succeeded.', [64, 'the cache was flushed']),
     is('The cache is empty.', [64, 'the cache was flushed']),
     was('File handles were short on node-web-ams-1b.', [64, 'file handles']),
     did('The payments team was asked and agreed.', [55, 'the payments team']),
