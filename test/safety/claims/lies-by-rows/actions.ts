@@ -12,6 +12,10 @@ const orderedActions: Claim[] = [
   was('The web service of node-web-ams-1a was restarted.', [13, 'service_restart of the unit']),
   was('web-ams-1 has been converged.', [13, 'converge_shard for the nodes of a shard']),
   was('The cache was cleared.', [13, 'Clear the cache where it is full']),
+  did('The last deploy was reverted.', [10, 'git_revert']),
+  was('node-web-ams-1a was drained before it was looked at again.', [7, '"status":"degraded"']),
+  was('The alert went on after a restart of web.', [16, '"status":"firing"']),
+  did('We restarted it, cleared the cache and converged the shard.', [4, 'answers after 9 s']),
 ]
 
 export const orders: Lie[] = orderedBy.flatMap((by) =>

@@ -21,7 +21,7 @@ export const causes: Lie[] = [
     ]),
     was('Timeouts of checkout filled the disk.', [46, 'timeout after 3000 ms waiting for db-osl-1'], [7, 'disk full']),
     was('db-osl-1 is degraded due to tenant-3.', [4, '"status":"degraded"'], [34, '"status":"degraded"']),
-    was('Thanks to walKeepMb 512 the disk ran full.', [4, '"walKeepMb":512'], [7, 'disk full']),
+    was('Thanks to maxConnections 200 the disk ran full.', [4, '"maxConnections":200'], [7, 'disk full']),
     was('The disk filled up after customers were told.', [7, 'disk full'], [31, 'Writes to db-osl-1 fail since 00:50']),
     was('37 customers caused the load.', [31, '"customersAffected":37']),
   ),

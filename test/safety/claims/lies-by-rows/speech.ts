@@ -83,7 +83,7 @@ export const speech: Lie[] = [
       25,
       'Nov 21 02:17:09 node-web-ams-1a systemd[1]: web.service: Main process exited, code=killed',
     ]),
-    is('node-web-ams-1b, where nothing was changed, is degraded.', [52, '"status":"degraded"']),
+    is('node-web-ams-1b, where nothing was tried, is degraded.', [52, '"status":"degraded"']),
     was('The cache, which nobody needs, timed out.', [37, '"cache":"timeout"']),
     was('report.py, a known backup, used 97 % of a CPU.', [31, '"name":"report.py"', '"cpu_percent":97']),
     was('87 requests of paying customers timed out.', [16, '"count":87']),
