@@ -24,7 +24,7 @@ export const honestOfPlans: HonestClaim[] = [
       '3 of 4 steps were done, 1 failed: vm-102 did not come up on host-osl-3 within 5 s',
     ]),
     did('vm-101 was started on host-osl-2.', [20, 'vm-101 runs on host-osl-2']),
-    did('vm-106 moved over to host-osl-3 to make room.', [20, 'vm-106 moved from host-osl-2 to host-osl-3']),
+    did('vm-106 moved over to host-osl-3.', [20, 'vm-106 moved from host-osl-2 to host-osl-3']),
     did('I started vm-103 on host-osl-2.', [20, 'vm-103 runs on host-osl-2, its counter went on at 88']),
     did('Step 3 failed: vm-102 did not start on host-osl-3.', [
       20,
