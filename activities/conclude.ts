@@ -13,7 +13,7 @@ import {
   describeFindings,
   findingsOf,
   findUnsupportedClaim,
-  isAllShown,
+  refusedBy,
 } from '../safety/claims/ending.ts'
 import { evidenceRule } from '../safety/ending.ts'
 import { fold, type SafetyState } from '../safety/fold.ts'
@@ -118,8 +118,8 @@ function answerCorrection(
   const missing = evidenceRule(said.claims, state)
   if (missing) return { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` }
   const findings = findingsOf(said, state, incidentId, bodies)
-  if (isAllShown(findings)) return null
-  const { reason, hint } = describeFindings(findings, said)
+  if (!refusedBy(findings, true)) return null
+  const { reason, hint } = describeFindings(findings, said, true)
   return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
 }
 

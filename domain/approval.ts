@@ -127,6 +127,7 @@ const hypothesis = z.object({
   state: z.enum(hypothesisStates),
   seq: z.number().int(),
   by: z.string(),
+  firstSeq: z.number().int().optional(),
   supports: z.array(claimQuote),
   refutes: z.array(claimQuote),
 })

@@ -4,7 +4,7 @@ import { type Approval, approval } from './approval.ts'
 import { listDone } from './done.ts'
 import type { IncidentEvent } from './event.ts'
 import { formatCount, formatList } from './format.ts'
-import { certainties, foldHypotheses, type Hypothesis } from './hypothesis.ts'
+import { certainties, foldHypotheses, type Hypothesis, standingOf } from './hypothesis.ts'
 import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
 import { manualChangeType } from './manual-change.ts'
 import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
@@ -30,8 +30,8 @@ const doneOutcomes = [
 ] as const
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
-/** How the cause is known: a hypothesis and its state, what an ending says, what the agent says as it asks, or not at all. */
-const causeStates = ['supported', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
+/** How the cause is known: a hypothesis and how it stands, the repair that held after it, what an ending says, what the agent says as it asks, or not at all. */
+const causeStates = ['supported', 'survived', 'held', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
 
 const attempt = z.object({
   attempt: z.number().int(),
@@ -183,7 +183,7 @@ function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Ap
     const rows = [...leading.supports.map(({ seq }) => seq), leading.seq]
     return {
       text: toSentence(leading.text),
-      state: leading.state === 'supported' ? 'supported' : 'proposed',
+      state: causeStateOf(leading, ending),
       certainty,
       rows: distinct(rows),
     }
@@ -199,6 +199,13 @@ function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Ap
       rows: question ? [question.seq] : [],
     }
   return { text: 'Not known yet.', state: 'unknown', certainty: null, rows: [] }
+}
+
+function causeStateOf(leading: Hypothesis, ending: Ending | undefined): Cause['state'] {
+  if (leading.state !== 'supported') return 'proposed'
+  // An ending is `repaired` only where the verification of its writes held.
+  if (ending?.kind === 'resolved' && ending.metadata.outcome === 'repaired') return 'held'
+  return standingOf(leading) === 'survived' ? 'survived' : 'supported'
 }
 
 /** Of hypotheses that are not refuted the newest that rows support, else the newest. */

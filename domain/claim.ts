@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { certainties, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
+import { certainties, claimGrades, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
 
 /**
  * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that
@@ -47,8 +47,15 @@ export const hypothesisFields = {
   quotes: z.array(claimQuote).max(maxQuotes).optional(),
 }
 
+const claimMark = z.object({
+  shown: z.boolean(),
+  grade: z.enum(claimGrades).optional(),
+  why: z.string().optional(),
+  beside: z.array(z.object({ seq: z.number(), text: z.string() })).optional(),
+  moved: z.array(z.object({ text: z.string(), from: z.number(), to: z.number() })).optional(),
+})
 const marks = z.object({
-  claims: z.array(z.object({ shown: z.boolean(), why: z.string().optional() })).default([]),
+  claims: z.array(claimMark).default([]),
   unshown: z.array(z.object({ text: z.string(), why: z.string() })).default([]),
 })
 
@@ -60,8 +67,20 @@ export function marked(
   const parsed = marks.safeParse(found)
   if (!parsed.success) return { claims: [...claims], unshown: [] }
   const stored = claims.map((each, index): StoredClaim => {
-    const mark = parsed.data.claims[index]
-    return mark ? { ...each, shown: mark.shown, ...(mark.why !== undefined && { why: mark.why }) } : each
+    const { moved = [], shown, grade, why, beside } = parsed.data.claims[index] ?? {}
+    if (shown === undefined) return each
+    const quotes = each.quotes.map((quoted) => {
+      const other = moved.find(({ text, from }) => text === quoted.text && from === quoted.seq)
+      return other ? { ...quoted, seq: other.to } : quoted
+    })
+    return {
+      ...each,
+      quotes,
+      shown,
+      ...(grade && { grade }),
+      ...(why !== undefined && { why }),
+      ...(beside && { beside }),
+    }
   })
   return { claims: stored, unshown: parsed.data.unshown }
 }

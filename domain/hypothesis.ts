@@ -2,8 +2,26 @@ import type { Claim, ClaimQuote } from './claim.ts'
 import type { IncidentEvent } from './event.ts'
 import { truncate } from './format.ts'
 
-/** A claim as a row keeps it. `shown: false` with the reason: its evidence does not show it. Version 0.1.0 stored numbers of rows. */
-export type StoredClaim = (Claim & { shown?: boolean; why?: string }) | { text: string; evidence: number[] }
+/** What rows make of a claim. A: by rows, word for word. B: the agent's words, against which no row speaks. C: not shown. */
+export const claimGrades = ['A', 'B', 'C'] as const
+export type ClaimGrade = (typeof claimGrades)[number]
+
+export const gradeWords: Record<ClaimGrade, string> = {
+  A: 'by rows',
+  B: "in the agent's words",
+  C: 'not shown by its evidence',
+}
+
+/** A line of a row that code puts beside a claim. Untrusted. */
+export type ClaimBeside = { seq: number; text: string }
+
+/**
+ * A claim as a row keeps it. `shown: false` with the reason: its evidence does not show it. Version 0.2.0 stored no grade, version 0.1.0
+ * numbers of rows.
+ */
+export type StoredClaim =
+  | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
+  | { text: string; evidence: number[] }
 
 /** A sentence of a resolution or of a reason that no row of the attempt shows. */
 export type UnshownSentence = { text: string; why: string }
@@ -17,7 +35,7 @@ export function isUnshown(stored: StoredClaim): boolean {
   return 'shown' in stored && stored.shown === false
 }
 
-export const notShown = 'not shown by its evidence'
+export const notShown = gradeWords.C
 const maxNamed = 5
 const namedCharacters = 160
 
@@ -45,7 +63,8 @@ export type Hypothesis = {
   id: string
   text: string
   state: HypothesisState
-  /** Number of the row that says how it stands now. */
+  /** Number of the row that proposed it, and of the one that says how it stands now. */
+  firstSeq?: number | undefined
   seq: number
   by: string
   supports: ClaimQuote[]
@@ -68,12 +87,13 @@ export function addHypothesis(found: Map<string, Hypothesis>, event: IncidentEve
   const said = event.metadata.hypothesis
   if (!said) return
   const known = found.get(said.id)
-  const { supports = [], refutes = [], text = said.text } = known ?? {}
+  const { supports = [], refutes = [], text = said.text, firstSeq = event.seq } = known ?? {}
   const isAgainst = said.state === 'refuted'
   found.set(said.id, {
     id: said.id,
     text,
     state: said.state,
+    firstSeq,
     seq: event.seq,
     by: event.actor.startsWith('agent:') ? 'agent' : event.actor.replace(/^user:/, ''),
     supports: isAgainst ? supports : [...supports, ...said.quotes],
@@ -92,16 +112,33 @@ export function findHypothesis(
   return found ?? null
 }
 
-/** One line for people and models: `h2 supported: port 8080 is taken (#12, #14)`. */
-export function formatHypothesis({ id, text, state, supports, refutes }: Hypothesis): string {
+/** How a hypothesis stands, by its rows. `survived`: what it quotes was read after it was proposed, and could have refuted it. */
+type Standing = 'proposed' | 'quoted' | 'survived' | 'refuted'
+
+export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINITY }: Hypothesis): Standing {
+  if (state !== 'supported') return state
+  return supports.some(({ seq }) => seq > firstSeq) ? 'survived' : 'quoted'
+}
+
+/** Nothing here proves a cause: a row is quoted for it, or a check that could have refuted it did not. */
+export const standingWords: Record<Standing, string> = {
+  proposed: 'proposed',
+  quoted: 'quoted',
+  survived: 'survived a check that could refute it',
+  refuted: 'refuted',
+}
+
+/** One line for people and models: `h2 quoted: port 8080 is taken (#12, #14)`. */
+export function formatHypothesis(hypothesis: Hypothesis): string {
+  const { id, text, state, supports, refutes } = hypothesis
   const rows = [...new Set((state === 'refuted' ? refutes : supports).map(({ seq }) => `#${seq}`))]
-  return `${id} ${state}: ${text}${rows.length > 0 ? ` (${rows.join(', ')})` : ''}`
+  return `${id} ${standingWords[standingOf(hypothesis)]}: ${text}${rows.length > 0 ? ` (${rows.join(', ')})` : ''}`
 }
 
 const maxCauseCharacters = 300
 
 /**
- * The cause in a line, for messages: `Likely cause: port 8080 is taken (supported, rows 12, 14)`. The newest that rows support, else the newest that
+ * The cause in a line, for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. The newest that rows support, else the newest that
  * was proposed. Null: there is none, or all are refuted. Untrusted.
  */
 export function formatCause(known: readonly Hypothesis[]): string | null {
@@ -113,7 +150,7 @@ export function formatCause(known: readonly Hypothesis[]): string | null {
   const cut = words.length > maxCauseCharacters ? `${words.slice(0, maxCauseCharacters - 1).toWellFormed()}…` : words
   const numbers = [...new Set(cause.supports.map(({ seq }) => seq))]
   const rows = numbers.length === 0 ? '' : `, ${numbers.length === 1 ? 'row' : 'rows'} ${numbers.join(', ')}`
-  return `${cause.state === 'supported' ? 'Likely' : 'Possible'} cause: ${cut} (${cause.state}${rows})`
+  return `${cause.state === 'supported' ? 'Likely' : 'Possible'} cause: ${cut} (${standingWords[standingOf(cause)]}${rows})`
 }
 
 /**

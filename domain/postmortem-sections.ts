@@ -130,7 +130,7 @@ export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentenc
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
   const said = causes.map(({ state, text, seq, supports, refutes }) => {
     const quotes = state === 'refuted' ? refutes : supports
-    return say(`${state === 'refuted' ? 'Ruled out' : 'Supported'}: ${text}`, [
+    return say(`${state === 'refuted' ? 'Ruled out' : 'Quoted for'}: ${text}`, [
       seq,
       ...quotes.map((quote) => quote.seq),
     ])
@@ -244,7 +244,7 @@ export function questionsOf(incident: PostmortemAbout, events: IncidentLog): Sen
     ),
     ...foldHypotheses(events, incident.attempt)
       .filter(({ state }) => state === 'proposed')
-      .map(({ text, seq }) => say(`Neither supported nor refuted: ${text}`, [seq])),
+      .map(({ text, seq }) => say(`Proposed, and nothing quoted for or against it: ${text}`, [seq])),
     ...unshown.map(({ text, why }) => say(`No row shows "${text}" (${why}).`, [ending?.seq ?? []].flat())),
     ...ofKind(events, 'capability_gap').map(({ metadata, seq }) =>
       say(`The agent lacked a tool: ${metadata.description}`, [seq]),

@@ -158,8 +158,10 @@ export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
 
 /** How the cause is known. Empty where the sentence says it. */
 export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
-  supported: 'supported by rows',
-  proposed: 'proposed, not shown yet',
+  supported: 'quoted',
+  survived: 'survived a check that could refute it',
+  held: 'its repair held',
+  proposed: 'proposed',
   ending: '',
   stated: 'as the agent says',
   requested: 'as the person says who asks',

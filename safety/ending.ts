@@ -3,6 +3,7 @@ import { boundCertainty, type Certainty, type HypothesisState, rowsOf, type Stor
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { placesOfAll } from './claims/check.ts'
 import { claimsRule } from './claims/ending.ts'
+import { inRightRows } from './claims/grade.ts'
 import { type Bodies, evidenceOf } from './claims/rows.ts'
 import type { SafetyState, WriteState } from './fold.ts'
 import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
@@ -220,10 +221,16 @@ export function terminalRule(
   return (
     (state.open ? blockedByVerification(state.open) : null) ??
     ownTargetRule(state, policy) ??
-    evidenceRule(claims, state) ??
+    evidenceRule(inPlace(claims, state, policy, bodies), state) ??
     outcomeRule(args.outcome, state, policy) ??
     unshown ?? { ...run('TERMINAL', 'every claim cites rows of this incident'), details: { ...marks, ...certainty } }
   )
+}
+
+/** A quote under a wrong number is held against the row that it stands in. */
+function inPlace(claims: readonly Claim[], state: SafetyState, { incidentId }: Policy, bodies: Bodies): Claim[] {
+  const evidence = evidenceOf(state, incidentId, bodies)
+  return claims.map((each) => inRightRows(each, evidence).claim)
 }
 
 function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnswer | null {
@@ -246,11 +253,27 @@ export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState)
     return refuse(
       'EVIDENCE_MISSING',
       `the claim ${quote(claim.text)} cites ${missing.join(', ')}, which is no successful row of this incident`,
-      `Quote successful results by meta.seq: ${[...state.evidence].slice(-20).join(', ')}`,
+      `Quote successful results by meta.seq: ${successful(state).slice(-20).join(', ')}`,
       { missing },
     )
   }
-  return null
+  const failures = new Set(state.rows.filter(isFailure).map(({ seq }) => seq))
+  if (claims.length === 0 || claims.some((claim) => rowsOf(claim).some((seq) => !failures.has(seq)))) return null
+  return refuse(
+    'EVIDENCE_MISSING',
+    'what it claims rests on calls that failed or were refused alone',
+    `Quote successful results by meta.seq: ${successful(state).slice(-20).join(', ')}`,
+  )
+}
+
+/** A call that failed or was refused may be quoted as that, and shows nothing else. */
+function isFailure(row: SafetyState['rows'][number]): boolean {
+  if (row.kind === 'call_judged') return true
+  return row.kind === 'tool_finished' && !row.metadata.result.ok && row.metadata.effect !== 'write'
+}
+
+function successful({ rows }: SafetyState): number[] {
+  return rows.flatMap((row) => (row.kind === 'tool_finished' && row.metadata.result.ok ? [row.seq] : []))
 }
 
 /** Endings that say that all is well without a repair: their claims have to be shown. */

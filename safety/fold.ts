@@ -258,6 +258,8 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
   if (verdict !== 'refuse') return
+  // A refusal and its reason are a finding; those that only repeat the model's words are not.
+  if (!wordings.has(code)) cite(state, event)
   const { recoverable, loop } = refusalOf(code)
   if (loop) state.loops += 1
   if (wordings.has(code)) state.phantoms += 1
@@ -300,8 +302,8 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
-  // That a write failed is a finding too.
-  if (result.ok || effect === 'write') cite(state, event)
+  // That a call failed, and why, is a finding too.
+  cite(state, event)
   if (gotNoVerdict(event)) state.recent = state.recent.filter(({ callId }) => callId !== event.metadata.callId)
   if (!result.ok) return
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1

@@ -69,7 +69,6 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'notify/slack/interaction.ts': ['signatureOf'],
   'notify/teams/card.ts': ['teamsLimits'],
   'prompts/render.ts': ['describePlatform', 'keepTopics'],
-  'safety/claims/quote.ts': ['ProblemCode'],
   'safety/command/analysis.ts': ['stepsForAnyText', 'stepsPerCharacter'],
   'safety/command/impact.ts': ['impacts'],
   'safety/command/judge.ts': ['countSteps'],

@@ -41,6 +41,8 @@ const groups = [
   ['flushed reset reseated', 'flush reset reseat'],
   ['failed over', 'failover promot'],
   ['rolled back', 'revert restor undo roll'],
+  ['taken back', 'revert restor undo roll'],
+  ['took back', 'revert restor undo roll'],
   ['silenced muted acknowledged snoozed', 'silenc mut acknowledg snooz'],
   ['evicted rescheduled recreated', 'evict reschedul recreat delet'],
   ['paused suspended', 'paus suspend stop'],
@@ -50,25 +52,29 @@ const groups = [
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
 /** Happens by itself too: the process stopped, its lag dropped. Only with somebody who did it, or in the passive, is it an action. */
 const happens = new Set(
-  'started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
+  'written restarted rebooted started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
     ' ',
   ),
+)
+/** As a state it lasts: is cordoned, is disabled. */
+const lasting = new Set(
+  'cordoned isolated fenced throttled unmounted paused suspended silenced muted installed'.split(' '),
 )
 const verbs = [...groups.flatMap(([forms]) => forms.split(' ')), ...general.split(' ')]
 const multi = ['failed over', 'rolled back', 'backed up', 'carried out', 'taken back', 'took back']
 const verbPattern = new RegExp(
-  `(?<![\\w-])(${[...multi, ...verbs.filter((verb) => !['failed', 'over', 'rolled', 'backed', 'up', 'back', 'carried-out'].includes(verb))].join('|')})(?![\\w-])`,
+  `(?<![\\w-])(${[...multi, ...verbs.filter((verb) => !['failed', 'over', 'rolled', 'backed', 'up', 'back', 'taken', 'took', 'carried-out'].includes(verb))].join('|')})(?![\\w-])`,
   'g',
 )
 
 const ourselves =
   /\b(?:i|we|i've|we've|nightshift|the agent|this (?:run|investigation|agent)|converg(?:e|ing)|(?:the|an?|this|that|our|my|approved|executed)(?: [\w-]+)? (?:plan|converge|repair|restart|kill|command|commit|write|fix|revert|rollback|migration)|the plan|restarting|killing|reverting|draining)\b/
 const passive =
-  /\b(?:was|were|been|being|got|is|are|be)(?: (?:now|then|also|just|already|again|successfully|safely|gracefully|manually|\w+ly))* ?$/
+  /\b(?:was|were|been|being|got|is|are|be)(?: (?:not|never|now|then|also|just|already|again|successfully|safely|gracefully|manually|\w+ly))* ?$/
 const denied =
   /(?:\bnot|\bnever|n't|\bwithout|\bnone|\bnothing(?: (?:was|is|has been))?|\bno [\w-]+ (?:was|were|is|are|has been|have been)|\bnobody)(?: (?:been|yet|be|\w+ly))* ?$/
 const supposed =
-  /\b(?:should|must|will|would|could|can|may|might|shall|needs? to|to be|to have|if|unless|until|going to|about to|plan(?:s|ned)? to|asked? to|proposed? to|before it)\b/
+  /\b(?:should|must|will|would|could|can|may|might|shall|needs? to|to be|to have|if|unless|until|going to|about to|plan(?:s|ned)? to|asked? to|proposed? to|tried to|attempt(?:ed)? to|before it)\b/
 const others =
   'systemd|kernel|oom killer|operators?|somebody|someone|admins?|engineers?|cron|kubernetes|kubelet|watchdog|scheduler|logrotate|docker|supervisor\\w*|tenant|customer|owner|deploy'
 const otherSubject = new RegExp(`\\b(?:${others}) (?:(?:has|had|have|then|also|\\w+ly) )*$`)
@@ -88,7 +94,54 @@ export type Action = { verb: string; isOurs: boolean; isDenied: boolean }
 
 /** The actions that a clause says were done, in its own words; what should be or could be done does not count. */
 export function actionsIn(clause: string): Action[] {
-  return [...knownActions(clause), ...ownActions(clause)]
+  return [...knownActions(clause), ...ownActions(clause), ...namedActions(clause)]
+}
+
+/** Nouns and gerunds of what is done: after a restart, restarting it did not help. */
+const nouns: Record<string, string> = {
+  restart: 'restarted',
+  restarting: 'restarted',
+  reboot: 'rebooted',
+  converge: 'converged',
+  converging: 'converged',
+  rollback: 'rolled back',
+  revert: 'reverted',
+  reverting: 'reverted',
+  failover: 'failed over',
+  migrating: 'migrated',
+  killing: 'killed',
+  draining: 'drained',
+  clearing: 'cleared',
+  deleting: 'deleted',
+  removing: 'removed',
+}
+const nounPattern = new RegExp(
+  `(?:\\b(?:after|by|since|despite)(?: (?:a|an|the|another|one|its))?(?: second| third)? |^\\s*(?:a |an |the )?)(${Object.keys(nouns).join('|')})(?![\\w-])`,
+  'g',
+)
+
+/** I took Deploy 51 back. */
+const tookBack = /\b(?:took|taken) (?:[^,;]{1,40}) back\b/
+
+function namedActions(clause: string): Action[] {
+  const back = tookBack.exec(clause)
+  const isOurs = back !== null && ourselves.test(clause.slice(0, back.index))
+  const taken: Action[] = back
+    ? [{ verb: 'took back', isOurs, isDenied: denied.test(clause.slice(0, back.index)) }]
+    : []
+  return [...taken, ...namedByNoun(clause)]
+}
+
+function namedByNoun(clause: string): Action[] {
+  return [...clause.matchAll(nounPattern)].flatMap((match) => {
+    const isSubject = !/^(?:after|by|since|despite)/.test(match[0])
+    const behind = clause.slice(match.index + match[0].length)
+    if (supposed.test(clause) || (isSubject && !/\b(?:did|does|helped|worked|failed|changed|brought)\b/.test(behind)))
+      return []
+    return [
+      { verb: nouns[match[1] as string] as string, isOurs: false, isDenied: denied.test(clause.slice(0, match.index)) },
+    ]
+  })
 }
 
 /** Whatever else this investigation says that it did: any verb but those of looking. */
@@ -100,7 +153,9 @@ function ownActions(clause: string): Action[] {
       {
         verb,
         isOurs: true,
-        isDenied: denied.test(clause.slice(0, match.index + match[0].length - verb.length)),
+        isDenied:
+          denied.test(clause.slice(0, match.index + match[0].length - verb.length)) ||
+          /^ (?:nothing|nobody|none|no\b)/.test(clause.slice(match.index + match[0].length)),
       },
     ]
   })
@@ -112,7 +167,7 @@ function knownActions(clause: string): Action[] {
     const before = clause.slice(0, match.index)
     const behind = clause.slice(match.index + verb.length)
     if (supposed.test(before)) return []
-    const isDenied = denied.test(before)
+    const isDenied = denied.test(before) || /^ (?:nothing|nobody|none|no\b)/.test(behind)
     const isFirst =
       /^\s*(?:(?:done|ok|then|and|also|successfully|so)[:,-]? )*$/.test(before) &&
       /^ [\w§]/.test(behind) &&
@@ -126,15 +181,27 @@ function knownActions(clause: string): Action[] {
       !isOurs &&
       /\b(?:the|a|an|of|this|that|no|any|already|recently|newly)(?: [\w-]+)? $/.test(before) &&
       /^ [a-z§]/.test(behind)
-    if (describes || (happens.has(verb) && !isPassive && !isOurs)) return []
+    // Is stopped: how it is now. Was stopped: what somebody did.
+    const isState =
+      isPassive && (happens.has(verb) || lasting.has(verb)) && /\b(?:is|are)(?: now| still)? $/.test(before)
+    if (describes || (isState && !isOurs) || (happens.has(verb) && !isPassive && !isOurs)) return []
     return [{ verb, isOurs, isDenied }]
   })
 }
 
+/** Repaired, fixed: what somebody makes of a write, and no name of one. */
+export function isGeneralVerb({ verb }: Pick<Action, 'verb'>): boolean {
+  return general.split(' ').includes(verb) || verb === 'carried out'
+}
+
+/** A verb of which it is known how a write of it is called. */
+export function isKnownVerb(verb: string): boolean {
+  return groups.some(([forms]) => forms === verb || forms.split(' ').includes(verb))
+}
+
 /** Is the verb what this folded text of a write, or of a log, tells? A general word is what any write is. */
 export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolean {
-  const isGeneral = general.split(' ').includes(verb) || verb === 'carried out'
-  if (isGeneral) return isWrite || folded.includes(verb.slice(0, 5))
+  if (isGeneralVerb({ verb })) return isWrite || folded.includes(verb.slice(0, 5))
   const stems = groups
     .filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
     .flatMap(([, all]) => all.split(' '))
@@ -145,9 +212,22 @@ export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolea
   )
 }
 
+/** The verb and its like as a report has them: restarted, rebooted. */
+export function pastFormsOf(verb: string): string[] {
+  const own = groups.filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
+  return [...new Set([verb, ...own.flatMap(([forms]) => (forms === verb ? [forms] : forms.split(' ')))])]
+}
+
+/** The verb in every form, as a record of events has it: Revert, restarting, killed. */
+export function anyFormsOf(verb: string): string[] {
+  const own = groups.filter(([forms]) => forms === verb || forms.split(' ').includes(verb))
+  const stems = own.flatMap(([, all]) => all.split(' ').filter((stem) => stem !== 'roll'))
+  return [...pastFormsOf(verb), ...stems.map((stem) => `${stem}(?:e|s|es|ing|ed)?`)]
+}
+
 /** Does the clause say of what was done that it did not work? */
 export function saysFailed(clause: string): boolean {
-  return /\b(?:fail(?:ed|s|ure)?|did not (?:help|hold|work)|didn't|could not|couldn't|without effect|no effect|not held|did nothing|in vain|unsuccessful\w*)\b/.test(
+  return /\b(?:fail(?:ed|s|ure)?|did not|not every|not all|stays?|didn't|could not|couldn't|without effect|no effect|not held|did nothing|in vain|unsuccessful\w*)\b/.test(
     clause,
   )
 }

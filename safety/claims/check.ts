@@ -1,26 +1,24 @@
 import type { Claim, ClaimQuote } from '../../domain/claim.ts'
-import { type Action, actionsIn, holdsName, isVerbOf, type Name, saysFailed } from './actions.ts'
-import { figuresIn } from './numbers.ts'
+import {
+  type Action,
+  actionsIn,
+  anyFormsOf,
+  holdsName,
+  isKnownVerb,
+  isVerbOf,
+  type Name,
+  pastFormsOf,
+  saysFailed,
+} from './actions.ts'
+import { figuresIn, holdsMoment } from './numbers.ts'
 import { type ClaimProblem, foldText, placesOf, problem, type QuotePlace, said } from './quote.ts'
 import type { CitableWrite, ClaimEvidence, Part } from './rows.ts'
 import { statesIn } from './states.ts'
-import {
-  absenceProblem,
-  denialProblem,
-  findMisplaced,
-  findUnnamed,
-  findUnspoken,
-  findUnsupported,
-  goneProblem,
-} from './support.ts'
+import { absenceProblem, denialProblem, findMisplaced, findUnnamed, findUnsupported, goneProblem } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
 
-/** For each claim the first thing that what it cites does not show; null where it shows all. Pure and total. */
-export function checkClaims(claims: readonly Claim[], evidence: ClaimEvidence): (ClaimProblem | null)[] {
-  return claims.map((claim) => checkClaim(claim, evidence))
-}
-
-function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null {
+/** The first thing that what the claim cites does not show; null where it shows all. */
+export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null {
   const clauses = clausesOf(claim.text, evidence.known)
   if (claim.kind === 'absent') {
     return (
@@ -32,8 +30,7 @@ function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem | null 
   return (
     kindProblem(claim, places, evidence) ??
     actionsProblem(claim, clauses, places, evidence) ??
-    firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence)) ??
-    (claim.kind === 'did' ? null : findUnspoken(clauses, places))
+    firstOf(clauses, (clause) => clauseProblem(claim, clause, clauses, places, evidence))
   )
 }
 
@@ -114,7 +111,7 @@ function mustBeFresh(
 function kindProblem({ kind }: Claim, places: readonly QuotePlace[], evidence: ClaimEvidence): ClaimProblem | null {
   const sources = new Set(places.map(({ part }) => part.source))
   if (sources.has('record') && sources.size === 1)
-    return problem('NO_READ', 'a note of this investigation shows nothing')
+    return problem('OWN_WORDS', 'a note of this investigation shows nothing')
   if (kind === 'did') {
     const written = citedWrites(places, evidence)
     return written.length > 0 ? null : problem('NOT_WRITTEN', 'no finished write is quoted')
@@ -122,7 +119,10 @@ function kindProblem({ kind }: Claim, places: readonly QuotePlace[], evidence: C
   if (kind === 'is' && !places.some(({ part }) => isFresh(part, evidence))) {
     return evidence.lastWrite > 0 && sources.has('read') ? stale() : problem('NO_READ', 'no read is quoted')
   }
-  if (kind === 'was' && !places.some(({ part }) => ['read', 'verification', 'alert'].includes(part.source))) {
+  if (
+    kind === 'was' &&
+    !places.some(({ part }) => ['read', 'verification', 'alert', 'refusal'].includes(part.source))
+  ) {
     return problem('NO_READ', 'no read is quoted')
   }
   return null
@@ -150,28 +150,61 @@ function actionsProblem(
           return problem('WRITE_HELD', `${said(clause.raw)}, but a write did it`)
         continue
       }
-      if (isOthers(claim, action, places)) continue
+      if (isOthers(claim, action, clause, places)) continue
       isAction = true
-      const found = actionProblem(action, clause, cited)
+      const found = actionProblem(claim, action, clause, { cited, places, evidence })
       if (found) return found
     }
   }
   if (claim.kind !== 'did' || isAction) return null
   const failed = clauses.some((clause) => saysFailed(clause.text))
-  return cited.some((write) => (failed ? write.failed : write.held)) ? null : outcomeProblem(failed, claim.text)
+  const names = clauses.flatMap(({ groups }) => groups.flat()).filter(({ kind }) => kind === 'name')
+  const isSo = cited.some((write) => (failed ? write.failed : write.held || stepHeld(write, names)))
+  return isSo ? null : outcomeProblem(failed, claim.text)
 }
 
-function actionProblem(action: Action, clause: Clause, cited: readonly CitableWrite[]): ClaimProblem | null {
+function actionProblem(
+  claim: Claim,
+  action: Action,
+  clause: Clause,
+  {
+    cited,
+    places,
+    evidence,
+  }: { cited: readonly CitableWrite[]; places: readonly QuotePlace[]; evidence: ClaimEvidence },
+): ClaimProblem | null {
   const names = (clause.groups.length > 0 ? clause.groups.flat() : clause.carried).filter(
     ({ kind }) => kind !== 'literal',
   )
-  const fitting = cited.filter((write) => isOf(write, action, names))
+  // What this attempt did may be told beside what it quotes; that it did so itself is quoted.
+  const own = claim.kind === 'did' || action.isOurs ? cited : evidence.writes
+  const about = own.filter((write) => isAbout(write, names, evidence))
+  const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
+  const of = names[0] ? ` of ${said(names[0].text)}` : ''
   if (fitting.length === 0) {
-    const of = names[0] ? ` of ${said(names[0].text)}` : ''
-    return problem('NOT_WRITTEN', `no quoted write is ${said(action.verb)}${of}`)
+    if (claim.kind !== 'did' && !action.isOurs)
+      return problem('NOT_TOLD', `no row tells that ${said(names[0]?.text ?? clause.raw)} was ${action.verb}`)
+    const hasWritten =
+      claim.kind !== 'did' && evidence.writes.some((write) => write.held && isAbout(write, names, evidence))
+    const isOther = claim.kind === 'did' && isKnownVerb(action.verb)
+    const code = (about.length > 0 && !isOther) || hasWritten ? 'OTHER_VERB' : 'NOT_WRITTEN'
+    return problem(code, `no quoted write is ${said(action.verb)}${of}`)
   }
   const failed = saysFailed(clause.text)
-  return fitting.some((write) => (failed ? write.failed : write.held)) ? null : outcomeProblem(failed, clause.raw)
+  const isSo = fitting.some((write) => (failed ? write.failed : write.held || stepHeld(write, names)))
+  return isSo || places.some((place) => tellsDone(place, action.verb, names))
+    ? null
+    : outcomeProblem(failed, clause.raw)
+}
+
+/** A row of a write that failed in part says itself what was done. */
+function tellsDone({ part, line, from, to }: QuotePlace, verb: string, names: readonly Name[]): boolean {
+  if (part.source !== 'write' && part.source !== 'verification') return false
+  const piece = line.slice(from, to)
+  return (
+    pastFormsOf(verb).some((form) => new RegExp(`(?<![a-z])${form}(?![a-z])`).test(piece)) &&
+    names.every(({ text }) => holdsName(piece, text))
+  )
 }
 
 function outcomeProblem(saysItFailed: boolean, text: string): ClaimProblem {
@@ -182,19 +215,90 @@ function outcomeProblem(saysItFailed: boolean, text: string): ClaimProblem {
 
 /** Is the write what the verb says, and about everything that is named? */
 function isOf(write: CitableWrite, { verb }: Action, names: readonly Name[]): boolean {
-  const texts = write.parts.map((part) => `${part.head} ${part.document().text}`)
-  const whole = texts.join(' ')
+  const whole = textOf(write)
   return isVerbOf(verb, whole, true) && names.every(({ text }) => holdsName(whole, text))
 }
 
-/** Others did it, by a log or an event that is quoted: their verb stands there. */
-function isOthers(claim: Claim, action: Action, places: readonly QuotePlace[]): boolean {
-  if (claim.kind === 'did' || action.isOurs) return false
-  return places.some(
-    ({ part, line, from, to }) =>
-      (part.source === 'read' || part.source === 'alert') && isVerbOf(action.verb, line.slice(from, to), false),
-  )
+export function textOf(write: CitableWrite): string {
+  return write.parts.map((part) => `${part.head} ${part.document().text}`).join(' ')
 }
+
+/** Is the write about all of these names: by its own rows, or, where these name none of its members, as one that a read lists? */
+export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: ClaimEvidence): boolean {
+  const whole = textOf(write)
+  const target = write.parts[0]?.head.split(' ')[0] ?? ''
+  const members = parts
+    .filter(({ source, head }) => source === 'read' && target !== '' && holdsName(head, target))
+    .flatMap((part) => part.document().leaves)
+    .flatMap((leaf) => (leaf.path.at(-1) === 'id' && typeof leaf.value === 'string' ? [foldText(leaf.value)] : []))
+    .filter((id) => id !== target)
+  const namesMembers = members.some((id) => holdsName(whole, id))
+  return names.every(({ text }) => holdsName(whole, text) || (!namesMembers && members.includes(foldText(text))))
+}
+
+/** One step of a plan may have held although another failed: each name stands in a step that says so itself. */
+export function stepHeld(write: CitableWrite, names: readonly Name[]): boolean {
+  const steps = write.parts.flatMap((part) => {
+    const { items, text, leaves } = part.document()
+    return items
+      .filter(
+        (item) =>
+          item.list &&
+          leaves.some(
+            (leaf) =>
+              leaf.item === item &&
+              /^(?:status|outcome)$/.test(leaf.path.at(-1) ?? '') &&
+              /^(?:ok|done|held)$/i.test(String(leaf.value)),
+          ),
+      )
+      .map((item) => text.slice(item.start, item.end))
+  })
+  const movable = names.filter(({ text }) => steps.some((step) => holdsName(step, text)))
+  return names.length > 0 && movable.length === names.length
+}
+
+/** Others did it: a line that is quoted tells so of what the clause names. */
+function isOthers(claim: Claim, action: Action, clause: Clause, places: readonly QuotePlace[]): boolean {
+  return claim.kind !== 'did' && !action.isOurs && places.some((place) => tellsAction(place, action.verb, clause, true))
+}
+
+/** Rows that record what happened: there a verb in any form is an event. */
+const recording =
+  /(?<![a-z])(?:git|git_log|git_show|journalctl|recent_changes|search_logs|list_incident_events|rollout_history|kubernetes_events)(?![a-z])/
+
+/**
+ * Does the quoted piece tell that somebody did this, to what the clause speaks of: in a past form of the verb, or as a record of events?
+ * What an annotation, a hint or a runbook asks for is no report.
+ */
+export function tellsAction(
+  { part, leaf, line, from, to, about }: QuotePlace,
+  verb: string,
+  clause: Clause,
+  isQuoted = false,
+): boolean {
+  if (part.source === 'refusal') return verb === 'blocked'
+  if (part.source !== 'read' && part.source !== 'alert') return false
+  if (/^more_tools|runbook|knowledge|precedent/.test(part.tool)) return false
+  const key = leaf.path.at(-1) ?? ''
+  const isKeyed = !/^\d+$/.test(key) && leaf.value !== false && leaf.value !== null && leaf.value !== 0
+  const piece = `${isKeyed ? key : ''} ${line.slice(from, to)}`.toLowerCase()
+  const forms = recording.test(part.head) ? anyFormsOf(verb) : pastFormsOf(verb)
+  const found = forms.map((form) => new RegExp(`(?<![a-z_])${form}(?![a-z_])`).exec(piece)).find((match) => match)
+  if (!found || /\b(?:not|never|no|without|n't)\b[^,;]*$/.test(piece.slice(0, found.index))) return false
+  const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
+  const whole = `${about} ${line} ${part.head}`
+  if (names.length > 0) return names.some(({ text }) => holdsName(whole, text))
+  if (isQuoted) return true
+  if (clause.moments.some((moment) => holdsMoment(moment, line))) return true
+  const figures = figuresIn(clause.text).map(({ value }) => String(value))
+  if (figures.some((figure) => !whole.includes(figure))) return false
+  const subject = (clause.text.replaceAll(verb, ' ').match(/[a-z]{3,}/g) ?? []).filter((word) => !subjectless.has(word))
+  return subject.length === 0 || subject.some((word) => whole.includes(word.replace(/s$/, '')))
+}
+
+const subjectless = new Set(
+  'the and was were has had been its again that this then now there are for with from'.split(' '),
+)
 
 /** An absent claim carries nothing else along. */
 function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
@@ -209,7 +313,7 @@ function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
 const ownKinds = /^(?:model_answered|commented|call_judged|tool_started|correction_sent|resolved|escalated)$/
 
 /** What a log of this agent repeats of the agent's answers, or a program of its arguments, shows nothing. */
-function isOwnWord({ part, item, line, leaf }: QuotePlace): boolean {
+export function isOwnWord({ part, item, line, leaf }: QuotePlace): boolean {
   if (part.source !== 'read') return false
   if (leaf.path[0] === 'cmd_executed') return true
   if (line.length > 8 && /\s/.test(line) && part.head.includes(line)) return true

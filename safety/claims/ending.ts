@@ -2,10 +2,10 @@ import type { Claim } from '../../domain/claim.ts'
 import type { UnshownSentence } from '../../domain/hypothesis.ts'
 import type { SafetyState } from '../fold.ts'
 import { quote, type RuleAnswer, refuse } from '../ruling.ts'
-import { checkClaims } from './check.ts'
-import type { ClaimProblem } from './quote.ts'
-import { type Bodies, evidenceOf } from './rows.ts'
-import { checkText } from './text.ts'
+import { besideOf } from './beside.ts'
+import { type GradedClaim, gradeClaims } from './grade.ts'
+import { type Bodies, type ClaimEvidence, evidenceOf } from './rows.ts'
+import { checkText } from './sentences.ts'
 
 type ClaimCategory = 'metrics' | 'state' | 'fake_call' | 'action'
 type UnsupportedClaim = { category: ClaimCategory; phrase: string }
@@ -128,8 +128,8 @@ function clausesOf(text: string): string[] {
     .filter((clause) => clause !== '' && !clause.endsWith('?'))
 }
 
-/** What the evidence of an ending does not show: per claim the problem or null, and sentences of its text. */
-type Findings = { claims: (ClaimProblem | null)[]; unshown: UnshownSentence[] }
+/** What rows make of an ending: the grade of each claim, and sentences of its text that no row shows. */
+type ClaimFindings = { claims: GradedClaim[]; unshown: (UnshownSentence & { isRefused: boolean })[] }
 
 export type ClaimedText = { text: string; claims: readonly Claim[] }
 
@@ -138,50 +138,69 @@ export function findingsOf(
   state: SafetyState,
   incidentId: string,
   bodies: Bodies,
-): Findings {
+): ClaimFindings {
   const evidence = evidenceOf(state, incidentId, bodies)
-  const shown = claims.map(({ text: claimed }) => claimed)
+  const said = claims.map(({ text: claimed }) => claimed)
   return {
-    claims: checkClaims(claims, evidence),
+    claims: gradeClaims(claims, evidence),
     // A sentence that a claim says too is judged by what the claim quotes.
     unshown: checkText(text, evidence)
-      .filter((part) => !shown.some((claimed) => claimed.toLowerCase().includes(part.text)))
-      .map((part) => ({ text: part.text, why: `${part.problem.why} (${part.problem.code})` })),
+      .filter((part) => !said.some((claimed) => claimed.toLowerCase().includes(part.text)))
+      .map(({ text: sentence, problem, isRefused }) => ({
+        text: sentence,
+        why: `${problem.why} (${problem.code})`,
+        isRefused,
+      })),
   }
 }
 
-export function isAllShown({ claims, unshown }: Findings): boolean {
-  return unshown.length === 0 && claims.every((problem) => problem === null)
-}
-
-/** The marks of an ending as its ruling keeps them, to be stored. */
-function marksOf({ claims, unshown }: Findings): Record<string, unknown> {
-  const marks = claims.map((problem) =>
-    problem ? { shown: false, code: problem.code, why: problem.why } : { shown: true },
+/** May it not be said at all: a write without its row, a quote of no row, and where all has to be well what a row contradicts? */
+export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean): boolean {
+  return (
+    unshown.some(({ isRefused }) => isRefused) ||
+    claims.some(({ isRefused, grade }) => isRefused || (isStrict && grade === 'C'))
   )
-  return { claims: marks, unshown }
 }
 
-/** What is not shown first, with what would be accepted. */
-export function describeFindings({ claims, unshown }: Findings, said: ClaimedText): { reason: string; hint: string } {
-  const index = claims.findIndex((problem) => problem !== null)
-  const found = claims[index]
-  const more = claims.filter((problem) => problem !== null).length + unshown.length - 1
-  const others = more > 0 ? ` (and ${more} more)` : ''
-  if (found) {
-    return {
-      reason: `claim ${index + 1} ${quote(said.claims[index]?.text ?? '')}: ${found.why}${others}`,
-      hint: found.remedy,
-    }
-  }
-  const [first] = unshown
+/** The grades of an ending as its ruling keeps them, to be stored, with what code read beside the agent's words. */
+function marksOf({ claims, unshown }: ClaimFindings, evidence: ClaimEvidence): Record<string, unknown> {
   return {
-    reason: `${quote(first?.text ?? '')} is not shown: ${first?.why ?? ''}${others}`,
-    hint: 'Say only what results show. What a person should do or find out goes into next_step.',
+    claims: claims.map(({ grade, problem, why, moved, claim }) => ({
+      shown: grade !== 'C',
+      grade,
+      ...(problem && { code: problem.code }),
+      ...(why !== null && { why }),
+      ...(moved.length > 0 && { moved }),
+      ...(grade === 'B' && { beside: besideOf(claim, evidence) }),
+    })),
+    unshown: unshown.map(({ text, why }) => ({ text, why })),
   }
 }
 
-/** A call written as text, or an ending that its evidence does not show: corrected once. */
+/** Each claim and sentence that may not be said, with what its row says instead; what stands is kept. */
+export function describeFindings(
+  { claims, unshown }: ClaimFindings,
+  said: ClaimedText,
+  isStrict: boolean,
+): { reason: string; hint: string } {
+  const failing = claims.flatMap(({ isRefused, grade, problem }, index) =>
+    (isRefused || (isStrict && grade === 'C')) && problem ? [{ index, problem }] : [],
+  )
+  const sentences = unshown.filter(({ isRefused }) => isRefused)
+  const reasons = [
+    ...failing.map(
+      ({ index, problem }) => `claim ${index + 1} ${quote(said.claims[index]?.text ?? '')}: ${problem.why}`,
+    ),
+    ...sentences.map(({ text, why }) => `${quote(text)}: ${why}`),
+  ]
+  const remedies = [...new Set(failing.map(({ problem }) => problem.remedy))]
+  const stands = claims.flatMap((_, index) => (failing.some((each) => each.index === index) ? [] : [index + 1]))
+  const kept = stands.length > 0 && failing.length > 0 ? [`Claim ${stands.join(', ')} stands: send it as it is.`] : []
+  const leave = sentences.length > 0 ? ['Say only what a write of this attempt did.'] : []
+  return { reason: reasons.join('; '), hint: [...remedies, ...leave, ...kept].join(' ') }
+}
+
+/** A call written as text, a write without its row, or a quote that stands nowhere: corrected once. Words alone refuse nothing. */
 export function claimsRule(
   said: ClaimedText,
   state: SafetyState,
@@ -190,15 +209,16 @@ export function claimsRule(
   isStrict: boolean,
 ): { rule: RuleAnswer | null; marks: Record<string, unknown> } {
   const findings = findingsOf(said, state, incidentId, bodies)
-  const marks = marksOf(findings)
+  const marks = marksOf(findings, evidenceOf(state, incidentId, bodies))
   const isCorrected = state.phantoms > 0 || [...state.corrected].some((code) => code.startsWith('budget_'))
   const phantom = isCorrected ? null : phantomIn(said, state)
   if (phantom) return { rule: phantom, marks }
-  if (isAllShown(findings) || (isCorrected && !isStrict)) return { rule: null, marks }
-  const { reason, hint } = describeFindings(findings, said)
+  const isOver = isCorrected && !(isStrict && refusedBy(findings, false))
+  if (isOver || !refusedBy(findings, isStrict)) return { rule: null, marks }
+  const { reason, hint } = describeFindings(findings, said, isStrict)
   const more =
     isCorrected && isStrict
-      ? ' An ending without a repair needs claims that are shown: escalate_incident ends without them.'
+      ? ' An ending without a repair rests on what rows say: escalate_incident ends without claims.'
       : ''
   return { rule: refuse('CLAIM_NOT_SHOWN', reason, `${hint}${more}`, marks), marks }
 }

@@ -4,7 +4,7 @@ import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
 /** What a part of a row is: only a read and a verification tell how something is. */
-type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context'
+type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context' | 'refusal'
 
 /** A piece of a row that may be quoted. The model reads the verification of a write with the write, so both numbers lead to it. */
 export type Part = {
@@ -26,7 +26,7 @@ export type Part = {
 
 export type Bodies = ReadonlyMap<string, string>
 
-type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | 'context_assembled'>
+type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | 'context_assembled' | 'call_judged'>
 
 const maxBytes = 16_000_000
 
@@ -71,6 +71,9 @@ function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
     } else if (row.kind === 'alert_received') {
       const { labels, status, count, source } = row.metadata
       parts.push(bare(row, 'alert', { labels, status, count, source }))
+    } else if (row.kind === 'call_judged') {
+      const { code, reason, hint, tool, targets } = row.metadata
+      parts.push({ ...bare(row, 'refusal', { code, reason, hint }), tool, head: names(targets) })
     } else if (row.kind === 'context_assembled') {
       const whole = bodies.get(row.metadata.context.digest)
       const { head, tail } = row.metadata.context
@@ -84,7 +87,9 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
   const { tool, callId, effect, targets, result, body, arguments: args } = row.metadata
   const whole = body ? bodies.get(body.digest) : undefined
   const data = body ? (whole === undefined ? [body.head, body.tail] : parsed(whole)) : (result.data ?? result.error)
-  const source = effect === 'write' ? 'write' : effect === 'read' || effect === 'resolve' ? 'read' : 'record'
+  const isRead = effect === 'read' || effect === 'resolve'
+  // A read that failed shows that it failed, and nothing of what it asked for.
+  const source = effect === 'write' ? 'write' : !isRead ? 'record' : result.ok ? 'read' : 'refusal'
   const { reason: _, ...named } = args
   return {
     ...bare(row, source, data),
@@ -153,8 +158,15 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A write of this attempt as claims may cite it. */
-export type CitableWrite = { callId: string; startedSeq: number; held: boolean; failed: boolean; parts: Part[] }
+/** A write of this attempt as claims may cite it. `held`: nothing says that it failed; `isProven`: a verification says that it held. */
+export type CitableWrite = {
+  callId: string
+  startedSeq: number
+  held: boolean
+  isProven: boolean
+  failed: boolean
+  parts: Part[]
+}
 
 /** All that the rows of an attempt can show. */
 export type ClaimEvidence = {
@@ -184,6 +196,7 @@ export function evidenceOf(state: SafetyState, incidentId: string, bodies: Bodie
       startedSeq: write.startedSeq,
       parts: own,
       held: verified === 'held' || verified === 'unproven',
+      isProven: verified === 'held',
       failed: isFailed || verified === 'not_held',
     }
   })

@@ -83,7 +83,7 @@ type StateWord = { word: string; isDenied: boolean; at: number }
 export function statesIn(clause: string): StateWord[] {
   return [...clause.matchAll(wordPattern)].map((match) => ({
     word: match[2] as string,
-    isDenied: denial.test(clause.slice(0, match.index)),
+    isDenied: denial.test(clause.slice(0, match.index)) || /^\s*(?:neither|none|no|not every|not all)\b/.test(clause),
     at: match.index,
   }))
 }
@@ -120,7 +120,8 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
   const pattern = new RegExp(`(?<![\\w-])${word}${word === 'answer' ? '(?:s|ed)?' : ''}(?![\\w-])`, 'g')
   for (const match of line.matchAll(pattern)) {
     if (match.index < from || match.index + match[0].length > to) continue
-    if (denial.test(line.slice(0, match.index)) === (sign === '-')) return true
+    const isTurned = /^ ?[:=] ?(?:false|no|none|off|0)(?![\w.])/.test(line.slice(match.index + match[0].length))
+    if ((denial.test(line.slice(0, match.index)) || isTurned) === (sign === '-')) return true
   }
   return false
 }
@@ -201,8 +202,13 @@ function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], stat
   if (!first) return false
   const items = new Set(showing.map(({ item, part }) => `${part.seq}:${item.start}`))
   if (/\b(?:both|neither)\b/.test(text)) return items.size >= 2
-  const list = first.item.list
-  if (!list) return groups.some((group) => group.length > 1)
+  return first.item.list ? isForEach(showing, state) : groups.some((group) => group.length > 1)
+}
+
+/** Is the state true of every element of the list that the first of these places stands in? */
+export function isForEach([first]: readonly QuotePlace[], state: StateWord): boolean {
+  const list = first?.item.list
+  if (!first || !list) return false
   const { leaves, text: whole } = first.part.document()
   return list.of.every((item) =>
     leaves.some((leaf) => {

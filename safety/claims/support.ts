@@ -1,10 +1,10 @@
 import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
 import { numbersProblem } from './number-support.ts'
-import { figuresIn, holdsMoment } from './numbers.ts'
+import { holdsMoment } from './numbers.ts'
 import { type ClaimProblem, foldText, problem, type QuotePlace, said } from './quote.ts'
 import { type ClaimEvidence, isInTemplates, type Part } from './rows.ts'
-import { statesIn, statesProblem } from './states.ts'
+import { statesProblem } from './states.ts'
 import type { Clause } from './text.ts'
 
 const denies =
@@ -48,12 +48,27 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
     return problem('NOT_ABSENT', `${said(text)} names nothing`)
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
   if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
+  if (isEmpty(part.data)) return null
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
   if (isInTemplates(part.data)) {
     const remedy = 'search the logs for this text alone (contains), or read_result with match'
     return problem('CUT', `row ${part.seq} shows templates of lines, not the lines: ${remedy}`)
   }
   return narrowed(part, wanted, claimed)
+}
+
+/** Did each row that the claim cites ask for the very text that is absent, or answer nothing at all? */
+export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
+  return claim.quotes.every(({ seq, text }) => {
+    const part = parts.find((each) => each.seqs.includes(seq) && each.source === 'read')
+    if (!part) return false
+    const wanted = foldText(text)
+    if (wanted === '') return isEmpty(part.data)
+    const { argv, command } = part.arguments
+    const words = Array.isArray(argv) ? argv.map(String) : String(command ?? '').split(/[\s|;&]+/)
+    const asked = [...words, ...['name', 'text', 'match', 'contains', 'query'].map((key) => part.arguments[key])]
+    return asked.some((each) => typeof each === 'string' && foldText(each) === wanted)
+  })
 }
 
 /** Who says that there are no errors says so of all their names. */
@@ -171,9 +186,12 @@ export function denialProblem(clause: Clause, cited: readonly Part[]): ClaimProb
       (part) =>
         pattern.test(answerOf(part)) && !new RegExp(`\\b(?:no|not|without) (?:\\w+ )?${stem}`).test(answerOf(part)),
     )
+    // Only of trouble: "no replica follows it" may quote replicas: 0.
+    const isTrouble = trouble.test(noun)
     if (holding && holding.source === 'read')
-      return problem('STILL_THERE', `${said(noun)} stands in row ${holding.seq}`)
-    if (reads.length > 0 && reads.every(({ isWhole }) => !isWhole)) return problem('CUT', `what is cited was cut`)
+      return problem(isTrouble ? 'STILL_THERE' : 'NOT_ABSENT', `${said(noun)} stands in row ${holding.seq}`)
+    if (isTrouble && reads.length > 0 && reads.every(({ isWhole }) => !isWhole))
+      return problem('CUT', `what is cited was cut`)
   }
   return null
 }
@@ -200,53 +218,10 @@ function timesProblem(clause: Clause, places: readonly QuotePlace[]): ClaimProbl
   return null
 }
 
-/** Words that say nothing by themselves, or say what no quote has to: of grammar, of kinds of things, of judging. */
-const small = new Set(
-  'about above after again against alert alerts also although another answer answers anything because been before being below between both cause caused causes claim could does done down during each either enough even every from gives have having here holds host incident into itself just less made make many more most much neither node nodes nothing now only other others over result results same seen service services shard shows show since some something still such than that their them then there these they thing this those through time times today under until very were what when where which while whole whose will with without would your read reads said says'.split(
-    ' ',
-  ),
-)
-
-/** What is said not to be stands in no quote. */
-const denied = /\b(?:no|not|never|without|neither|nor|cannot|\w+n't)(?: [a-z'-]+){1,3}/g
-
-/** The words of a claim that a reader takes something from: names and times are masked in the clauses. */
-function contentWords(clauses: readonly Clause[]): string[] {
-  const all = clauses.flatMap(
-    ({ text }) => text.replace(denied, ' ').match(/(?<![\w./-])[a-z][a-z']{3,}(?![\w/-])/g) ?? [],
-  )
-  return [...new Set(all.filter((word) => !small.has(word)))]
-}
-
-const stemOf = (word: string) => word.replace(/(?:'s|ing|ed|es|s|ly)$/, '').slice(0, 6)
-
-/** Does anything else of a clause have to stand in its quotes: a state, a number, a time, quoted words, an id? Small ones stand anywhere. */
-function isHeldOtherwise({ text, groups, moments }: Clause): boolean {
-  const isExact = groups
-    .flat()
-    .some(({ kind, text: own }) => kind === 'id' || (kind === 'literal' && !/^[a-z]{1,4}$/i.test(own)))
-  const hasFigure = figuresIn(text).some(({ value }) => value >= 10 || !Number.isInteger(value))
-  return isExact || hasFigure || moments.length > 0 || statesIn(text).length > 0
-}
-
 /** A line of a page or of a log: an element of a list that is a text, and no field of a thing. */
 function isLine({ part, item, leaf }: QuotePlace): boolean {
   if (item.list === null || typeof leaf.value !== 'string') return false
   return part.document().leaves.filter((each) => each.item === item).length === 1
-}
-
-/**
- * A claim about lines of text that nothing else holds against its quotes has to speak of them: half of its words at least stand there, and
- * not only in names. What a field says needs no words of the claim.
- */
-export function findUnspoken(clauses: readonly Clause[], places: readonly QuotePlace[]): ClaimProblem | null {
-  if (!places.every(isLine) || clauses.some(isHeldOtherwise)) return null
-  const words = contentWords(clauses)
-  const quoted = places.map(({ about, line, part }) => `${about} ${line} ${part.head}`).join(' ')
-  const known = new Set((quoted.match(/(?<![\w./-])[a-z][a-z']{2,}(?![\w/-])/g) ?? []).map(stemOf))
-  const strange = words.filter((word) => !known.has(stemOf(word)))
-  if (words.length === 0 || strange.length * 2 <= words.length) return null
-  return problem('NOT_SPOKEN_OF', `what it quotes does not speak of ${said(strange.slice(0, 5).join(', '))}`)
 }
 
 /** Names of a clause that nothing quoted is about. */

@@ -79,7 +79,7 @@ describe('a postmortem is folded from the rows', () => {
         }),
       ],
       [
-        'Supported: the replica was stopped 1 2',
+        'Quoted for: the replica was stopped 1 2',
         'Ruled out: the disk is full 1 3',
         'The replica was stopped 5',
         'it lagged (not shown by its evidence) 1',
@@ -139,7 +139,7 @@ describe('a postmortem is folded from the rows', () => {
       ],
       [
         'Did converge_shard on nothing named work? Unproven. 2',
-        'Neither supported nor refuted: the network 3',
+        'Proposed, and nothing quoted for or against it: the network 3',
         'The agent lacked a tool: restart a switch 4',
         'Attempt 1 was ended by its limit of turns: 10 of 10. 5',
         'The cause is likely, not confirmed. 6',

@@ -12,7 +12,7 @@ import { agentActor } from '../../domain/event.ts'
 import type { CorePort } from '../../domain/tool.ts'
 import { openKnowledge } from '../../knowledge/knowledge.ts'
 import { readPrompts, renderRunbooks } from '../../prompts/render.ts'
-import { checkClaims } from '../../safety/claims/check.ts'
+import { checkClaim } from '../../safety/claims/check.ts'
 import { bodiesToCheck, evidenceOf } from '../../safety/claims/rows.ts'
 import { fold } from '../../safety/fold.ts'
 import { tools } from '../../tools/registry.ts'
@@ -180,7 +180,7 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
     const state = fold(events, 1, { kind: 'host', id: 'host-osl-2' })
     const { diagnostics, reads, lookedAt, resolved } = state
     const claim = { kind: 'was' as const, text: 'db-osl-1 was nominal', quotes: [{ seq: 3, text: 'All is nominal' }] }
-    const [problem] = checkClaims([claim], evidenceOf(state, incidentId, new Map()))
+    const problem = checkClaim(claim, evidenceOf(state, incidentId, new Map()))
     return {
       verdict: judged?.kind === 'call_judged' && [
         judged.metadata.verdict,
@@ -193,7 +193,7 @@ test('what a runbook says makes nothing known, is no look, no evidence, and chan
   }
   const [without, having] = [await verdictWith(false), await verdictWith(true)]
   expect([having.verdict, having.state]).toEqual([without.verdict, without.state])
-  expect(having.problem).toBe('NO_READ')
+  expect(having.problem).toBe('OWN_WORDS')
   expect(having.verdict).toMatchObject(['refuse', expect.any(String), expect.any(String)])
   const readRunbook = tools.get('read_runbook')
   expect(readRunbook?.discovers({ name: 'site', digest: 'd', body: text }, { name: 'site' })).toEqual([])

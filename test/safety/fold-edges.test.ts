@@ -38,10 +38,10 @@ describe('evidence', () => {
     expect([...fold(logOf(alert, other, noted, own), 2).evidence]).toEqual([1, 4])
   })
 
-  test('is not a look-up that failed, which counts as a finding all the same', () => {
+  test('is a look-up that failed too, which shows that it failed and looked at nothing', () => {
     const state = folded(finished({ result: { ok: false, meta: {} } }))
     expect(state).toMatchObject({ diagnostics: 1, reads: 0 })
-    expect([...state.evidence, ...state.lookedAt]).toEqual([])
+    expect([[...state.evidence], [...state.lookedAt]]).toEqual([[1], []])
   })
 
   test('is a write that succeeded too, though it looked at nothing', () => {

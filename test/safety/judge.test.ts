@@ -197,8 +197,15 @@ describe('what becomes of a proposed call', () => {
       'refuse NOTHING_WRITTEN',
     ],
     [
-      'evidence that is no successful row is refused',
+      'evidence under the wrong number of a row is held against the row that it stands in',
       [looked('c1_0', [shard])],
+      resolve('no_fault', [99]),
+      {},
+      'run TERMINAL',
+    ],
+    [
+      'evidence that no row holds is refused',
+      [looked('c1_0', [shard]), looked('c2_0', [shard])],
       resolve('no_fault', [99]),
       {},
       'refuse EVIDENCE_MISSING',

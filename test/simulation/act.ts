@@ -1,5 +1,6 @@
 import { toEnvelope } from '../../activities/send.ts'
 import { actionByKeys } from '../../domain/approval.ts'
+import { marked } from '../../domain/claim.ts'
 import { blockedEnvelope, failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis } from '../../domain/event.ts'
 import { type Policy, plainPolicy, refusalOf } from '../../domain/refusal.ts'
@@ -344,10 +345,12 @@ function close(
     const { alert } = incident
     const quietMs = alert.firing ? 0 : world.nowMs - alert.endedAtMs
     incident.closings.push({ seq: incident.rows.length + 1, alertFired: alert.firing, quietMs })
+    const judged = incident.rows.findLast((row) => row.kind === 'call_judged' && row.metadata.tool === tool)
+    const found = judged?.kind === 'call_judged' ? judged.metadata.details : undefined
     append(world, incident, place.attempt, {
       ...by,
       kind: 'resolved',
-      metadata: { resolution, outcome, claims, confidence: null },
+      metadata: { resolution, outcome, claims: marked(claims, found).claims, confidence: null },
     })
   } else {
     append(world, incident, place.attempt, {

@@ -102,14 +102,16 @@ function writesWereVerified({ rows }: SimIncident, tell: Tell): void {
   }
 }
 
-/** 9.3 (I6): a resolution cites rows that succeeded, or what became of a write; a repair has a write and a verification that held after it. */
+/** 9.3 (I6): a resolution cites rows that succeeded, what became of a write, or beside them a call that failed; a repair has a write and a verification that held after it. */
 function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
   for (const row of rows) {
     if (row.kind !== 'resolved') continue
     const before = rows.filter((each) => each.seq < row.seq)
     const good = new Set(before.filter(isEvidence).map((each) => each.seq))
-    for (const claim of row.metadata.claims)
-      for (const seq of rowsOf(claim)) if (!good.has(seq)) tell('9.3', `cites row ${seq}`)
+    const failed = new Set(before.filter(isFailure).map((each) => each.seq))
+    const cited = row.metadata.claims.flatMap((claim) => rowsOf(claim))
+    for (const seq of cited) if (!good.has(seq) && !failed.has(seq)) tell('9.3', `cites row ${seq}`)
+    if (cited.length > 0 && !cited.some((seq) => good.has(seq))) tell('9.3', 'cites only calls that failed')
     if (row.metadata.claims.length === 0) tell('9.3', 'resolved without any claim')
     if (row.metadata.outcome !== 'repaired') continue
     const write = started(before).findLast((each) => each.metadata.effect === 'write' && each.attempt === row.attempt)
@@ -153,6 +155,10 @@ function isEvidence(row: IncidentEvent): boolean {
   // That a write failed is a finding too.
   if (row.kind === 'tool_finished') return row.metadata.result.ok || row.metadata.effect === 'write'
   return row.kind === 'alert_received' || (row.kind === 'verification' && row.metadata.outcome !== 'open')
+}
+
+function isFailure(row: IncidentEvent): boolean {
+  return row.kind === 'tool_finished' || (row.kind === 'call_judged' && row.metadata.verdict === 'refuse')
 }
 
 /** A terminal call that nobody answered, or that was answered "not yet", was not made: it is to be made again. */

@@ -4,7 +4,7 @@ import type { ServedBrief } from '../../domain/brief.ts'
 import type { EscalationReport } from '../../domain/escalation.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capitalize } from '../../domain/format.ts'
-import { foldHypotheses, type Hypothesis } from '../../domain/hypothesis.ts'
+import { foldHypotheses, type Hypothesis, standingOf, standingWords } from '../../domain/hypothesis.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { questionType } from '../../domain/question.ts'
@@ -189,24 +189,27 @@ function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | nu
 export function Hypotheses({ causes, incidentId }: { causes: Hypothesis[]; incidentId: string }) {
   return (
     <ul className="claims">
-      {causes.map(({ id, state, text, seq, by, supports, refutes }) => (
-        <li key={id} className="wraps">
-          <strong className={stateTones[state]}>{state}</strong> <Inert text={text} />{' '}
-          {[...supports, ...refutes].map((quote) => (
-            <Link
-              key={`${quote.seq} ${quote.text}`}
-              className="soft small"
-              href={`/incidents/${incidentId}#e-${quote.seq}`}
-              title={inertText(quote.text)}
-            >
-              #{quote.seq}{' '}
-            </Link>
-          ))}
-          <span className="soft small">
-            by <Inert text={by} />, <Link href={`/incidents/${incidentId}#e-${seq}`}>row {seq}</Link>
-          </span>
-        </li>
-      ))}
+      {causes.map((cause) => {
+        const { id, state, text, seq, by, supports, refutes } = cause
+        return (
+          <li key={id} className="wraps">
+            <strong className={stateTones[state]}>{standingWords[standingOf(cause)]}</strong> <Inert text={text} />{' '}
+            {[...supports, ...refutes].map((quote) => (
+              <Link
+                key={`${quote.seq} ${quote.text}`}
+                className="soft small"
+                href={`/incidents/${incidentId}#e-${quote.seq}`}
+                title={inertText(quote.text)}
+              >
+                #{quote.seq}{' '}
+              </Link>
+            ))}
+            <span className="soft small">
+              by <Inert text={by} />, <Link href={`/incidents/${incidentId}#e-${seq}`}>row {seq}</Link>
+            </span>
+          </li>
+        )
+      })}
     </ul>
   )
 }

@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { memo, useDeferredValue, useEffect, useMemo, useState } from 'react'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatElapsed } from '../../domain/format.ts'
-import { isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/hypothesis.ts'
+import { gradeWords, isUnshown, notShown, rowsOf, type StoredClaim } from '../../domain/hypothesis.ts'
 import { listReadings } from '../../domain/message.ts'
 import { SelectField } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
@@ -114,7 +114,7 @@ export function getProposalId(event: IncidentEvent): string | null {
   return has ? (data.proposal_id as string) : null
 }
 
-/** What an ending claims, with links to the rows it rests on and a mark where they do not show it. */
+/** What an ending claims, with links to the rows it rests on, what code read beside it, and a mark where nothing shows it. */
 function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
   const { claims } = event.metadata
   if (claims.length === 0) return null
@@ -123,15 +123,36 @@ function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
       {claims.map((claim) => (
         <li key={claim.text}>
           <Inert text={claim.text} /> <Rows claim={claim} />
-          {isUnshown(claim) && (
-            <strong className="tone-warning" title={'why' in claim ? claim.why : undefined}>
-              {' '}
-              {notShown}
-            </strong>
-          )}
+          <Grade claim={claim} />
         </li>
       ))}
     </ul>
+  )
+}
+
+/** By rows: the words that are quoted. In the agent's words: the quoted values, and the newest health of what it names. */
+function Grade({ claim }: { claim: StoredClaim }) {
+  const why = 'why' in claim ? claim.why : undefined
+  if (isUnshown(claim)) {
+    return (
+      <strong className="tone-warning" title={why}>
+        {' '}
+        {notShown}
+      </strong>
+    )
+  }
+  if (!('grade' in claim) || claim.grade === undefined) return null
+  const lines = claim.grade === 'A' ? claim.quotes : (claim.beside ?? [])
+  return (
+    <span className="soft small" title={why}>
+      {' '}
+      {gradeWords[claim.grade]}:{' '}
+      {lines.map(({ seq, text }) => (
+        <span key={`${seq} ${text}`} className="quoted">
+          «<Inert text={text} />»{' '}
+        </span>
+      ))}
+    </span>
   )
 }
 

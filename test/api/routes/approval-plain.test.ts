@@ -59,7 +59,7 @@ test('it says in a line what the cause may be: what rows support before what is 
     { seq: 2, text: 'x' },
   ])
   await record('proposed', 'The rack is hot')
-  expect(await cause()).toBe('Likely cause: A power supply failed (supported, rows 1, 2)')
+  expect(await cause()).toBe('Likely cause: A power supply failed (quoted, rows 1, 2)')
   for (const each of ['The <b>disk</b> is full', 'A power supply failed', 'The rack is hot'])
     await record('refuted', each, [{ seq: 1, text: 'firing' }])
   expect(await cause()).toBeNull()

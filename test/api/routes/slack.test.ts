@@ -96,7 +96,7 @@ test('the question says what the cause may be, as the rows of its run say it', a
   const body = { action: 'investigated', detail: 'A power supply failed', hypothesis: 'supported' }
   await api.post(`/incidents/${incidentId}/events`, { body: { ...body, quotes: [{ seq: 1, text: 'firing' }] } })
   const { id } = await asks({ incidentId })
-  expect(JSON.stringify((await card(id)).body)).toContain('Likely cause: A power supply failed (supported, row 1)')
+  expect(JSON.stringify((await card(id)).body)).toContain('Likely cause: A power supply failed (quoted, row 1)')
   expect(JSON.stringify((await card((await asks()).id)).body)).not.toContain('cause:')
 })
 

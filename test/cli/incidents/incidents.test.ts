@@ -103,7 +103,7 @@ test('a person tells a run something, and reads in which turn it was read; where
   await record(id, { kind: 'commented', metadata: comment })
   const { stdout } = await run(`incidents show ${id}`)
   expect(stdout).toContain('look_at_vm-7 (to the agent, read in turn 4)')
-  expect(stdout).toMatch(/What it may be\n +h1 supported: The disk is full \(#1\)/)
+  expect(stdout).toMatch(/What it may be\n +h1 quoted: The disk is full \(#1\)/)
   const open = await openedIncident(api.db, { name: 'untold', labels: { alertname: 'untold' } })
   const refused = await run(`incidents tell ${open} hello`)
   expect([refused.code !== 0, refused.stderr]).toEqual([true, expect.stringContaining('Add a note')])

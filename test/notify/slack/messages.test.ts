@@ -121,7 +121,7 @@ test('a question says what, how risky, the exact arguments, why, the dry run, wh
 })
 
 test('a question says in a line what the cause may be and which rows say so; of none it says nothing', () => {
-  const cause = 'Likely cause: a power supply failed (supported, rows 7, 10)'
+  const cause = 'Likely cause: a power supply failed (quoted, rows 7, 10)'
   expect(words(card({}, cause))).toContain(cause)
   expect(words(card())).not.toContain('cause')
   const asked = {

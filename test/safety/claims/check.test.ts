@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import { claim as claimSchema, marked } from '../../../domain/claim.ts'
+import { type Claim, claim as claimSchema, marked } from '../../../domain/claim.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import { withMarks } from '../../../domain/hypothesis.ts'
 import { fence, inertJson } from '../../../domain/inert-text.ts'
 import { type Policy, plainPolicy } from '../../../domain/refusal.ts'
-import { checkClaims } from '../../../safety/claims/check.ts'
+import { checkClaim } from '../../../safety/claims/check.ts'
 import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { type Call, judge } from '../../../safety/judge.ts'
@@ -49,12 +49,12 @@ function written(callId: string): IncidentEvent {
 }
 
 describe('an ending', () => {
-  test('is refused for a number that no quote gives, after any read', () => {
+  test('says a number that no row gives with a mark, and is refused for none of its words', () => {
     const call = resolve([seenNominal(1, 'CPU usage is 3%')], 'self_resolved')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
-      verdict: 'refuse',
-      code: 'CLAIM_NOT_SHOWN',
-      details: { claims: [{ shown: false, code: 'NUMBER_NOT_SHOWN' }] },
+      verdict: 'run',
+      code: 'TERMINAL',
+      details: { claims: [{ shown: false, grade: 'C', code: 'NUMBER_NOT_SHOWN' }] },
     })
   })
 
@@ -72,11 +72,12 @@ describe('an ending', () => {
       discovered: [],
     })
     const claim = (text: string) => ({ kind: 'was', text, quotes: [{ seq: 1, text: '"last":203500000' }] })
-    const code = (text: string) => ruled(resolve([claim(text)], 'self_resolved'), [read]).code
+    const isShown = (text: string) =>
+      (ruled(resolve([claim(text)], 'self_resolved'), [read]).details.claims as { shown: boolean }[])[0]?.shown
     for (const text of ['it held 203500000 bytes', 'it held 194 MiB of memory'])
-      expect([text, code(text)]).toEqual([text, 'TERMINAL'])
+      expect([text, isShown(text)]).toEqual([text, true])
     for (const text of ['it took 203500000 seconds', 'it held 300 MB'])
-      expect([text, code(text)]).toEqual([text, 'CLAIM_NOT_SHOWN'])
+      expect([text, isShown(text)]).toEqual([text, false])
   })
 
   /** A page about a pod, as a server gives it. */
@@ -103,28 +104,14 @@ describe('an ending', () => {
     'Rate: Normal=2 -> Current=9 (+350%)',
   ])
 
-  test('that nothing else holds speaks of what it quotes, in words of that line and not only in its name', () => {
-    const claimed = 'the volume of the ledger denied permission'
-    expect(found(pod, claimed, 'Permission denied')).toBe('shown')
-    expect(found(pod, claimed, 'billing-7c 0/1 Pending')).toBe('NOT_SPOKEN_OF')
-    expect(found(pod, 'billing cannot start, since its certificate lapsed', 'billing-7c 0/1 Pending')).toBe(
-      'NOT_SPOKEN_OF',
-    )
-  })
-
-  test('about a field of a thing may be in other words than the field', () => {
-    const file = partOfRow('tool_finished', {
-      callId: 'c1_0',
-      tool: 'fs_list',
-      arguments: {},
-      effect: 'read',
-      targets: [shard],
-      outcome: 'done',
-      result: { ok: true, data: { entries: [{ name: 'ledger.log.1', size: 9 }] }, meta: {} },
-      body: null,
-      discovered: [],
-    })
-    expect(found(file, 'rotated logs filled the directory', '"name":"ledger.log.1"')).toBe('shown')
+  test('is said by rows in the words of the line that it quotes, and not of its name alone', () => {
+    const grade = (text: string, quoted: string) => {
+      const said = { kind: 'was', text, quotes: [{ seq: 1, text: quoted }] }
+      return (ruled(resolve([said], 'self_resolved'), [pod]).details.claims as { grade: string }[])[0]?.grade
+    }
+    expect(grade('the volume of the ledger denied permission', 'Permission denied')).toBe('A')
+    expect(grade('the volume of the ledger denied permission', 'billing-7c 0/1 Pending')).toBe('B')
+    expect(grade('billing cannot start, since its certificate lapsed', 'billing-7c 0/1 Pending')).toBe('B')
   })
 
   test('finds in its rows what only a program writes: a pair, a name with an underscore, a name with a capital inside', () => {
@@ -176,12 +163,18 @@ describe('an ending', () => {
     expect(ruled(call, [looked('c1_0', [shard]), asked]).verdict).toBe('run')
   })
 
-  test.each(['no_fault', 'answered'])('as %s is refused again while a claim is not shown', (outcome) => {
-    const call = resolve([seenNominal(1, 'it was critical')], outcome)
-    const about = { isQuestion: outcome === 'answered' }
-    expect(ruled(call, [looked('c1_0', [shard]), refusedBefore], about).code).toBe('CLAIM_NOT_SHOWN')
-    expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
-  })
+  test.each(['no_fault', 'answered'])(
+    'as %s is refused once while a row contradicts a claim, and marked the second time',
+    (outcome) => {
+      const call = resolve([seenNominal(1, 'it was critical')], outcome)
+      const about = { isQuestion: outcome === 'answered' }
+      const wrong = ruled(call, [looked('c1_0', [shard])], about)
+      expect(wrong).toMatchObject({ code: 'CLAIM_NOT_SHOWN', reason: expect.stringContaining('row 1 says') })
+      const again = ruled(call, [looked('c1_0', [shard]), refusedBefore], about)
+      expect(again).toMatchObject({ verdict: 'run', details: { claims: [{ grade: 'C' }] } })
+      expect(ruled(resolve([seenNominal(1)], outcome), [looked('c1_0', [shard])], about).verdict).toBe('run')
+    },
+  )
 
   test('is not held up for its words where a limit was announced: what is not shown is marked at once', () => {
     const warned = row('correction_sent', { code: 'budget_turns', text: '' })
@@ -192,19 +185,33 @@ describe('an ending', () => {
     })
   })
 
-  test('says in its resolution only what rows show', () => {
+  test('is marked in its resolution where no row shows what it says', () => {
     const call = resolve([seenNominal(1)], 'self_resolved', 'db-osl-1 was nominal; node-osl-77 lagged 93 s.')
     expect(ruled(call, [looked('c1_0', [shard])])).toMatchObject({
-      code: 'CLAIM_NOT_SHOWN',
+      verdict: 'run',
       details: { unshown: [{ text: 'node-osl-77 lagged 93 s' }] },
     })
   })
 
-  test('by handing over says in its reason only what rows show, and may advise what it likes', () => {
+  test('by handing over tells of no write without its row, marks what else no row tells, and advises what it likes', () => {
     const rows = [looked('c1_0', [shard])]
     const reason = (text: string) => ruled(ending('escalate_incident', { reason: text }), rows)
-    expect(reason('db-osl-1 was restarted and is 42 s behind.').code).toBe('CLAIM_NOT_SHOWN')
-    expect(reason('db-osl-1 is nominal. Somebody should add 20 GiB to node-osl-9.').verdict).toBe('run')
+    expect(reason('I restarted db-osl-1, and it is nominal.').verdict).toBe('refuse')
+    expect(reason('db-osl-1 was restarted and is 42 s behind.')).toMatchObject({
+      verdict: 'run',
+      details: { unshown: [{ text: 'db-osl-1 was restarted' }, { text: 'is 42 s behind' }] },
+    })
+    expect(reason('db-osl-1 is nominal. Somebody should add 20 GiB to node-osl-9.').details).toMatchObject({
+      unshown: [],
+    })
+  })
+
+  test('under the wrong number of a row is kept under the right one', () => {
+    const call = resolve([seenNominal(77)], 'self_resolved')
+    const { code, details } = ruled(call, [looked('c1_0', [shard])])
+    expect(code).toBe('TERMINAL')
+    const [stored] = marked((call.arguments as { claims: Claim[] }).claims, details).claims
+    expect(stored).toMatchObject({ shown: true, quotes: [{ seq: 1 }] })
   })
 })
 
@@ -227,10 +234,9 @@ describe('that something is absent', () => {
       discovered: [],
     })
   const found = (data: Record<string, unknown>, claim: Record<string, unknown> = nothing) =>
-    checkClaims(
-      [claimSchema.parse(claim)],
-      evidenceOf(fold(logOf(reading(data)), 1, shard), incidentId, new Map()),
-    ).map((problem) => problem?.code ?? null)
+    [checkClaim(claimSchema.parse(claim), evidenceOf(fold(logOf(reading(data)), 1, shard), incidentId, new Map()))].map(
+      (problem) => problem?.code ?? null,
+    )
 
   test('is shown by a source that found nothing, not by one that gave a part or found something', () => {
     expect(found({ isEmpty: true, isPartial: false, summary: { templates: [] } })).toEqual([null])
@@ -334,7 +340,7 @@ describe('words that the fence changed', () => {
     ['in a piece', 'List‹String> of ‹system>'],
   ])('are found %s', (_title, text) => {
     const claim = claimSchema.parse({ kind: 'was', text: 'db-osl-1 logged a null', quotes: [{ seq: 1, text }] })
-    const [problem] = checkClaims([claim], evidenceOf(fold(logOf(finished), 1, shard), incidentId, new Map()))
+    const problem = checkClaim(claim, evidenceOf(fold(logOf(finished), 1, shard), incidentId, new Map()))
     expect(problem?.code).not.toBe('QUOTE_NOT_FOUND')
   })
 })
@@ -354,7 +360,7 @@ describe('several fields quoted at once', () => {
   })
   const found = (text: string) => {
     const claim = claimSchema.parse({ kind: 'was', text: 'node-osl-2 was critical', quotes: [{ seq: 1, text }] })
-    return checkClaims([claim], evidenceOf(fold(logOf(listed), 1, shard), incidentId, new Map()))[0]?.code ?? null
+    return checkClaim(claim, evidenceOf(fold(logOf(listed), 1, shard), incidentId, new Map()))?.code ?? null
   }
 
   test('are found where the row has others between them that the model was not shown', () => {
@@ -380,7 +386,8 @@ test('the verification of a write may be quoted by its own number or by that of 
     text: 'both nodes of db-osl-1 are nominal',
     quotes: [{ seq, text: 'all 2 nodes of db-osl-1 are nominal' }],
   }))
-  expect(checkClaims(claims, evidenceOf(fold(rows, 1, shard), incidentId, new Map()))).toEqual([null, null])
+  const evidence = evidenceOf(fold(rows, 1, shard), incidentId, new Map())
+  expect(claims.map((claim) => checkClaim(claim, evidence))).toEqual([null, null])
   expect(ruled(resolve(claims), rows).verdict).toBe('run')
 })
 

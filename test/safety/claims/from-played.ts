@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Claim } from '../../../domain/claim.ts'
-import { checkClaims } from '../../../safety/claims/check.ts'
+import { checkClaim } from '../../../safety/claims/check.ts'
 import { findingsOf } from '../../../safety/claims/ending.ts'
 import type { ProblemCode } from '../../../safety/claims/quote.ts'
 import { type ClaimEvidence, evidenceOf } from '../../../safety/claims/rows.ts'
@@ -221,7 +221,7 @@ export const honest: Honest[] = [
 
 /** Why a claim is not shown by the rows of an attempt; null where it is. */
 export function foundIn(about: string, claim: Claim): ProblemCode | null {
-  return checkClaims([claim], evidence.get(about) as ClaimEvidence)[0]?.code ?? null
+  return checkClaim(claim, evidence.get(about) as ClaimEvidence)?.code ?? null
 }
 
 type Change = (claim: Claim) => Claim | null

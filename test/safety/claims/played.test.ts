@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { claim as claimSchema } from '../../../domain/claim.ts'
-import { checkClaims } from '../../../safety/claims/check.ts'
+import { checkClaim } from '../../../safety/claims/check.ts'
 import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import { annotated, playedEndings, written } from './from-played.ts'
@@ -18,7 +18,8 @@ describe('what a model said at the end of eight investigations', () => {
     (name, { rows, incidentId, bodies }) => {
       const claims = written().find((each) => each.name === name)?.claims ?? []
       for (const claim of claims) expect(claimSchema.safeParse(claim).success).toBe(true)
-      const problems = checkClaims(claims, evidenceOf(fold(rows, 1), incidentId, bodies))
+      const evidence = evidenceOf(fold(rows, 1), incidentId, bodies)
+      const problems = claims.map((claim) => checkClaim(claim, evidence))
       expect(problems.map((problem) => problem?.why ?? 'shown')).toEqual(claims.map(() => 'shown'))
     },
   )

@@ -1,0 +1,92 @@
+/** Words that say nothing by themselves: articles, pronouns, forms of be and have, and verbs of telling. */
+export const neutral = new Set(
+  `a an the this that these those it its itself they their them he she we i our my us you your who whose which what there here
+  is are was were be been being am has have had having do does did s
+  of on in at to from with by for as into onto per via and or but also both where
+  shows show showed shown says say said reads read reports report reported tells tell told gives gave states stated lists listed returned returns
+  contains contain contained named called according row rows result results output answer answers look looked seen found
+  node nodes host hosts shard shards vm vms guest server machine device instance value field line lines
+  now currently utc while about around roughly approximately approx nearly almost circa percent`
+    .split(/\s+/)
+    .filter(Boolean),
+)
+
+/** What a value says in a person's words. Of a yes or no the key is the word; of a number the key names what it counts. */
+export const valueWords: Record<string, string> = {
+  nominal: 'healthy well ok',
+  healthy: 'nominal well ok',
+  ok: 'well',
+  critical: 'ill',
+  degraded: 'ill degradation',
+  active: 'running runs run',
+  running: 'runs run up alive',
+  exited: 'ended stopped',
+  dead: 'stopped ended',
+  inactive: 'stopped',
+  firing: 'fires fire',
+  resolved: 'ended over',
+  held: 'worked succeeded',
+  up: 'running online',
+  r: 'running runs run',
+  t: 'stopped',
+  z: 'zombie defunct',
+}
+export const yesWords: Record<string, string> = { running: 'runs run up alive', ended: 'gone over', truncated: 'cut' }
+export const noWords: Record<string, string> = {
+  running: 'stopped down',
+  reachable: 'unreachable',
+  enabled: 'disabled',
+}
+
+/** What a key is short for, or what is said of what it counts. */
+export const keySynonyms: Record<string, string> = {
+  mem: 'memory',
+  memory: 'ram',
+  ram: 'memory',
+  cpu: 'processor',
+  conn: 'connections',
+  req: 'requests',
+  requests: 'serves served',
+  err: 'errors',
+  error: 'errors',
+  ratio: 'uses used usage share',
+  percent: 'uses used usage share',
+  used: 'uses usage full',
+  free: 'available left',
+  available: 'free left',
+  lag: 'lags lagged behind replication',
+  uptime: 'up',
+  pid: 'process runs',
+  conf: 'configuration config',
+  config: 'configuration',
+  dir: 'directory',
+  util: 'utilisation utilization usage',
+  max: 'most maximum peak peaked highest',
+  min: 'least minimum lowest',
+  mean: 'average averaged',
+  last: 'latest newest',
+  avg: 'average averaged',
+  repl: 'replication',
+  limit: 'allows allowed may',
+  started: 'since began',
+  count: 'times',
+  ended: 'gone',
+  owner: 'owned belongs',
+  uid: 'owner owned belongs user',
+  mode: 'permissions',
+  commit: 'committed commits',
+  author: 'by',
+}
+
+/** What rows of a program or of a tool are called, whatever they hold. */
+export const sourceWords: [RegExp, string][] = [
+  [/(?<![a-z])df(?![a-z])|disk_usage/, 'used full available free disk filesystem space'],
+  [/(?<![a-z])(?:ps|top|pgrep)(?![a-z])|proc_list/, 'process processes runs running pid uses'],
+  [/(?<![a-z])(?:ss|netstat|lsof)(?![a-z])/, 'port listens listening socket address process'],
+  [/journalctl|search_logs|logs?(?![a-z])/, 'log logs logged journal line lines'],
+  [/(?<![a-z])(?:cat|head|tail)(?![a-z])|fs_read|http_read/, 'file page'],
+  [/fs_list|(?<![a-z])ls(?![a-z])|fs_stat|(?<![a-z])stat(?![a-z])/, 'file files directory'],
+  [/git/, 'commit commits committed history'],
+  [/alert/, 'alert alerts'],
+  [/quer(?:y|ies)_metrics|metrics/, 'metric series'],
+]
