@@ -62,9 +62,9 @@ export type QueryVerdict = { ok: true } | { ok: false; reason: string; bounded: 
 /** What a read of a source answers: what the model sees, and where the whole is. */
 export const sourceReading = z.object({
   source: z.string(),
-  /** Nothing was found: no look at anything, and evidence of absence. */
+  /** Nothing was found where all was looked through: no look at anything, and evidence of absence. */
   isEmpty: z.boolean(),
-  /** The server says that something may be missing, and the summary says why: nothing found is no evidence of absence then. */
+  /** Something may be missing, and the summary says why: nothing found is no evidence of absence then. */
   isPartial: z.boolean().default(false),
   /** Made by code, 2 kB at most. */
   summary: z.unknown(),

@@ -48,7 +48,7 @@ export class SourceError extends Error {
 type SourceErrorOptions = ErrorOptions & { status?: number | null }
 
 /**
- * What a tool read: a summary for the model (2 kB at most), the whole as text, and whether anything was there. `isPartial`: the server says that
+ * What a tool read: a summary for the model (2 kB at most), the whole as text, and whether nothing was there, where all was looked through. `isPartial`:
  * something may be missing, and the summary says why; then nothing found is no evidence of absence.
  */
 export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean; isPartial?: boolean }

@@ -230,7 +230,9 @@ const readEndpoint = endpoint({
       const digest = incident
         ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole: read.whole })
         : null
-      const about = await findAbout(deps, planned.tool.labels(planned.args))
+      // An answer that shows nothing is no look at anything, even where it is no evidence of absence.
+      const isSeen = read.isEmpty || read.whole !== ''
+      const about = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
       return {
         source: name,
         isEmpty: read.isEmpty,

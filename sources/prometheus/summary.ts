@@ -2,6 +2,8 @@ import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@prometheus-io/lezer-promql'
 import { toList, toText } from '../../domain/say.ts'
 import { fitSummary } from '../kind.ts'
+import { type Figures, meanOf } from './figures.ts'
+import type { Answered, Point, Series } from './query.ts'
 import type { Remarks } from './rule.ts'
 
 /**
@@ -52,76 +54,63 @@ function unitOfAny(node: SyntaxNode, text: string): string | null {
   return null
 }
 
-/** Seconds since the epoch, and a value; what is no number (`NaN`, `+Inf`) is left out. */
-export type Point = [seconds: number, value: number]
-export type Series = { labels: Record<string, string>; points: Point[] }
-
-/** What a series did, in the words of somebody who looks at a chart. */
-type SeriesSummary = {
-  labels: Record<string, string>
-  /** Of the numbers beside it, where the name of the metric says it. */
-  unit?: string
-  last: number
-  min: number
-  max: number
-  mean: number
-  /** Change for each hour, by the straight line through all points. */
-  perHour: number
-  /** When its level changed most, if it did. */
-  changedAt?: string
-  before?: number
-  after?: number
-  /** The mean of the same window, a day and a week before. */
-  dayBefore?: number
-  weekBefore?: number
+/** A series with what it did, of all its samples or of points. */
+export type Described = Series & {
+  figures: Figures
+  change: LevelChange | null
+  dayBefore?: number | undefined
+  weekBefore?: number | undefined
 }
 
-/** What was answered. A summary begins with what the server says of it. */
-type Seen = { series: readonly Series[]; remarks: Remarks }
+/** What a summary is about, and what the server says of it. */
+type Asked = { promql: string; window: string; stepSeconds: number; untilMs: number; remarks: Remarks }
 
-type Compared = { day: Map<string, number> | null; week: Map<string, number> | null }
-
-/** The key of a series among others. */
-export const seriesKey = ({ labels }: Pick<Series, 'labels'>): string => JSON.stringify(Object.entries(labels).sort())
-
-export const meanOf = (points: readonly Point[]): number =>
-  points.reduce((sum, [, value]) => sum + value, 0) / Math.max(1, points.length)
+/** The same window, a day and a week before: false where it could not be compared. */
+type Compared = { day: boolean; week: boolean }
 
 /**
- * The five series that moved most, with what all series share said once. Nothing of it needs a model; 2 kB at most.
+ * The series that moved most, which are given with them, with what all series share said once. Nothing of it needs a model; 2 kB at most.
  */
 export function summarizeSeries(
-  { series, remarks }: Seen,
-  asked: { promql: string; window: string; stepSeconds: number; untilMs: number },
+  shown: readonly Described[],
+  all: readonly Series[],
+  { promql, window, stepSeconds, untilMs, remarks }: Asked,
   compared: Compared,
 ): Record<string, unknown> {
-  const shared = findShared(series)
-  const known = series.filter(({ points }) => points.length > 0)
-  const moved = known.map((each) => ({ each, by: movement(each.points) })).sort((a, b) => b.by - a.by)
-  const unit = findUnit(asked.promql)
-  const shown = moved
-    .slice(0, 5)
-    .map(({ each }): SeriesSummary => ({ ...summarizeOne(each, shared, compared), ...(unit && { unit }) }))
+  const shared = findShared(all)
+  const unit = findUnit(promql)
+  const ofPoints = shown.filter(({ figures }) => figures.ofPoints).length
+  const isOfPoints = ofPoints > 0 && ofPoints === shown.length
+  const items = shown.map((each) => ({
+    ...summarizeOne(each, shared),
+    ...(!isOfPoints && each.figures.ofPoints && { ofPoints: true }),
+    ...(unit && { unit }),
+  }))
   const head = {
     ...remarks,
-    promql: asked.promql,
-    window: asked.window,
-    until: toTime(asked.untilMs / 1000),
-    stepSeconds: asked.stepSeconds,
-    seriesFound: series.length,
+    promql,
+    window,
+    until: toTime(untilMs / 1000),
+    stepSeconds,
+    seriesFound: all.length,
     ...(Object.keys(shared).length > 0 && { sharedLabels: shared }),
+    ...(isOfPoints && { ofPoints: `figures are of points ${stepSeconds} s apart: what is between them is not seen` }),
     ...missing(compared),
   }
-  return fitSummary(shown, (kept) => ({
+  return fitSummary(items, (kept) => ({
     ...head,
     // What moved most comes first.
     series: kept,
-    ...(series.length > kept.length && { notShown: series.length - kept.length }),
+    ...(all.length > kept.length && { notShown: all.length - kept.length }),
   }))
 }
 
 /** An instant query: values by size. */
-export function summarizeValues({ series, remarks }: Seen, promql: string, untilMs: number): Record<string, unknown> {
+export function summarizeValues(
+  { series, remarks }: Answered,
+  promql: string,
+  untilMs: number,
+): Record<string, unknown> {
   const shared = findShared(series)
   const unit = findUnit(promql)
   const values = series
@@ -145,14 +134,15 @@ export function summarizeValues({ series, remarks }: Seen, promql: string, until
 export function saySeries(summary: Record<string, unknown>, { promql }: { promql: string }): string {
   const found = Number(summary.seriesFound ?? 0)
   const [first] = toList(summary.series ?? summary.values)
-  if (found === 0 || !first) return `${promql}: no series`
+  if (found === 0 || !first) return `${promql}: ${summary.partial ? 'nothing seen' : 'no series'}`
   const labels = Object.values({ ...(summary.sharedLabels as object), ...(first.labels as object) }).map(toText)
   const name = labels.filter(Boolean).slice(0, 3).join(' ')
   const unit = toText(first.unit) && ` ${toText(first.unit)}`
+  const ended = first.endedAt === undefined ? '' : ` until ${toText(first.endedAt)}`
   const range =
     first.last === undefined
       ? `is ${toText(first.value)}${unit}`
-      : `is ${toText(first.last)}${unit}, was ${toText(first.min)} to ${toText(first.max)}`
+      : `${ended ? 'was' : 'is'} ${toText(first.last)}${unit}${ended}, was ${toText(first.min)} to ${toText(first.max)}`
   const change =
     first.changedAt === undefined
       ? ''
@@ -165,60 +155,59 @@ function missing({ day, week }: Compared): Record<string, string> {
   return none.length > 0 ? { notCompared: none.join(', ') } : {}
 }
 
-function summarizeOne(series: Series, shared: Record<string, string>, { day, week }: Compared): SeriesSummary {
-  const values = series.points.map(([, value]) => value)
-  const key = seriesKey(series)
-  const [dayBefore, weekBefore] = [day?.get(key), week?.get(key)]
+/** What a series did, in the words of somebody who looks at a chart; each figure has its time. */
+function summarizeOne({ labels, figures, change, dayBefore, weekBefore }: Described, shared: Record<string, string>) {
+  const { last, lastAt, min, minAt, max, maxAt, mean, slope, beganAt, endedAt, gaps } = figures
+  const isFlat = Math.abs(slope) * 86_400 <= noise * Math.max(Math.abs(min), Math.abs(max))
   return {
-    labels: without(series.labels, shared),
-    last: round(values.at(-1) as number),
-    min: round(Math.min(...values)),
-    max: round(Math.max(...values)),
-    mean: round(meanOf(series.points)),
-    perHour: round(slope(series.points) * 3_600),
-    ...findChange(series.points),
+    labels: without(labels, shared),
+    last: round(last),
+    ...timeOf('lastAt', lastAt),
+    min: round(min),
+    ...timeOf('minAt', minAt),
+    max: round(max),
+    ...timeOf('maxAt', maxAt),
+    mean: round(mean),
+    // For each hour, by the straight line through all of it.
+    perHour: isFlat ? 0 : round(slope * 3_600),
+    ...timeOf('beganAt', beganAt),
+    ...timeOf('endedAt', endedAt),
+    ...(gaps && { gaps: gaps.map((gap) => gap.map(toTime)) }),
+    ...(change && { changedAt: toTime(change.at), before: round(change.before), after: round(change.after) }),
     ...(dayBefore !== undefined && { dayBefore: round(dayBefore) }),
     ...(weekBefore !== undefined && { weekBefore: round(weekBefore) }),
   }
 }
 
+const timeOf = (name: string, seconds: number | null | undefined): Record<string, string> =>
+  seconds == null ? {} : { [name]: toTime(seconds) }
+
+/** A difference that is no more than what sums of floating-point numbers leave. */
+const noise = 1e-9
+
 /** How far it went within the window, relative to its size. */
-function movement(points: readonly Point[]): number {
-  const values = points.map(([, value]) => value)
-  const [low, high] = [Math.min(...values), Math.max(...values)]
-  return (high - low) / (Math.max(Math.abs(high), Math.abs(low)) || 1)
+export function movementOf({ min, max }: Figures): number {
+  return (max - min) / (Math.max(Math.abs(max), Math.abs(min)) || 1)
 }
 
-function slope(points: readonly Point[]): number {
-  if (points.length < 2) return 0
-  const middle = points.reduce((sum, [at]) => sum + at, 0) / points.length
-  const mean = meanOf(points)
-  let [above, below] = [0, 0]
-  for (const [at, value] of points) {
-    above += (at - middle) * (value - mean)
-    below += (at - middle) ** 2
-  }
-  return below === 0 ? 0 : above / below
-}
+/** When the level of a series changed most: not before `from`, and at `at` it had. */
+export type LevelChange = { from: number; at: number; before: number; after: number }
 
-/** The split that explains most of the spread; nothing where no split explains half of it. */
-function findChange(points: readonly Point[]): { changedAt?: string; before?: number; after?: number } {
-  if (points.length < 6) return {}
+/** The split of points that explains most of their spread; nothing where no split explains most of it. */
+export function findChange(points: readonly Point[]): LevelChange | null {
+  if (points.length < 6) return null
   const total = spread(points)
-  if (total === 0) return {}
   let best = { at: 0, left: Number.POSITIVE_INFINITY }
   for (let at = 2; at <= points.length - 2; at += 1) {
     const left = spread(points.slice(0, at)) + spread(points.slice(at))
     if (left < best.left) best = { at, left }
   }
   // A straight line halves its spread three quarters by one cut: a change has to explain more than that.
-  if (best.left > total * 0.2) return {}
-  const first = points[best.at] as Point
-  return {
-    changedAt: toTime(first[0]),
-    before: round(meanOf(points.slice(0, best.at))),
-    after: round(meanOf(points.slice(best.at))),
-  }
+  if (best.left > total * 0.2) return null
+  const [before, after] = [meanOf(points.slice(0, best.at)), meanOf(points.slice(best.at))]
+  if (Math.abs(after - before) <= noise * Math.max(Math.abs(before), Math.abs(after))) return null
+  const [[from], [at]] = points.slice(best.at - 1) as [Point, Point]
+  return { from, at, before, after }
 }
 
 function spread(points: readonly Point[]): number {

@@ -49,9 +49,12 @@ const prometheus = createServer((request, response) => {
       number,
     ]
     const count = Math.floor((end - start) / step) + 1
+    const metric = { __name__: 'disk_used_percent', instance: 'web-1:9100' }
+    const answer = (resultType: string, values: object) =>
+      response.end(JSON.stringify({ status: 'success', data: { resultType, result: [{ metric, ...values }] } }))
+    if (form.has('time')) return answer('vector', { value: [Number(form.get('time')), '95'] })
     const values = Array.from({ length: count }, (_, at) => [start + at * step, String(at < count / 2 ? 10 : 95)])
-    const result = [{ metric: { __name__: 'disk_used_percent', instance: 'web-1:9100' }, values }]
-    return response.end(JSON.stringify({ status: 'success', data: { resultType: 'matrix', result } }))
+    return answer('matrix', { values })
   })
 })
 
@@ -172,11 +175,14 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(added.answer).toContain('"unknown":["fly"]')
   // The model sees what the alert computes.
   for (const part of ['disk_used_percent', '\\u003e 90', '97.2', 'forSeconds']) expect(context).toContain(part)
-  // Three requests: now, a day and a week before, each of the bounded window.
+  // Four requests: points of now, of a day and of a week before, each of the bounded window in whole steps, and the value at its end.
   expect(asked.map((form) => form.get('query'))).toEqual(
-    Array(3).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),
+    Array(4).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),
   )
-  expect(asked.map((form) => Number(form.get('end')) - Number(form.get('start')))).toEqual(Array(3).fill(31 * 86_400))
+  for (const form of asked.filter((each) => each.has('step'))) {
+    const [length, step] = [Number(form.get('end')) - Number(form.get('start')), Number(form.get('step'))]
+    expect([length % step, Math.floor((31 * 86_400) / step) * step]).toEqual([0, length])
+  }
   const events = await spine.events(incident.id)
   const judged = events.flatMap((event) => (event.kind === 'call_judged' ? [event.metadata] : []))
   expect(judged.map(({ tool, code }) => [tool, code])).toEqual([

@@ -6,7 +6,7 @@ import { putSource } from '../../db/inventory/sources.ts'
 import { chooseLabels } from '../../sources/logs/last.ts'
 import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { type Answer, json, matrix, useSourceServer } from '../support/source-server.ts'
+import { type Answer, json, matrix, useSourceServer, vector } from '../support/source-server.ts'
 
 const directory = temporaryDirectory().path
 const api = useApi(() => ({ sourcesDirectory: directory }))
@@ -18,16 +18,37 @@ test('a query gives what its series did, and the same window a day and a week be
   const now = Date.now() / 1000
   const series = (instance: string, height: number) => ({
     metric: { __name__: 'up', job: 'api', instance },
-    values: Array.from({ length: 60 }, (_, at) => [now - 3_600 + at * 60, String(at < 40 ? 1 : height)]),
+    values: Array.from({ length: 60 }, (_, at): [number, string] => [
+      now - 3_600 + at * 60,
+      String(at < 40 ? 1 : height),
+    ]),
   })
-  stage.answer = matrix([
+  const all = [
     series('web-1:9100', 1),
     series('web-2:9100', 50),
     ...Array.from({ length: 80 }, (_, at) => series(`w-${at}`, 2)),
-  ])
+  ]
+  // Points as they are; of what is asked of all samples each part by its name.
+  stage.answer = (request, response, body) => {
+    const query = new URLSearchParams(body).get('query') ?? ''
+    const parts = [...query.matchAll(/"nightshift_part", "(\w+)"/g)].map(([, name = '']) => name)
+    const told: Record<string, (values: number[]) => number> = {
+      last: (values) => values.at(-1) ?? 0,
+      min: (values) => Math.min(...values),
+      max: (values) => Math.max(...values) + 1_000,
+      lastAt: () => now - 60,
+    }
+    const of = (name: string) =>
+      all.map(({ metric, values }) => ({
+        metric: { ...metric, nightshift_part: name },
+        value: [now, String((told[name] ?? (() => 7))(values.map(([, value]) => Number(value))))],
+      }))
+    return (parts.length === 0 ? matrix(all) : vector(parts.flatMap(of)))(request, response, body)
+  }
   const { status, body } = await read({ source: 'main', promql: 'up{job="api"}' })
   expect(status).toBe(200)
-  expect(stage.asked).toHaveLength(3)
+  // The points, figures of all samples now, a day and a week before, and when the largest and the smallest of them was.
+  expect(stage.asked.length).toBeLessThanOrEqual(6)
   const summary = body.summary as unknown as { series: Record<string, unknown>[]; [name: string]: unknown }
   expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
   expect(summary).toMatchObject({ seriesFound: 82, sharedLabels: { __name__: 'up', job: 'api' } })
@@ -35,10 +56,12 @@ test('a query gives what its series did, and the same window a day and a week be
     labels: { instance: 'web-2:9100' },
     last: 50,
     min: 1,
+    // No point shows it.
+    max: 1_050,
     before: 1,
     after: 50,
     changedAt: expect.stringMatching(/Z$/),
-    dayBefore: expect.any(Number),
+    dayBefore: 7,
   })
 })
 

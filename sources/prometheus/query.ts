@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { type AskSource, SourceError } from '../kind.ts'
+import { type Remarks, readData, readRemarks } from './rule.ts'
+
+/** Queries as they are sent, and series as they are answered. */
+
+/** Seconds since the epoch, and a value; what is no number (`NaN`, `+Inf`) is left out. */
+export type Point = [seconds: number, value: number]
+export type Series = { labels: Record<string, string>; points: Point[] }
+
+/** Series, and what the server says of them. */
+export type Answered = { series: Series[]; remarks: Remarks }
+
+/** The key of a series among others of one metric: functions drop its name. */
+export const seriesKey = ({ labels: { __name__: _, ...labels } }: Pick<Series, 'labels'>): string =>
+  JSON.stringify(Object.entries(labels).sort())
+
+const sample = z.tuple([z.number(), z.string()])
+/** The year 5138: later is no time. */
+const latestSeconds = 1e11
+const result = z.looseObject({
+  resultType: z.string(),
+  result: z.union([
+    z.array(
+      z.looseObject({
+        metric: z.record(z.string(), z.string()),
+        values: z.array(sample).optional(),
+        value: sample.optional(),
+      }),
+    ),
+    sample,
+  ]),
+})
+
+function toSeries(data: unknown): Series[] {
+  const parsed = result.safeParse(data)
+  if (!parsed.success)
+    throw new SourceError('BAD_ANSWER', 'it answered series in a shape that is not of the Prometheus API')
+  const found = parsed.data.result
+  if (isSample(found)) return [{ labels: {}, points: toPoints([found]) }]
+  return found.map(({ metric, values, value }) => ({
+    labels: metric,
+    points: toPoints(values ?? (value ? [value] : [])),
+  }))
+}
+
+const isSample = (value: unknown): value is z.output<typeof sample> => sample.safeParse(value).success
+
+/** Points in the order of time, without those that have no number or no time that a date can hold. */
+const toPoints = (values: readonly z.output<typeof sample>[]): Point[] =>
+  values
+    .map(([at, text]): Point => [at, text.trim() === '' ? Number.NaN : Number(text)])
+    .filter(([at, value]) => Number.isFinite(value) && at >= 0 && at < latestSeconds)
+    .sort(([left], [right]) => left - right)
+
+function readSeries(answer: unknown): Answered {
+  return { series: toSeries(readData(answer)), remarks: readRemarks(answer) }
+}
+
+/** VictoriaMetrics moves the times of a query to whole steps, and those of the last 30 s back, unless asked to keep nothing. */
+const asItIs = { timeout: '10s', nocache: '1' }
+
+export async function queryInstant(ask: AskSource, promql: string, atSeconds: number): Promise<Answered> {
+  const form = { query: promql, time: String(atSeconds), ...asItIs }
+  return readSeries(await ask({ method: 'POST', path: '/api/v1/query', form }))
+}
+
+/** Points that end at `end`, in whole steps. */
+export type Grid = { end: number; step: number; count: number }
+
+export async function queryRange(ask: AskSource, promql: string, { end, step, count }: Grid): Promise<Answered> {
+  const times = { start: String(end - (count - 1) * step), end: String(end), step: String(step) }
+  const form = { query: promql, ...times, ...asItIs }
+  const answer = readSeries(await ask({ method: 'POST', path: '/api/v1/query_range', form }))
+  if (answer.series.some(({ points }) => points.length > count + 1))
+    throw new SourceError('BAD_ANSWER', `it answered more than the ${count} points of each series that were asked for`)
+  return answer
+}
+
+/** An expression, and the name under which its series are found in an answer to several. */
+export type QueryPart = readonly [name: string, promql: string]
+
+const partLabel = 'nightshift_part'
+
+/** Several expressions as one query: a label tells their series apart. */
+export const joinParts = (parts: readonly QueryPart[]): string =>
+  parts.map(([name, promql]) => `label_replace(${promql}, "${partLabel}", "${name}", "", "")`).join(' or ')
+
+/** The series of each part, by the part's name. */
+export function splitParts({ series }: Answered): Map<string, Series[]> {
+  const found = new Map<string, Series[]>()
+  for (const { labels, points } of series) {
+    const { [partLabel]: name, ...own } = labels
+    if (name === undefined || points.length === 0) continue
+    found.set(name, [...(found.get(name) ?? []), { labels: own, points }])
+  }
+  return found
+}
