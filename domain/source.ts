@@ -75,6 +75,18 @@ export const sourceReading = z.object({
 })
 export type SourceReading = z.infer<typeof sourceReading>
 
+const partMark = '# a part of what was asked for'
+
+/** A whole that is a part: its first line says so, since lines of it are read later and alone. */
+export const markPart = (whole: string): string => `${partMark}\n${whole}`
+
+/** A stored text, of a source or of a tool, without its mark: is it less than what was asked for? */
+export function readPart(whole: string): { text: string; isPart: boolean } {
+  const mark = `${partMark}\n`
+  if (whole.startsWith(mark)) return { text: whole.slice(mark.length), isPart: true }
+  return { text: whole, isPart: /"(?:truncated|total_is_more|isPartial|more)": ?true/.test(whole) }
+}
+
 const unitSeconds: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800, y: 31_536_000 }
 
 /** `90s`, `1h30m` or `300` (seconds) as seconds, else null. */

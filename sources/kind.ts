@@ -51,7 +51,14 @@ type SourceErrorOptions = ErrorOptions & { status?: number | null }
  * What a tool read: a summary for the model (2 kB at most), the whole as text, and whether nothing was there, where all was looked through. `isPartial`:
  * something may be missing, and the summary says why; then nothing found is no evidence of absence.
  */
-export type ToolReading = { summary: Record<string, unknown>; whole: string; isEmpty: boolean; isPartial?: boolean }
+export type ToolReading = {
+  summary: Record<string, unknown>
+  whole: string
+  isEmpty: boolean
+  isPartial?: boolean
+  /** The whole is a part of what was asked for: there was more than is read. */
+  isCut?: boolean
+}
 
 const maxRemarks = 3
 const maxRemarkCharacters = 160

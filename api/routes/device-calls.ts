@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
+import { findBegan } from '../../db/incidents/began.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { storeReading } from '../../db/inventory/sources.ts'
 import { recordAudit } from '../../db/log/audit.ts'
@@ -10,6 +11,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { MeshErrorCode } from '../../domain/mesh.ts'
 import type { Principal } from '../../domain/permissions.ts'
 import { resourceRef } from '../../domain/registry.ts'
+import { markPart } from '../../domain/source.ts'
 import { risks } from '../../domain/tool.ts'
 import {
   askDevice,
@@ -35,7 +37,7 @@ import { EffectRefused } from '../../effects/effect.ts'
 import { knownCapability, specOf } from '../../mesh/registry.ts'
 import { logReadArgs, readLines } from '../../mesh/specs/host.ts'
 import { isSecretive } from '../../safety/redact.ts'
-import { summarizeDeviceLog } from '../../sources/logs/logs.ts'
+import { summarizeDeviceLog } from '../../sources/logs/summary.ts'
 import { tools } from '../../tools/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
@@ -223,12 +225,13 @@ async function toReading(
   const { lines, until_ms: untilMs, more, ...rest } = { ...output, ...readLines.parse(output) }
   const { unit, path, since_seconds: sinceSeconds, contains } = logReadArgs.parse(args)
   const incident = await incidentById(deps.db, incidentId)
-  const { summary, whole, isEmpty } = summarizeDeviceLog(
+  const { summary, whole, isEmpty, isCut } = summarizeDeviceLog(
     { lines, untilMs, isMore: more === true },
     { labels: unit === undefined ? { path: path ?? '' } : { unit }, contains, sinceSeconds },
-    { nowMs: Date.now(), incidentBeganMs: incident ? Date.parse(incident.createdAt) : null },
+    { nowMs: Date.now(), incidentBeganMs: incident ? await findBegan(deps.db, incident) : null },
   )
-  const digest = await storeReading(deps.db, { incidentId, source: device.id, tool, whole })
+  const stored = isCut || more === true ? markPart(whole) : whole
+  const digest = await storeReading(deps.db, { incidentId, source: device.id, tool, whole: stored })
   return { ...rest, source: device.id, isEmpty, summary, digest }
 }
 

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { findBegan } from '../../db/incidents/began.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { findAlertResources } from '../../db/inventory/resources.ts'
 import {
@@ -15,6 +16,8 @@ import { nameFaults } from '../../domain/schema-faults.ts'
 import {
   type ListedSource,
   listedSource,
+  markPart,
+  readPart,
   type Source,
   type SourceReading,
   sourceName,
@@ -217,7 +220,7 @@ const readEndpoint = endpoint({
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
-    const incidentBeganMs = incident ? Date.parse(incident.createdAt) : null
+    const incidentBeganMs = incident ? await findBegan(deps.db, incident) : null
     if (!judged) {
       const { name: subject } = planned.source
       const detail = `${body.tool} ${JSON.stringify(planned.args)}`
@@ -227,8 +230,9 @@ const readEndpoint = endpoint({
     try {
       const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })
       const { name } = planned.source
+      const whole = read.isCut || read.isPartial ? markPart(read.whole) : read.whole
       const digest = incident
-        ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole: read.whole })
+        ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole })
         : null
       // An answer that shows nothing is no look at anything, even where it is no evidence of absence.
       const isSeen = read.isEmpty || read.whole !== ''
@@ -276,25 +280,26 @@ const linesEndpoint = endpoint({
     matching: z.number().int(),
     from: z.number().int(),
     lines: z.array(z.string()),
+    /** Lines are missing here: more match than are shown, one is cut, or what was stored is a part itself. */
+    truncated: z.boolean(),
   }),
   example: {
     total: 120,
-    matching: 2,
+    matching: 1,
     from: 1,
+    truncated: false,
     lines: ['{"labels":{"instance":"web-1:9100"},"points":[[1763689540,1]]}'],
   },
   problems: [404],
   async run({ scope, params: { id, digest }, query: { from, limit, match } }) {
-    const text = await bodyOfIncident(scope, id, digest)
-    if (text === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
+    const stored = await bodyOfIncident(scope, id, digest)
+    if (stored === null) throw notFound(`body ${digest.slice(0, 12)}… of ${id || incidentId}`)
+    const { text, isPart } = readPart(stored)
     const all = text.split('\n')
     const matching = match === undefined ? all : all.filter((line) => line.includes(match))
-    return {
-      total: all.length,
-      matching: matching.length,
-      from,
-      lines: fitLines(matching.slice(from - 1, from - 1 + limit), match),
-    }
+    const lines = fitLines(matching.slice(from - 1, from - 1 + limit), match)
+    const isCut = lines.length < matching.length || lines.some((line, at) => line !== matching[at])
+    return { total: all.length, matching: matching.length, from, lines, truncated: isCut || isPart }
   },
 })
 

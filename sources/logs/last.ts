@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { toMachineNames } from '../../domain/alert-machines.ts'
 import type { LastLines, LogSubject } from '../../domain/source.ts'
 import { type AskSource, SourceError } from '../kind.ts'
-import type { LogReader, Range } from './logs.ts'
+import { type LogReader, maxLines, type Range } from './logs.ts'
 
 /**
  * What a thing wrote last, for the context of an investigation: a few lines by labels that code
@@ -165,7 +165,7 @@ async function searchLast(
   for (const labels of chooseLabels(there, subject).slice(0, maxTries)) {
     if (performance.now() - beganMs > lastLinesWithinMs) return null
     const query = { labels, contains: [], excludes: [], window: '1h' }
-    const { lines } = await reader.readLines(ask, query, range)
+    const { lines } = await reader.readLines(ask, { query, limit: maxLines }, range)
     const shown = fitLast(lines)
     if (shown.length > 0) return { labels, lines: shown }
   }

@@ -1,11 +1,9 @@
 import { z } from 'zod'
-import { formatCount } from '../../domain/format.ts'
 import { idPattern } from '../../domain/kinds.ts'
-import { toList, toText } from '../../domain/say.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
 import { findPatternProblem } from '../../safety/query/pattern.ts'
-import { type AskSource, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
-import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
+import type { AskSource } from '../kind.ts'
+import type { LogLine } from './last.ts'
 
 /**
  * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
@@ -39,7 +37,7 @@ export const logQuery = z.strictObject({
 export type LogQuery = z.output<typeof logQuery>
 
 /** What means something to a device alone, and to a source alone. */
-const logFields = {
+export const logFields = {
   deviceFields: ['on', 'unit', 'path'],
   sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until'],
 } as const
@@ -92,11 +90,10 @@ function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQu
   return { ok: true }
 }
 
+export type Range = { fromMs: number; untilMs: number }
+
 /** The window in milliseconds. */
-function toRange(
-  { window, until }: Pick<LogQuery, 'window' | 'until'>,
-  nowMs: number,
-): { fromMs: number; untilMs: number } {
+export function toRange({ window, until }: Pick<LogQuery, 'window' | 'until'>, nowMs: number): Range {
   const untilMs = until ? Math.min(Date.parse(until), nowMs) : nowMs
   return { fromMs: untilMs - (parseDuration(window) ?? 3_600) * 1_000, untilMs }
 }
@@ -110,182 +107,28 @@ export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|
  */
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
-/** What a window of logs held, and what the same length of time before it held. */
-type LogWindow = {
-  lines: readonly LogLine[]
-  /** As the server counts them; null where it does not. */
-  total: number | null
-  before: readonly LogLine[] | null
-  /** Why lines may be missing, in the server's words or ours. */
-  partial?: readonly string[]
-  /** Labels that lines here have, where nothing was found. */
-  labelNames?: readonly string[]
-}
-
-const error =
-  /\b(?:error|err|fatal|panic|critical|crit|alert|emerg|exception|fail(?:ed|ure)?|denied|refused|timed? ?out)\b/i
-/** A cause begins before its alert does. */
-const leadMs = 15 * 60_000
-const maxTemplateCharacters = 220
-const maxSamples = 3
-const maxSampleCharacters = 300
-
-/** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
-function summarizeLogs(
-  query: LogQuery,
-  found: LogWindow,
-  range: { fromMs: number; untilMs: number },
-  incidentBeganMs: number | null,
-): ToolReading {
-  const isNew = ({ firstMs }: LogTemplate) =>
-    found.before !== null && firstMs >= Math.max(range.fromMs, (incidentBeganMs ?? 0) - leadMs)
-  const rank = (template: LogTemplate) => (isNew(template) ? 2 : 0) + (error.test(template.sample) ? 1 : 0)
-  const templates = findTemplates([...(found.before ?? []), ...found.lines], range.fromMs)
-    .map((template) => ({ template, rank: rank(template) }))
-    .sort((a, b) => b.rank - a.rank || b.template.count - a.template.count)
-  const items = templates.map(({ template }, at) => ({
-    template: cut(template.text, maxTemplateCharacters),
-    count: template.count,
-    ...(isNew(template) && { isNew: true }),
-    first: toTime(template.firstMs),
-    last: toTime(template.lastMs),
-    ...(at < maxSamples && { sample: cut(template.sample, maxSampleCharacters) }),
-  }))
-  const { labels, contains, excludes, pattern, window } = query
-  const { partial = [] } = found
-  const head = {
-    ...(partial.length > 0 && { partial }),
-    asked: {
-      labels,
-      ...(contains.length > 0 && { contains }),
-      ...(excludes.length > 0 && { excludes }),
-      ...(pattern && { pattern }),
-    },
-    window,
-    until: toTime(range.untilMs),
-    lines: found.total ?? found.lines.length,
-    ...(found.lines.length >= maxLines && { read: found.lines.length }),
-    templatesFound: templates.length,
-    ...(found.before === null && { notCompared: 'the window before' }),
-    ...(found.labelNames && found.lines.length === 0 && { labelsThere: found.labelNames.slice(0, 30) }),
-  }
-  const summary = fitSummary(items, (kept, omitted) => ({
-    ...head,
-    templates: kept,
-    ...(omitted > 0 && { notShown: omitted }),
-  }))
-  const ordered = found.lines.toSorted((a, b) => a.atMs - b.atMs)
-  return {
-    summary,
-    whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
-    isEmpty: found.lines.length === 0,
-    isPartial: partial.length > 0,
-  }
-}
-
-const cut = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max - 1)}…`)
-
-const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
-
-/** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
-type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
-
-/**
- * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
- * written when the file was, and are compared with nothing.
- */
-export function summarizeDeviceLog(
-  { lines, untilMs, isMore }: DeviceLog,
-  asked: { labels: Record<string, string>; contains: string[]; sinceSeconds: number },
-  at: { nowMs: number; incidentBeganMs: number | null },
-): ToolReading {
-  const isTimed = lines.some(([atMs]) => atMs !== null)
-  const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
-  const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? untilMs, text }))
-  const found = all.filter(({ atMs }) => atMs >= fromMs)
-  // What was cut off at the beginning is missing from the time before.
-  const before = isTimed && !isMore ? all.filter(({ atMs }) => atMs < fromMs) : null
-  const query = {
-    labels: asked.labels,
-    contains: asked.contains,
-    excludes: [],
-    window: formatWindow(asked.sinceSeconds),
-  }
-  const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
-  const total = isMore && found.length >= maxLines ? null : found.length
-  return summarizeLogs(query, { lines: found, total, before }, range, at.incidentBeganMs)
-}
-
-const formatWindow = (seconds: number): string =>
-  seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
-
-export type Range = { fromMs: number; untilMs: number }
-
 /** Lines, and why some may be missing; nothing there: they are all. */
 export type LogAnswer = { lines: LogLine[]; partial: string[] }
+
+/** How many lines of a kind the window and the time before it have, and when the window has them, where the server says that. */
+export type KindCount = { count: number; before: number; firstMs: number | null; lastMs: number | null }
+
+/** Only lines that match this besides: RE2, written by us. */
+type Narrowed = { query: LogQuery; also?: string; limit: number }
 
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
   /** The newest lines of a window. */
-  readLines(ask: AskSource, query: LogQuery, range: Range): Promise<LogAnswer>
+  readLines(ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer>
   /** How many lines the window has; null where the server does not say, or says it of a part. */
   countLines(ask: AskSource, query: LogQuery, range: Range): Promise<number | null>
+  /** The same of each of these patterns (RE2); null where the server does not say, or says it of a part. */
+  countKinds(
+    ask: AskSource,
+    query: LogQuery,
+    patterns: readonly string[],
+    ranges: { window: Range; before: Range },
+  ): Promise<KindCount[] | null>
   /** Names of labels that lines of the window have. */
   listLabels(ask: AskSource, range: Range): Promise<string[]>
-}
-
-/** What lines say: of templates the first, which is new, an error or the most frequent. */
-function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
-  const { labels = {}, unit, path, window } = asked
-  const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
-  const lines = Number(summary.lines ?? 0)
-  const templates = toList(summary.templates)
-  const [first] = templates
-  if (lines === 0 || !first) return `${about}: no line${toText(window) && ` in ${toText(window)}`}`
-  const max = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
-  return `${about}: ${formatCount(lines, 'line')} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${max}`
-}
-
-/** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
-export const searchLogs = ({ readLines, countLines, listLabels }: LogReader) =>
-  defineSourceTool({
-    name: 'search_logs',
-    description:
-      'Search logs of a source (labels) or a device (on): templates with counts, first and last seen, samples; new ones and errors first.',
-    input: logQuery,
-    alsoOfDevices: logFields,
-    judge: judgeLogQuery,
-    labels: ({ labels }) => labels,
-    say: sayLogs,
-    async read(ask, query, { nowMs, incidentBeganMs }) {
-      const range = toRange(query, nowMs)
-      const earlier = { fromMs: range.fromMs - (range.untilMs - range.fromMs), untilMs: range.fromMs }
-      const [{ lines, partial }, total, before] = await Promise.all([
-        readLines(ask, query, range).then(check),
-        countLines(ask, query, range).catch(() => null),
-        readLines(ask, query, earlier)
-          .then(check)
-          .catch(() => null),
-      ])
-      const labelNames = lines.length === 0 ? await listLabels(ask, range).catch(() => []) : undefined
-      const found = {
-        lines,
-        partial,
-        total: partial.length > 0 ? null : total,
-        // What is missing from the time before would be new here.
-        before: before && before.partial.length === 0 ? before.lines : null,
-        ...(labelNames && { labelNames }),
-      }
-      return summarizeLogs(query, found, range, incidentBeganMs)
-    },
-  })
-
-/** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
-function check(answer: LogAnswer): LogAnswer {
-  const { lines } = answer
-  if (lines.length > maxLines)
-    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${maxLines} were asked for`)
-  if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
-    throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
-  return answer
 }

@@ -3,30 +3,30 @@ import { parseTime } from '../../domain/format.ts'
 import { type AskSource, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
 import { readLastLines } from './last.ts'
 import {
+  type KindCount,
   type LogAnswer,
   type LogQuery,
   type LogReader,
-  maxLines,
   quotePattern,
   quoteText,
   type Range,
-  searchLogs,
 } from './logs.ts'
+import { searchLogs } from './search.ts'
 
 /**
  * Stores of logs: Loki (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL,
  * and VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL.
  */
 
-/** A question as LogQL. Each value and text is quoted, so that none is read as part of the query. */
-export function toLogql({ labels, contains, excludes, pattern }: LogQuery): string {
+/** A question as LogQL, perhaps with one more pattern. Each value and text is quoted, so that none is read as part of the query. */
+export function toLogql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
   // Loki's labels have no dots: it writes them as `_` when it takes lines in.
   const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quoteText(value)}`)
   return [
     `{${matchers.join(', ')}}`,
     ...contains.map((text) => `|= ${quoteText(text)}`),
     ...excludes.map((text) => `!= ${quoteText(text)}`),
-    ...(pattern === undefined ? [] : [`|~ ${quoteText(pattern)}`]),
+    ...[pattern, also].flatMap((each) => (each === undefined ? [] : [`|~ ${quoteText(each)}`])),
   ].join(' ')
 }
 
@@ -39,18 +39,25 @@ const streams = z.looseObject({
 })
 const countedByLoki = z.looseObject({
   warnings: z.unknown().optional(),
-  data: z.looseObject({ result: z.array(z.looseObject({ value: z.tuple([z.number(), z.string()]) })) }),
+  data: z.looseObject({
+    result: z.array(
+      z.looseObject({
+        metric: z.looseObject({ kind: z.string().optional() }).default({}),
+        value: z.tuple([z.number(), z.string()]),
+      }),
+    ),
+  }),
 })
 const lokiNames = z.looseObject({ data: z.array(z.string()).default([]) })
 
 const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
 
-async function readLokiLines(ask: AskSource, query: LogQuery, { fromMs, untilMs }: Range): Promise<LogAnswer> {
+const readLokiLines: LogReader['readLines'] = async (ask, { query, also, limit }, { fromMs, untilMs }) => {
   const search = new URLSearchParams({
-    query: toLogql(query),
+    query: toLogql(query, also),
     start: toNanoseconds(fromMs),
     end: toNanoseconds(untilMs),
-    limit: String(maxLines),
+    limit: String(limit),
     direction: 'backward',
   })
   const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
@@ -73,6 +80,23 @@ const lokiReader: LogReader = {
     if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
     return Number(parsed.data.data.result[0]?.value[1] ?? 0)
   },
+  // One query: a label tells the kinds and the windows apart.
+  async countKinds(ask, query, patterns, { window, before }) {
+    const terms = patterns.flatMap((pattern, at) =>
+      [window, before].map(({ fromMs, untilMs }, which) => {
+        const [seconds, back] = [untilMs - fromMs, window.untilMs - untilMs].map((ms) => Math.round(ms / 1_000))
+        const counted = `count_over_time(${toLogql(query, pattern)} [${seconds}s]${back ? ` offset ${back}s` : ''})`
+        return `label_replace(sum(${counted}), "kind", "${at}-${which}", "", "")`
+      }),
+    )
+    const form = { query: terms.join(' or '), time: toNanoseconds(window.untilMs) }
+    const parsed = countedByLoki.safeParse(await ask({ method: 'POST', path: '/loki/api/v1/query', form }))
+    if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
+    const found = new Map(parsed.data.data.result.map(({ metric, value }) => [metric.kind, Number(value[1])]))
+    if ([...found.keys()].some((kind) => kind === undefined)) return null
+    const of = (at: number, which: number) => found.get(`${at}-${which}`) ?? 0
+    return patterns.map((_, at) => ({ count: of(at, 0), before: of(at, 1), firstMs: null, lastMs: null }))
+  },
   async listLabels(ask, { fromMs, untilMs }) {
     const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
     return lokiNames.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
@@ -91,13 +115,13 @@ export const loki: SourceKind = {
   tools: [searchLogs(lokiReader)],
 }
 
-/** A question as LogsQL. Each name and text is quoted, so that none is read as part of the query. */
-export function toLogsql({ labels, contains, excludes, pattern }: LogQuery): string {
+/** A question as LogsQL, perhaps with one more pattern. Each name and text is quoted, so that none is read as part of the query. */
+export function toLogsql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
   return [
     ...Object.entries(labels).map(([name, value]) => `${quoteText(name)}:=${quoteText(value)}`),
     ...contains.map((text) => `_msg:~${quoteText(quotePattern(text))}`),
     ...excludes.map((text) => `!_msg:~${quoteText(quotePattern(text))}`),
-    ...(pattern === undefined ? [] : [`_msg:~${quoteText(pattern)}`]),
+    ...[pattern, also].flatMap((each) => (each === undefined ? [] : [`_msg:~${quoteText(each)}`])),
   ].join(' AND ')
 }
 
@@ -136,10 +160,10 @@ const toTimes = ({ fromMs, untilMs }: Range) => ({
   timeout: '10s',
 })
 
-async function readVictoriaLines(ask: AskSource, query: LogQuery, range: Range): Promise<LogAnswer> {
+const readVictoriaLines: LogReader['readLines'] = async (ask, { query, also, limit }, range): Promise<LogAnswer> => {
   const { rows, partial } = await askRows(ask, {
-    query: `${toLogsql(query)} | fields _time, _msg`,
-    limit: String(maxLines),
+    query: `${toLogsql(query, also)} | fields _time, _msg`,
+    limit: String(limit),
     ...toTimes(range),
   })
   const lines = rows.map((row) => {
@@ -151,6 +175,25 @@ async function readVictoriaLines(ask: AskSource, query: LogQuery, range: Range):
 }
 
 const countedByVictoria = z.looseObject({ total: z.coerce.number() })
+const kindsByVictoria = z.record(z.string(), z.string())
+
+/** Counts and times of each pattern in one row; what no line matches has no time. */
+function toStats(patterns: readonly string[], { window, before }: { window: Range; before: Range }): string {
+  const within = ({ fromMs, untilMs }: Range) =>
+    `_time:[${new Date(fromMs).toISOString()}, ${new Date(untilMs).toISOString()})`
+  return patterns
+    .flatMap((pattern, at) => {
+      const kind = `_msg:~${quoteText(pattern)}`
+      const here = `if (${within(window)} AND ${kind})`
+      return [
+        `count() ${here} as c${at}`,
+        `count() if (${within(before)} AND ${kind}) as b${at}`,
+        `min(_time) ${here} as f${at}`,
+        `max(_time) ${here} as l${at}`,
+      ]
+    })
+    .join(', ')
+}
 const victoriaNames = z.looseObject({ values: z.array(z.looseObject({ value: z.string() })) })
 
 const victoriaReader: LogReader = {
@@ -160,6 +203,19 @@ const victoriaReader: LogReader = {
     const { rows, partial } = await askRows(ask, form)
     const parsed = countedByVictoria.safeParse(rows[0])
     return parsed.success && partial.length === 0 ? parsed.data.total : null
+  },
+  async countKinds(ask, query, patterns, ranges) {
+    const { window, before } = ranges
+    const all = { fromMs: Math.min(window.fromMs, before.fromMs), untilMs: window.untilMs }
+    const form = { query: `${toLogsql(query)} | stats ${toStats(patterns, ranges)}`, ...toTimes(all) }
+    const { rows, partial } = await askRows(ask, form)
+    const parsed = kindsByVictoria.safeParse(rows[0])
+    if (!parsed.success || partial.length > 0 || parsed.data.c0 === undefined) return null
+    const at = (name: string) => (parsed.data[name] ? parseTime(parsed.data[name]) : null)
+    return patterns.map((_, index): KindCount => {
+      const [count, earlier] = [Number(parsed.data[`c${index}`]), Number(parsed.data[`b${index}`])]
+      return { count, before: earlier, firstMs: at(`f${index}`), lastMs: at(`l${index}`) }
+    })
   },
   async listLabels(ask, range) {
     const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`

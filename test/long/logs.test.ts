@@ -6,9 +6,12 @@ import type { Source } from '../../domain/source.ts'
 import { newSourceStates } from '../../sources/ask.ts'
 import { planRead, probeSource, readSource } from '../../sources/kinds.ts'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
+import { randomOf } from './generated-series.ts'
 
 // Built from the Go module github.com/VictoriaMetrics/VictoriaMetrics v1.115.0 (app/victoria-logs): no package registry brings it as a program.
 const program = process.env.VICTORIA_LOGS ?? join(import.meta.dirname, '../../.cache/victoria-logs')
+/** Windows of lines whose truth is known; LOG_WINDOWS=500 plays more. */
+const windows = Number(process.env.LOG_WINDOWS ?? 50)
 const suite = existsSync(program) ? describe : describe.skip
 const minute = 60_000
 
@@ -62,10 +65,12 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     directory.remove()
   })
 
-  async function read(args: Record<string, unknown>) {
+  const read = (args: Record<string, unknown>) => readAt(args, nowMs - 5 * minute)
+
+  async function readAt(args: Record<string, unknown>, incidentBeganMs: number | null) {
     const planned = planRead([source], 'search_logs', args)
     if (!planned.ok) throw new Error(planned.reason)
-    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: nowMs - 5 * minute })
+    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs })
   }
 
   test('says that it answers', async () => {
@@ -94,5 +99,66 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
   test('where nothing is found name the labels that there are', async () => {
     const { summary, isEmpty } = await read({ labels: { host: 'web-1' } })
     expect([isEmpty, summary.labelsThere]).toEqual([true, expect.arrayContaining(['instance', 'service.name'])])
+  })
+
+  /** Kinds of lines with how many come in a minute, and since when before now, in minutes. */
+  const kinds: { say: (at: number) => string; seen: RegExp; perMinute: number; from: number; to: number }[] = [
+    { say: (at) => `GET /cart/${at} 200 in ${at % 40}ms`, seen: /^GET/, perMinute: 40, from: 600, to: 0 },
+    { say: (at) => `worker ${at % 7} picked job ${at}`, seen: /^worker/, perMinute: 9, from: 600, to: 0 },
+    { say: () => 'WARN certificate has expired', seen: /certificate/, perMinute: 0.05, from: 590, to: 40 },
+    { say: (at) => `ERROR pool exhausted: ${at} waiting`, seen: /pool/, perMinute: 6, from: 95, to: 80 },
+    { say: (at) => `panic: index ${at} out of range`, seen: /^panic/, perMinute: 0.4, from: 38, to: 0 },
+    { say: (at) => `retry ${at} of upload\tdone`, seen: /^retry/, perMinute: 3, from: 25, to: 0 },
+  ]
+
+  test(`${windows} windows count what was written, and call new what is new`, async () => {
+    const random = randomOf(20_261_126)
+    const written = kinds.flatMap(({ say, perMinute, from, to }, kind) =>
+      Array.from({ length: Math.round((from - to) * perMinute) }, (_, at) => {
+        const atMs = Math.floor(nowMs - from * minute + ((at + random()) / perMinute) * minute)
+        return { kind, atMs, text: say(at) }
+      }),
+    )
+    const rows = written.map(({ atMs, text }) => ({ _time: new Date(atMs).toISOString(), _msg: text, app: 'made' }))
+    await fetch(`${source.url}/insert/jsonline?_stream_fields=app`, {
+      method: 'POST',
+      body: rows.map((row) => JSON.stringify(row)).join('\n'),
+    })
+    const asked = { labels: { app: 'made' } }
+    const inside = written.filter(({ atMs }) => atMs >= nowMs - 600 * minute && atMs < nowMs)
+    await eventually('the lines to be there', async () => {
+      const { summary } = await read({ ...asked, window: '10h' })
+      return summary.lines === inside.length
+    })
+    const wrong: string[] = []
+    for (let n = 0; n < windows; n += 1) {
+      const untilMs = nowMs - (random() < 0.4 ? 0 : Math.floor(random() * 120) * minute)
+      const length = Math.round(5 + random() ** 2 * 235)
+      const began = random() < 0.5 ? null : nowMs - Math.floor(random() * 60) * minute
+      const until = new Date(untilMs).toISOString()
+      const { summary } = await readAt({ ...asked, window: `${length}m`, until }, began)
+      const fromMs = untilMs - length * minute
+      const sinceMs = began === null ? fromMs : began - 15 * minute
+      const earlierMs = Math.min(fromMs, sinceMs) - length * minute
+      const count = (kind: number, from: number, to: number) =>
+        written.filter((each) => each.kind === kind && each.atMs >= from && each.atMs < to).length
+      const told = summary.templates as { template: string; count: number; isNew?: boolean; ofRead?: boolean }[]
+      const all = written.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs).length
+      if (summary.lines !== all) wrong.push(`lines ${summary.lines}, were ${all}`)
+      for (const [kind, { seen }] of kinds.entries()) {
+        const there = count(kind, fromMs, untilMs)
+        const template = told.find((each) => seen.test(each.template))
+        if (there === 0 && !template) continue
+        const sayWrong = (what: string) => wrong.push(`${n}: ${length}m ${until} since ${began}: ${seen} ${what}`)
+        if (!template) sayWrong(`is not told, were ${there}`)
+        if (template && !template.ofRead && template.count !== there) sayWrong(`${template.count}, were ${there}`)
+        const isNew =
+          count(kind, Math.max(fromMs, sinceMs), untilMs) > 0 &&
+          count(kind, earlierMs, Math.min(sinceMs, untilMs)) === 0
+        if (template && (template.isNew ?? false) !== isNew) sayWrong(`is ${isNew ? '' : 'not '}new`)
+      }
+      expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)
+    }
+    expect(wrong).toEqual([])
   })
 })

@@ -166,7 +166,7 @@ function parseSeries(text: string): ChartSeries[] {
   })
 }
 
-type Template = { template: string; count: number; isNew?: boolean; first: string; last: string; sample?: string }
+type Template = { template: string; count: number; isNew?: boolean; first?: string; last: string; sample?: string }
 
 /** Lines that are shown at once; the rest can be read with `read_result` or the API. */
 const maxLines = 300
@@ -180,6 +180,12 @@ function Logs(props: Props) {
   return (
     <div className="reading">
       <Missing reasons={summary.partial} />
+      {summary.read !== undefined && (
+        <p className="soft small">
+          {String(summary.read)} of {summary.lines === undefined ? 'more' : String(summary.lines)} lines were read;
+          counts are {String(summary.counts)}.
+        </p>
+      )}
       <ul className="templates">
         {templates.map(({ template, count, isNew, first, last, sample }) => (
           <li key={template}>
@@ -191,7 +197,7 @@ function Logs(props: Props) {
                 </code>
               </summary>
               <p className="soft small">
-                first {first}, last {last}
+                {first && `first ${first}, `}last {last}
               </p>
               {sample && (
                 <pre className="wraps small">

@@ -214,6 +214,35 @@ const between = (fromMs: number, untilMs: number) => stored.filter(({ atMs }) =>
 /** One ingester or storage node is away. */
 let isPartial = false
 
+const isForTrouble = (query: string) => query.includes('|fatal|')
+const unquoted = (text: string) => new RegExp(JSON.parse(text) as string)
+const countOf = (fromMs: number, untilMs: number, pattern: RegExp) =>
+  between(fromMs, untilMs).filter(({ text }) => pattern.test(text))
+
+/** Kinds of lines, counted by patterns in windows, as each of the two is asked. */
+function countForLoki(query: string) {
+  const terms = [...query.matchAll(/\|~ ("(?:[^"\\]|\\.)*") \[(\d+)s\](?: offset (\d+)s)?\)\), "kind", "([\d-]+)"/g)]
+  const result = terms.flatMap(([, pattern = '', length, back = '0', kind]) => {
+    const untilMs = nowMs - Number(back) * 1_000
+    const { length: count } = countOf(untilMs - Number(length) * 1_000, untilMs, unquoted(pattern))
+    return count > 0 ? [{ metric: { kind }, value: [nowMs / 1_000, String(count)] }] : []
+  })
+  return { data: { resultType: 'vector', result } }
+}
+
+function countForVictoria(query: string): string {
+  const terms = [
+    ...query.matchAll(/(count|min|max)\(\S*\) if \(_time:\[(\S+), (\S+)\) AND _msg:~("(?:[^"\\]|\\.)*")\) as (\w+)/g),
+  ]
+  const row = terms.flatMap(([, what, from = '', until = '', pattern = '', name]) => {
+    const found = countOf(Date.parse(from), Date.parse(until), unquoted(pattern))
+    const at = found.at(what === 'min' ? 0 : -1)
+    if (what === 'count') return [[name, String(found.length)]]
+    return at ? [[name, new Date(at.atMs).toISOString()]] : []
+  })
+  return `${JSON.stringify(Object.fromEntries(row))}\n`
+}
+
 /** Speaks the part of Loki's and VictoriaLogs' API that is used. */
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let body = ''
@@ -238,11 +267,12 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     case '/loki/api/v1/labels':
       return json({ status: 'success', data: ['instance', 'unit'] })
     case '/loki/api/v1/query':
+      if (has('query').startsWith('label_replace')) return json(countForLoki(has('query')))
       return json({ data: { resultType: 'vector', result: [{ metric: {}, value: [nowMs / 1000, '2400'] }] } })
     case '/loki/api/v1/query_range': {
-      const lines = between(Number(has('start').slice(0, -6)), Number(has('end').slice(0, -6))).slice(
-        -Number(has('limit')),
-      )
+      const lines = between(Number(has('start').slice(0, -6)), Number(has('end').slice(0, -6)))
+        .filter(({ text }) => !isForTrouble(has('query')) || text.startsWith('ERROR'))
+        .slice(-Number(has('limit')))
       const values = lines.toReversed().map(({ atMs, text }) => [`${atMs}000000`, text])
       return json({ data: { resultType: 'streams', result: [{ stream: {}, values }] } })
     }
@@ -250,8 +280,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return json({ values: [{ value: 'instance', hits: 3 }] })
     case '/select/logsql/query': {
       const lines = between(Date.parse(has('start')), Date.parse(has('end')) + 1)
+      if (has('query').includes('stats count() if')) return void response.end(countForVictoria(has('query')))
       if (has('query').includes('stats count()')) return void response.end(`{"total":"${lines.length}"}\n`)
       const rows = lines
+        .filter(({ text }) => !isForTrouble(has('query')) || text.startsWith('ERROR'))
         .slice(-Number(has('limit')))
         .map(({ atMs, text }) => JSON.stringify({ _time: new Date(atMs).toISOString(), _msg: text }))
       return void response.end(`${rows.join('\n')}\n`)
@@ -291,7 +323,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
 
   test('are templates of 2 kB: what is new comes first, with a sample, and the whole is every line', async () => {
     const { summary, whole, isEmpty } = await read({ labels: { instance: 'web-1' }, window: '1h' })
-    expect([isEmpty, summary.lines, whole.split('\n').length]).toEqual([false, 2_400, 2_000])
+    expect([isEmpty, summary.lines, whole.split('\n').length]).toEqual([false, 2_400, 1_000])
     expect(summary.templates).toMatchObject([
       {
         template: 'ERROR pool exhausted after <*> tries',
@@ -299,10 +331,31 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
         isNew: true,
         sample: expect.stringContaining('ERROR'),
       },
-      { template: 'INFO served request <*> in <*>', count: 1_940 },
+      // Of all lines, though only the newest were read.
+      { template: 'INFO served request <*> in <*>', count: 2_340 },
     ])
+    expect(summary).toMatchObject({ read: 1_000, counts: 'by the store, of all lines' })
     expect((summary.templates as { isNew?: boolean }[])[1]?.isNew).toBeUndefined()
     expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(maxSummaryBytes)
+  })
+
+  test('that were not all read are new only where the store has none before, and in an incident before its alert', async () => {
+    const newOf = async (args: Record<string, unknown>, beganMs: number | null) => {
+      const planned = planRead([source], 'search_logs', { labels: { instance: 'web-1' }, ...args })
+      if (!planned.ok) throw new Error(planned.reason)
+      const { summary } = await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: beganMs })
+      return (summary.templates as { template: string; isNew?: boolean }[])
+        .filter(({ isNew }) => isNew)
+        .map(({ template }) => template.split(' ')[0])
+    }
+    const until = new Date(nowMs).toISOString()
+    expect(await newOf({ window: '1h', until }, null)).toEqual(['ERROR'])
+    // The errors began a quarter of an hour ago. Before, what was cut was compared with what was cut: all of it was new.
+    expect(await newOf({ window: '1h', until }, nowMs - 5 * minute)).toEqual(['ERROR'])
+    expect(await newOf({ window: '1h', until }, nowMs + 10 * minute)).toEqual([])
+    // A window that begins after the alert is compared with the time before the alert.
+    expect(await newOf({ window: '5m', until }, nowMs - 20 * minute)).toEqual(['ERROR'])
+    expect(await newOf({ window: '5m', until }, null)).toEqual([])
   })
 
   test('where nothing is found are empty, and name the labels that there are', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { logReadBy, readLogTime } from '../../../../mesh/agent/capabilities/log.ts'
 import { deviceLogs } from '../../../../mesh/specs/host.ts'
-import { summarizeDeviceLog } from '../../../../sources/logs/logs.ts'
+import { summarizeDeviceLog } from '../../../../sources/logs/summary.ts'
 import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
 

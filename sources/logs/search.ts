@@ -1,0 +1,122 @@
+import { type AskSource, defineSourceTool, SourceError } from '../kind.ts'
+import { findPatterns, trouble, troublePattern } from './kinds.ts'
+import { groupLines, type LogLine, type LogTemplate } from './last.ts'
+import {
+  judgeLogQuery,
+  type KindCount,
+  type LogAnswer,
+  type LogQuery,
+  type LogReader,
+  logFields,
+  logQuery,
+  maxLines,
+  type Range,
+  toRange,
+} from './logs.ts'
+import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
+
+/** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
+export const searchLogs = (reader: LogReader) =>
+  defineSourceTool({
+    name: 'search_logs',
+    description:
+      'Search logs of a source (labels) or a device (on): templates with counts, first and last seen, samples; new ones and errors first.',
+    input: logQuery,
+    alsoOfDevices: logFields,
+    judge: judgeLogQuery,
+    labels: ({ labels }) => labels,
+    say: sayLogs,
+    async read(ask, query, { nowMs, incidentBeganMs }) {
+      const range = toRange(query, nowMs)
+      const newSinceMs = newSince(range, incidentBeganMs)
+      const earlier = rangeBefore(range, newSinceMs)
+      const [newest, total, before] = await Promise.all([
+        readNewest(reader, ask, { query, limit: maxLines }, range),
+        reader.countLines(ask, query, range).catch(() => null),
+        readNewest(reader, ask, { query, limit: maxLines }, earlier).catch(() => null),
+      ])
+      const { partial } = newest
+      const isCut = newest.lines.length >= maxLines || (total ?? 0) > newest.lines.length
+      const isWhole = before !== null && before.partial.length === 0 && before.lines.length < maxLines
+      const lines =
+        isCut && partial.length === 0 ? await addTrouble(reader, ask, query, range, newest.lines) : newest.lines
+      const isAsked = partial.length === 0 && (isCut || (before !== null && !isWhole && before.partial.length === 0))
+      const counted = isAsked
+        ? await countKinds(reader, ask, query, {
+            lines,
+            window: range,
+            before: { fromMs: earlier.fromMs, untilMs: Math.min(newSinceMs, range.untilMs) },
+          })
+        : null
+      const labelNames = lines.length === 0 ? await reader.listLabels(ask, range).catch(() => []) : undefined
+      const found = {
+        lines,
+        partial,
+        isCut,
+        total: partial.length > 0 ? null : isCut ? total : lines.length,
+        // What is missing from the time before would be new here.
+        before: isWhole ? before.lines : null,
+        newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
+        ...(counted && { counted }),
+        ...(labelNames && { labelNames }),
+      }
+      return summarizeLogs(query, found, range)
+    },
+  })
+
+/** Where a window has more lines than are read, half of what is read tells of trouble: the newest lines may be of the last minute. */
+async function addTrouble(
+  reader: LogReader,
+  ask: AskSource,
+  query: LogQuery,
+  range: Range,
+  newest: readonly LogLine[],
+): Promise<readonly LogLine[]> {
+  const half = maxLines / 2
+  const ordered = newest.toSorted((a, b) => b.atMs - a.atMs).slice(0, half)
+  const sinceMs = ordered.at(-1)?.atMs ?? range.untilMs
+  const older = { fromMs: range.fromMs, untilMs: sinceMs }
+  if (older.untilMs <= older.fromMs) return ordered
+  const found = await readNewest(reader, ask, { query, also: troublePattern, limit: half }, older).catch(() => null)
+  return [...ordered, ...(found?.lines ?? []).filter(({ atMs, text }) => atMs < sinceMs && trouble.test(text))]
+}
+
+/** Kinds that are counted, and what their patterns have of a query. */
+const maxKinds = 12
+const maxPatternCharacters = 2_500
+
+type Counting = { lines: readonly LogLine[]; window: Range; before: Range }
+
+/** The server's counts of the kinds that may be shown, by their templates; null where it gives none. */
+async function countKinds(
+  reader: LogReader,
+  ask: AskSource,
+  query: LogQuery,
+  { lines, window, before }: Counting,
+): Promise<Map<string, KindCount> | null> {
+  const groups = groupLines(lines)
+  const rank = ({ sample }: LogTemplate) => Number(trouble.test(sample))
+  const kinds = [...new Set(groups)].sort((a, b) => rank(b) - rank(a) || b.count - a.count).slice(0, maxKinds)
+  let left = maxPatternCharacters
+  const asked = findPatterns(kinds, lines, groups).flatMap((pattern, at) => {
+    left -= pattern?.length ?? 0
+    return pattern === null || left < 0 ? [] : [{ pattern, text: (kinds[at] as LogTemplate).text }]
+  })
+  if (asked.length === 0) return null
+  const patterns = asked.map(({ pattern }) => pattern)
+  const counts = await reader.countKinds(ask, query, patterns, { window, before }).catch(() => null)
+  return counts && new Map(asked.flatMap(({ text }, at) => (counts[at] ? [[text, counts[at]] as const] : [])))
+}
+
+type Narrowed = Parameters<LogReader['readLines']>[1]
+
+/** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
+async function readNewest(reader: LogReader, ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer> {
+  const answer = await reader.readLines(ask, narrowed, range)
+  const { lines } = answer
+  if (lines.length > narrowed.limit)
+    throw new SourceError('BAD_ANSWER', `it answered ${lines.length} lines where ${narrowed.limit} were asked for`)
+  if (lines.some(({ atMs }) => Number.isNaN(new Date(atMs).getTime())))
+    throw new SourceError('BAD_ANSWER', 'it answered a line with a time that cannot be read')
+  return answer
+}

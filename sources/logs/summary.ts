@@ -1,0 +1,189 @@
+import { formatCount } from '../../domain/format.ts'
+import { toList, toText } from '../../domain/say.ts'
+import { fitSummary, type ToolReading } from '../kind.ts'
+import { trouble } from './kinds.ts'
+import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
+import type { KindCount, LogQuery, Range } from './logs.ts'
+
+/** What a window of logs held, and what the time before it held. */
+type LogWindow = {
+  lines: readonly LogLine[]
+  /** All of the window, as the server counts them; null where it does not. */
+  total: number | null
+  /** Lines of the window were left out. */
+  isCut: boolean
+  /** All lines of the time before; null where they are not all here. */
+  before: readonly LogLine[] | null
+  /** What is new was not there before this moment; null where nothing can be compared. */
+  newSinceMs: number | null
+  /** Kinds as the server counted them, by their templates. */
+  counted?: ReadonlyMap<string, KindCount>
+  /** Why lines may be missing, in the server's words or ours. */
+  partial?: readonly string[]
+  /** Labels that lines here have, where nothing was found. */
+  labelNames?: readonly string[]
+}
+
+/** A cause begins before its alert does. */
+const leadMs = 15 * 60_000
+const maxTemplateCharacters = 220
+const maxSamples = 3
+const maxSampleCharacters = 300
+const maxLabelNames = 30
+
+/** Since when what is there is new: the window's beginning, or in an incident a quarter of an hour before what it is about began. */
+export const newSince = ({ fromMs }: Range, incidentBeganMs: number | null): number =>
+  incidentBeganMs === null ? fromMs : incidentBeganMs - leadMs
+
+/** As long before: it begins before anything that may be new. */
+export function rangeBefore({ fromMs, untilMs }: Range, newSinceMs: number): Range {
+  const end = Math.min(fromMs, newSinceMs)
+  return { fromMs: end - (untilMs - fromMs), untilMs: end }
+}
+
+type LogKind = LogTemplate & { isNew: boolean; isOfRead: boolean; hasFirst: boolean }
+
+/** Each kind with what is known of it: where lines were left out, by the server's count alone. */
+function listKinds({ lines, before, isCut, counted, newSinceMs }: LogWindow, { fromMs }: Range): LogKind[] {
+  const known = isCut ? [] : (before ?? [])
+  return findTemplates([...known, ...lines], fromMs).map((template) => {
+    const of = counted?.get(template.text)
+    const isSince = newSinceMs !== null && template.lastMs >= newSinceMs
+    if (!isCut && before !== null)
+      return {
+        ...template,
+        isNew: isSince && template.firstMs >= Math.max(fromMs, newSinceMs),
+        isOfRead: false,
+        hasFirst: true,
+      }
+    const isNew = isSince && of !== undefined && of.before === 0
+    if (!isCut || !of) return { ...template, isNew, isOfRead: isCut, hasFirst: !isCut }
+    const { count, firstMs, lastMs } = of
+    const times = { firstMs: firstMs ?? template.firstMs, lastMs: Math.max(lastMs ?? 0, template.lastMs) }
+    return { ...template, ...times, count, isNew, isOfRead: false, hasFirst: firstMs !== null }
+  })
+}
+
+/** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
+export function summarizeLogs(query: LogQuery, found: LogWindow, range: Range): ToolReading {
+  const rank = ({ isNew, sample }: LogKind) => (isNew ? 2 : 0) + (trouble.test(sample) ? 1 : 0)
+  const kinds = listKinds(found, range).sort((a, b) => rank(b) - rank(a) || b.count - a.count)
+  const isAllOfRead = found.isCut && kinds.every(({ isOfRead }) => isOfRead)
+  const items = kinds.map((kind, at) => ({
+    template: cut(kind.text, maxTemplateCharacters),
+    count: kind.count,
+    ...(kind.isOfRead && !isAllOfRead && { ofRead: true }),
+    ...(kind.isNew && { isNew: true }),
+    ...(kind.hasFirst && { first: toTime(kind.firstMs) }),
+    last: toTime(kind.lastMs),
+    ...(at < maxSamples && { sample: cut(kind.sample, maxSampleCharacters) }),
+  }))
+  const total = found.total ?? (found.isCut ? null : found.lines.length)
+  const head = headOf(query, found, range, {
+    total,
+    kinds: kinds.length,
+    isAllOfRead,
+    hasNew: kinds.some(({ isNew }) => isNew),
+  })
+  const summary = fitSummary(items, (kept, omitted) => {
+    const covered = kinds.slice(0, kept.length).reduce((sum, { count }) => sum + count, 0)
+    const isCounted = total !== null && kinds.slice(0, kept.length).every(({ isOfRead }) => !isOfRead)
+    return {
+      ...head,
+      templates: kept,
+      ...(omitted > 0 && { notShown: omitted }),
+      ...(isCounted && total > covered && { otherLines: total - covered }),
+    }
+  })
+  const ordered = found.lines.toSorted((a, b) => a.atMs - b.atMs)
+  const { partial = [] } = found
+  return {
+    summary,
+    whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
+    isEmpty: found.lines.length === 0 && !found.isCut,
+    isPartial: partial.length > 0,
+    ...(found.isCut && { isCut: true }),
+  }
+}
+
+type Counted = { total: number | null; kinds: number; isAllOfRead: boolean; hasNew: boolean }
+
+function headOf(query: LogQuery, found: LogWindow, { untilMs }: Range, { total, kinds, isAllOfRead, hasNew }: Counted) {
+  const { labels, contains, excludes, pattern, window } = query
+  const { partial = [], labelNames, lines, isCut, newSinceMs, before, counted } = found
+  const read = formatCount(lines.length, 'line')
+  return {
+    ...(partial.length > 0 && { partial }),
+    asked: {
+      labels,
+      ...(contains.length > 0 && { contains }),
+      ...(excludes.length > 0 && { excludes }),
+      ...(pattern && { pattern }),
+    },
+    window,
+    until: toTime(untilMs),
+    ...(total === null ? { linesMoreThan: lines.length } : { lines: total }),
+    ...(isCut && {
+      read: lines.length,
+      counts: isAllOfRead ? `of the ${read} read alone` : 'by the store, of all lines',
+    }),
+    templatesFound: kinds,
+    ...(hasNew && newSinceMs !== null && { newSince: toTime(newSinceMs) }),
+    ...((newSinceMs === null || (before === null && !counted)) && { notCompared: 'the window before' }),
+    ...(labelNames && lines.length === 0 && { labelsThere: labelNames.slice(0, maxLabelNames) }),
+    ...(labelNames && labelNames.length > maxLabelNames && { notShown: labelNames.length - maxLabelNames }),
+  }
+}
+
+const cut = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max - 1)}…`)
+
+const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+
+/** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
+type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
+
+/**
+ * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
+ * written when the file was, and are compared with nothing.
+ */
+export function summarizeDeviceLog(
+  { lines, untilMs, isMore }: DeviceLog,
+  asked: { labels: Record<string, string>; contains: string[]; sinceSeconds: number },
+  at: { nowMs: number; incidentBeganMs: number | null },
+): ToolReading {
+  const isTimed = lines.some(([atMs]) => atMs !== null)
+  const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
+  const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? untilMs, text }))
+  const found = all.filter(({ atMs }) => atMs >= fromMs)
+  const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
+  const since = newSince(range, at.incidentBeganMs)
+  // What was cut off at the beginning is missing from the time before, and where all of it is missing also from the window.
+  const isCut = isMore && found.length === all.length
+  const readFromMs = fromMs - asked.sinceSeconds * 1_000
+  const before = isTimed && !isMore && readFromMs < since ? all.filter(({ atMs }) => atMs < fromMs) : null
+  const query = {
+    labels: asked.labels,
+    contains: asked.contains,
+    excludes: [],
+    window: isTimed ? formatWindow(asked.sinceSeconds) : 'not held: no line tells its time',
+  }
+  return summarizeLogs(query, { lines: found, total: null, isCut, before, newSinceMs: before ? since : null }, range)
+}
+
+const formatWindow = (seconds: number): string =>
+  seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
+
+/** What lines say: of templates the first, which is new, an error or the most frequent. */
+export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
+  const { labels = {}, unit, path, window } = asked
+  const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
+  const lines = Number(summary.lines ?? summary.linesMoreThan ?? 0)
+  const templates = toList(summary.templates)
+  const [first] = templates
+  const isPart = summary.lines === undefined && summary.linesMoreThan !== undefined
+  if (lines === 0 || !first)
+    return `${about}: no line${isPart ? ' among what was read' : ''}${toText(window) && ` in ${toText(window)}`}`
+  const max = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
+  const all = `${isPart ? 'more than ' : ''}${formatCount(lines, 'line')}`
+  return `${about}: ${all} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${max}`
+}
