@@ -299,7 +299,9 @@ const linesEndpoint = endpoint({
     const matching = match === undefined ? all : all.filter((line) => line.includes(match))
     const lines = fitLines(matching.slice(from - 1, from - 1 + limit), match)
     const isCut = lines.length < matching.length || lines.some((line, at) => line !== matching[at])
-    return { total: all.length, matching: matching.length, from, lines, truncated: isCut || isPart }
+    // A line of a device that was cut there may have held it.
+    const isUnseen = match !== undefined && all.some((line) => line.endsWith('…'))
+    return { total: all.length, matching: matching.length, from, lines, truncated: isCut || isUnseen || isPart }
   },
 })
 

@@ -4,6 +4,7 @@ import { deviceTerms, executable, guests, listedDevice } from '../../domain/devi
 import { meshMode } from '../../domain/mesh.ts'
 import { listFaults } from '../../domain/schema-faults.ts'
 import { findSandboxLack, sandboxRemedy } from '../../domain/status-words.ts'
+import { journalLack } from '../../mesh/specs/host.ts'
 import { serviceVerbs, sudoersLine, unitName } from '../../mesh/specs/unit.ts'
 import { quote } from '../../safety/command/unwrapped.ts'
 import { type ApiClient, ApiProblem } from '../api.ts'
@@ -36,6 +37,10 @@ export function addDevicesCommand(parent: CliCommand): void {
       for (const { id, health, revokedAt } of devices) {
         const lack = revokedAt ? null : findSandboxLack(health)
         if (lack !== null) print(inert(`${id} does not confine what it reads (${lack}): ${sandboxRemedy}.`))
+      }
+      for (const { id, health, revokedAt } of devices) {
+        const lack = revokedAt ? undefined : health?.unavailable[journalLack]
+        if (lack !== undefined) print(inert(`${id}: ${lack}`))
       }
       for (const { id, terms } of devices)
         for (const words of terms.root_reads ?? [])

@@ -74,8 +74,11 @@ async function availableOf(all: readonly DeviceCapability[], manifest: Manifest)
     const name = one.capability
     if (manifest.capabilities.length > 0 && !manifest.capabilities.includes(name)) continue
     const missing = await one.missingPrerequisite(manifest).catch((error) => `it could not be asked: ${error.message}`)
-    if (missing === null) available.set(name, one)
-    else unavailable[name] = missing
+    if (missing !== null) unavailable[name] = missing
+    else {
+      available.set(name, one)
+      Object.assign(unavailable, await one.lacks?.())
+    }
   }
   return { available, unavailable }
 }

@@ -103,6 +103,8 @@ export type DeviceCapability<Args = Record<string, unknown>> = {
    * does not first show in an incident.
    */
   missingPrerequisite(manifest: Manifest): Promise<string | null>
+  /** What a part of it is missing, by its name, checked at the start as well: the rest works. */
+  lacks?(): Promise<Record<string, string>>
   weigh(args: Args, manifest: Manifest, own?: JudgedBy): CallWeight
   run(args: Args, context: CapabilityContext): Promise<CapabilityOutcome>
   /** The same in a throw-away copy: what would change, and what the manifest's checks say. */

@@ -18,6 +18,9 @@ import { unitName } from './unit.ts'
 
 export const maxLogLines = 2_000
 
+/** Under this name a device says at its start that it cannot read journals; files it can. */
+export const journalLack = 'log.read of a unit'
+
 export const logReadArgs = z.strictObject({
   /** The journal of a service, or a file: one of them. */
   unit: unitName.optional(),

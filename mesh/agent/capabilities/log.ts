@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
+import { userInfo } from 'node:os'
 import type { z } from 'zod'
 import { stripText } from '../../../safety/redact.ts'
-import { logReadArgs, maxLogLines } from '../../specs/host.ts'
+import { journalLack, logReadArgs, maxLogLines } from '../../specs/host.ts'
 import {
   type CapabilityContext,
   CapabilityError,
@@ -9,7 +11,7 @@ import {
   toOutcome,
 } from '../capability.ts'
 import { isSecret, requirePlace, weighRead } from '../manifest.ts'
-import { find, whyNotDone } from '../programs.ts'
+import { find, search, whyNotDone } from '../programs.ts'
 import { openContent, readPart, withEntryAt } from '../walk.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
@@ -68,6 +70,11 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
   capability: 'log.read',
   args: logReadArgs,
   missingPrerequisite: async () => null,
+  async lacks() {
+    const lack = await findJournalLack(journalctl)
+    const lacks: Record<string, string> = lack === null ? {} : { [journalLack]: lack }
+    return lacks
+  },
   weigh({ path }, manifest) {
     if (path === undefined) return { effect: 'read', reason: 'only looks', command: null }
     const weight = weighRead(path, manifest)
@@ -84,15 +91,16 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
         args.unit === undefined ? await fromFile(args, context) : await fromJournal(args, fromMs, journalctl, context)
       const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
       const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
-      const lines = keepNewest(wanted.slice(-maxLogLines), context.manifest.limits.output_bytes)
-      return answer(lines, found, wanted.length > lines.length)
+      const lines = keepNewest(wanted.slice(-maxLogLines).map(cutLine), context.manifest.limits.output_bytes)
+      // What was left out of a file is older than the time that is read, where that time is here from its beginning.
+      const isMissing = found.isCut && timed.length === found.lines.length
+      return answer(lines, found.untilMs, wanted.length > lines.length || isMissing)
     }),
 })
 
 type Found = { lines: Line[]; untilMs: number; isCut: boolean }
 
-function answer(lines: Line[], { untilMs, isCut }: Found, isMore: boolean): CapabilityOutcome {
-  const more = isMore || isCut
+function answer(lines: Line[], untilMs: number, more: boolean): CapabilityOutcome {
   return { ok: true, result: { lines, until_ms: untilMs, more }, truncated: more }
 }
 
@@ -102,16 +110,55 @@ async function fromJournal(
   journalctl: readonly string[] | undefined,
   { run }: CapabilityContext,
 ): Promise<Found> {
-  const program = journalctl ?? [find('journalctl') ?? '']
-  if (program[0] === '') throw new CapabilityError('capability_unavailable', 'journalctl is not here: give a path')
+  const program = programOf(journalctl)
+  if (program === null) throw new CapabilityError('capability_unavailable', `${notHere}: give a path`)
+  // Without --quiet: it says on standard error what it may not see, and ends well all the same.
   const words = [
-    ...['--no-pager', '--quiet', '--utc', '--output=short-iso', `--lines=${maxLogLines}`],
+    ...['--no-pager', '--utc', '--output=short-iso', `--lines=${maxLogLines}`],
     `--since=@${Math.floor(fromMs / 1_000)}`,
   ]
-  const ran = await run([...program, ...words, `--unit=${unit}`], { confine: 'read', env: { LC_ALL: 'C', TZ: 'UTC' } })
+  const ran = await run([...program, ...words, `--unit=${unit}`], { confine: 'read', env })
+  const lines = toLines(ran.stdout.replace(remarks, ''))
+  const hidden = sayHidden(ran.stderr)
+  if (hidden !== null && lines.length === 0) throw new CapabilityError('capability_unavailable', hidden)
   const why = ran.stoppedBy === 'output' ? null : whyNotDone('journalctl', ran)
   if (why && !why.ok) throw new CapabilityError(why.code, why.message)
-  return { lines: toLines(ran.stdout), untilMs: Date.now(), isCut: ran.stoppedBy === 'output' }
+  return {
+    lines,
+    untilMs: Date.now(),
+    isCut: ran.stoppedBy === 'output' || hidden !== null || lines.length >= maxLogLines,
+  }
+}
+
+const env = { LC_ALL: 'C', TZ: 'UTC' }
+const notHere = 'journalctl is not here'
+const programOf = (given: readonly string[] | undefined): readonly string[] | null => {
+  const found = find('journalctl')
+  return given ?? (found === null ? null : [found])
+}
+
+/** `-- No entries --`, `-- Boot 1c… --`: what journalctl says between the lines. */
+const remarks = /^-- .* --$/gm
+
+const hints = /^.*(?:not seeing messages from|No journal files were|insufficient permissions|Permission denied).*$/im
+
+/** What journalctl may not read, with the remedy; null where it reads all. */
+function sayHidden(stderr: string): string | null {
+  const [hint] = hints.exec(stderr) ?? []
+  if (hint === undefined) return null
+  const said = stripText(hint.trim(), { keepNewlines: false }).slice(0, 200)
+  return `the journal cannot be read (${said}): add the agent's user, ${userInfo().username}, to the group systemd-journal and start the agent again, or give the path of a log file`
+}
+
+/** Why no journal can be read here, at the start of the agent: in an incident nothing in it would be "no line". */
+async function findJournalLack(given: readonly string[] | undefined): Promise<string | null> {
+  const program = programOf(given)
+  if (program === null) return notHere
+  const [name = '', ...words] = [...program, '--no-pager', '--lines=1']
+  const options = { env: { PATH: search.join(':'), ...env }, timeout: 5_000 }
+  return await new Promise((resolve) => {
+    execFile(name, words, options, (_, __, stderr) => resolve(sayHidden(String(stderr))))
+  })
 }
 
 async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }: CapabilityContext): Promise<Found> {
@@ -135,9 +182,13 @@ function toLines(text: string): Line[] {
   return text.split('\n').flatMap((line): Line[] => {
     if (line.trim() === '') return []
     const { atMs, rest } = readLogTime(line)
-    return [[atMs, stripText(rest, { keepNewlines: false }).slice(0, maxLineCharacters).toWellFormed()]]
+    return [[atMs, stripText(rest, { keepNewlines: false })]]
   })
 }
+
+/** What is looked for in a line is looked for in all of it: it is cut afterwards. */
+const cutLine = ([atMs, text]: Line): Line =>
+  text.length <= maxLineCharacters ? [atMs, text] : [atMs, `${text.slice(0, maxLineCharacters - 1).toWellFormed()}…`]
 
 /** A line without a time, as those of a stack, belongs to the one before it. */
 function carryTimes(lines: readonly Line[]): Line[] {

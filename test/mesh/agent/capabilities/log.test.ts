@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { logReadBy, readLogTime } from '../../../../mesh/agent/capabilities/log.ts'
-import { deviceLogs } from '../../../../mesh/specs/host.ts'
+import { deviceLogs, journalLack } from '../../../../mesh/specs/host.ts'
 import { summarizeDeviceLog } from '../../../../sources/logs/summary.ts'
 import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
@@ -93,6 +93,70 @@ test('the journal of a unit is asked for its time, and nothing rides in a name',
   expect(deviceLogs.args.safeParse({ unit: '--file=/etc/shadow' }).success).toBe(false)
   expect(deviceLogs.toArgs({ unit: 'shop' })).toMatchObject({ unit: 'shop.service' })
   expect(readFileSync(asked, 'utf8')).toBe('')
+})
+
+/** What systemd 252 prints on standard error, while it ends with 0. */
+const notSeen = `Hint: You are currently not seeing messages from other users and the system.
+      Users in groups 'adm', 'systemd-journal' can see all messages.
+      Pass -q to turn off this notice.`
+
+test.each([
+  ['other users are hidden', `echo "${notSeen}" >&2; echo "-- No entries --"`],
+  ['it has no files', 'echo "No journal files were found." >&2; echo "-- No entries --"'],
+  ['its files cannot be opened', 'echo "No journal files were opened due to insufficient permissions." >&2; exit 1'],
+])('a journal that cannot be read, since %s, is no journal without lines', async (_, script) => {
+  const program = join(place.path, 'journalctl')
+  writeFileSync(program, `#!/bin/sh\n${script}\n`)
+  chmodSync(program, 0o755)
+  const capability = logReadBy([program])
+  const refused = await fault(device, capability, { unit: 'shop.service' })
+  expect(refused).toMatchObject({ code: 'capability_unavailable', message: expect.stringContaining('systemd-journal') })
+  // At the start of the agent, and only for journals: a file can be read.
+  expect(await capability.lacks?.()).toEqual({ [journalLack]: expect.stringContaining('systemd-journal') })
+  expect(await capability.missingPrerequisite(device.manifest)).toBeNull()
+})
+
+test('a journal that can be read says when it has no line, and one that is read in part says that there is more', async () => {
+  const program = join(place.path, 'journalctl')
+  const stands = (script: string) => {
+    writeFileSync(program, `#!/bin/sh\n${script}\n`)
+    chmodSync(program, 0o755)
+  }
+  stands('echo "-- No entries --"')
+  expect(await read({ unit: 'shop.service' }, [program])).toMatchObject({ lines: [], more: false })
+  expect(await logReadBy([program]).lacks?.()).toEqual({})
+  stands(`echo "${notSeen}" >&2; echo "-- Boot 1c2d --"; echo "${minutesAgo(3)} web-1 shop[7]: own"`)
+  expect(await read({ unit: 'shop.service' }, [program])).toMatchObject({
+    lines: [[expect.any(Number), 'web-1 shop[7]: own']],
+    more: true,
+  })
+})
+
+test('what is looked for in more lines than are read, or behind the cut of a long one, is not said to be absent', async () => {
+  const program = join(place.path, 'journalctl')
+  writeFileSync(program, `#!/bin/sh\nfor n in $(seq 2000); do echo "${minutesAgo(3)} web-1 shop[7]: $n"; done\n`)
+  chmodSync(program, 0o755)
+  // Before: no line, and nothing more.
+  expect(await read({ unit: 'shop.service', contains: ['oom'] }, [program])).toMatchObject({ lines: [], more: true })
+  writeFileSync(join(root, 'long.log'), `${minutesAgo(5)} ${'x'.repeat(600)} oom\n`)
+  const { lines, more } = await read({ path: join(root, 'long.log'), contains: ['oom'] })
+  expect([lines.length, lines[0]?.[1].endsWith('…'), more]).toEqual([1, true, false])
+})
+
+test('of a huge file whose end reaches back far enough nothing is missing', async () => {
+  const old = `${minutesAgo(600)} ${'x'.repeat(180)}\n`
+  writeFileSync(join(root, 'old.log'), `${old.repeat(30_000)}${minutesAgo(5)} now\n`)
+  expect(await read({ path: join(root, 'old.log') })).toMatchObject({
+    lines: [[expect.any(Number), 'now']],
+    more: false,
+  })
+})
+
+const realJournalctl = existsSync('/usr/bin/journalctl') ? test : test.skip
+realJournalctl('the real journalctl over a directory without journals is understood', async () => {
+  const capability = logReadBy(['/usr/bin/journalctl', `--directory=${root}`])
+  expect(await fault(device, capability, { unit: 'shop.service' })).toMatchObject({ code: 'capability_unavailable' })
+  expect(await capability.lacks?.()).toHaveProperty([journalLack])
 })
 
 test('a model reads templates: what is new since the time before, in 2 kB, and the whole is there', () => {
