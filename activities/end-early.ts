@@ -9,7 +9,7 @@ import { recordSecurityEvent } from '../db/log/audit.ts'
 import { eventsOf } from '../db/log/events.ts'
 import { readSettings } from '../db/settings.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
-import { isQuiet } from '../domain/lifecycle.ts'
+import { isQuiet, quietProof } from '../domain/lifecycle.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { parseCallId } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
@@ -48,6 +48,8 @@ export async function endEarly(
     const view = await lifecycleView(trx, row, settings)
     // It fired again meanwhile, or was quiet for too short a time: there may be something to investigate after all.
     if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
+    const proof = quietProof(view)
+    if (proof === 'nothing') return false
     await closeIncident(
       trx,
       incidentId,
@@ -55,7 +57,10 @@ export async function endEarly(
       {
         status: 'resolved',
         outcome: 'self_resolved',
-        resolution: 'Every alert of this incident ended by itself before anything was written',
+        resolution:
+          proof === 'ends'
+            ? 'Every alert of this incident ended by itself before anything was written'
+            : 'Its resource was read as nominal before anything was written, and whether its alert ended is not known',
         claims: [],
         confidence: null,
       },

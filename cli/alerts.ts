@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { alertState, receivedAlert } from '../domain/alert.ts'
 import { parseResourceKey } from '../domain/registry.ts'
+import { alertDoubts } from '../domain/unproven-end.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
 import { formatMoment, printList } from './ui/table.ts'
@@ -47,12 +48,11 @@ function addListCommand(parent: CliCommand): void {
       })
       const alerts = await listAll(api, `/api/v1/alerts?${query}`, receivedAlert.loose(), limit)
       printList(options, alerts, 'No alert fits.', {
-        STATUS: (each) => inert(each.status),
+        STATUS: (each) => (each.status === 'resolved' && each.endReason ? 'unproven' : inert(each.status)),
         SINCE: (each) => formatMoment(each.startsAt),
         SENDER: (each) => inert(each.source),
         INCIDENT: (each) => inert(each.incidentId ?? ''),
-        ALERT: (each) =>
-          `${inert(each.name)}${each.endedBy ? ` (ended by another sender: ${inert(each.endedBy)})` : ''}`,
+        ALERT: (each) => [inert(each.name), ...alertDoubts(each).map((doubt) => `(${inert(doubt)})`)].join(' '),
       })
     })
 }

@@ -6,6 +6,7 @@ import { questionType } from '../domain/question.ts'
 import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
+import { describeDoubt } from '../domain/unproven-end.ts'
 import { usableApproval as usable } from './approvals/find.ts'
 import { usableGrants } from './approvals/grants.ts'
 import { databaseTime } from './clock.ts'
@@ -80,12 +81,15 @@ async function deniedByKey(
 }
 
 async function alertsNow(trx: Trx, incident: Incident, settings: SettingsReader): Promise<Policy['alerts']> {
-  const { total, firing, unknown, endless, lastEnd } = await alertCounts(trx, incident, settings)
+  const counts = await alertCounts(trx, incident, settings)
+  const { total, firing, unknown, unproven, endless, lastEnd } = counts
   const quietSeconds = quietSecondsFor(incident.status, { quietSeconds: settings.value<number>('alert.quiet') })
   const isOver = total > 0 && firing === 0 && lastEnd !== null
   const endedForSeconds = isOver ? (Date.parse(await databaseTime(trx)) - Date.parse(lastEnd)) / 1000 : null
   const isCritical = incident.severity === 'critical'
-  return { total, firing: firing - endless, unknown, endless, isCritical, endedForSeconds, quietSeconds }
+  const doubt = unknown + unproven > 0 && { doubt: describeDoubt(counts.unknownWhy, counts.endReason) }
+  const isOverFor = { isCritical, endedForSeconds, quietSeconds }
+  return { total, firing: firing - endless, unknown, unproven, endless, ...doubt, ...isOverFor }
 }
 
 async function usableApproval(trx: Trx, incidentId: string, approvalId: string | null): Promise<Policy['approval']> {

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { severity } from './incident.ts'
 
+/** So much of a sender's word for a state is kept. */
+export const maxWordChars = 100
+
 const link = z.string().nullable()
 
 /** Where a person reads on. The last four are Grafana's. */
@@ -42,6 +45,8 @@ export const alert = z.object({
   /** What could not be believed about its times, and what was taken instead. */
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
+  /** The sender's word for an end that proves nothing (`MissingSeries`, `Paused`). Absent: an end like any other. */
+  endReason: z.string().max(maxWordChars).optional(),
   links: alertLinks,
   /** What the rule computed, by the letter of the expression, where the sender says so. */
   values: z.record(z.string(), z.number()).optional(),
@@ -63,6 +68,7 @@ export const ingestOutcome = z.enum([
   'repeated',
   'flapped',
   'resolved',
+  'unproven',
   'reopened',
   'late_end',
   'orphan',
@@ -71,7 +77,7 @@ export const ingestOutcome = z.enum([
 ])
 export type IngestOutcome = z.infer<typeof ingestOutcome>
 
-/** How a stored alert stands. `unknown`: its sender fell silent, or ended many at once. */
+/** How a stored alert stands. `unknown`: its sender fell silent, ended many at once, or gave an end that proves nothing. */
 export const alertState = z.enum(['firing', 'resolved', 'unknown'])
 
 const labels = z.record(z.string(), z.string())
@@ -99,6 +105,10 @@ export const receivedAlert = z.object({
   sender: z.string().nullable(),
   /** The sender that ended it, where that is another one. */
   endedBy: z.string().nullable(),
+  /** Its sender's word for an end that proves nothing; with status `resolved` it is quiet, unproven. */
+  endReason: z.string().nullable(),
+  /** The newest word for its state that nobody knows. */
+  stateWord: z.string().nullable(),
   /** Everything that was read from what the source sent. */
   raw: z.unknown(),
 })
@@ -123,7 +133,7 @@ export const explainedAlert = z.object({
   ),
   candidates: z.array(z.string()),
   /** What happens to it: opens an incident, repeats one, is a heartbeat, is expected. */
-  becomes: z.enum(['opens', 'repeats', 'ends', 'heartbeat', 'nothing']),
+  becomes: z.enum(['opens', 'repeats', 'ends', 'unproven', 'heartbeat', 'nothing']),
   /** The incident that it repeats or ends. */
   incidentId: z.string().nullable(),
   groupKey: z.string().nullable(),

@@ -49,7 +49,10 @@ type AttemptBrief = z.infer<typeof attempt>
 /** An incident as an answer: every line says which rows show it. Times are RFC 3339 in UTC. */
 export const incidentBrief = z.object({
   since: z.object({ at: z.string(), by: z.enum(['alert', 'incident']) }),
-  alert: z.object({ state: z.enum(['firing', 'resolved', 'unknown', 'none']), endedAt: z.string().nullable() }),
+  alert: z.object({
+    state: z.enum(['firing', 'resolved', 'unproven', 'unknown', 'none']),
+    endedAt: z.string().nullable(),
+  }),
   /** How the resource was when it was looked at last; null where no row says so. */
   resource: line.extend({ at: z.string() }).nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
@@ -97,7 +100,10 @@ export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]
-  alerts: readonly (Pick<Alert, 'startsAt' | 'endsAt'> & { status: 'firing' | 'resolved' | 'unknown' })[]
+  alerts: readonly (Pick<Alert, 'startsAt' | 'endsAt'> & {
+    status: 'firing' | 'resolved' | 'unknown'
+    endReason: string | null
+  })[]
   asked: Approval | null
   alsoAsked?: number
   spent: readonly AttemptSpent[]
@@ -133,8 +139,8 @@ function sinceWhen({ createdAt }: Incident, alerts: BriefSources['alerts']): Inc
 }
 
 function alertNow(alerts: BriefSources['alerts']): IncidentBrief['alert'] {
-  const states = alerts.map(({ status }) => status)
-  const state = (['firing', 'unknown', 'resolved'] as const).find((each) => states.includes(each)) ?? 'none'
+  const states = alerts.map(({ status, endReason }) => (status === 'resolved' && endReason ? 'unproven' : status))
+  const state = (['firing', 'unknown', 'unproven', 'resolved'] as const).find((each) => states.includes(each)) ?? 'none'
   const ends = alerts.flatMap(({ endsAt }) => endsAt ?? []).sort()
   return { state, endedAt: state === 'resolved' ? (ends.at(-1) ?? null) : null }
 }

@@ -29,6 +29,9 @@ export type NotedCode =
   /** The ends of a crowd are believed, or an alert that is never ended was not heard of for long. */
   | 'ends_believed'
   | 'stale'
+  | 'quiet_unproven'
+  | 'series_gone'
+  | 'state_word'
   | 'late_end'
   | 'foreign_end'
   | 'ending_kept'
@@ -87,6 +90,8 @@ export type EventMetadata = {
     truncatedAlerts: number
     cappedFields: string[]
     outcome: string
+    /** The sender's word for an end that proves nothing. */
+    endReason?: string
     /** What the incident that it opened is; absent in rows of 0.2 and before, and where it opened none. */
     opened?: OpenedIncident
     /** How its resource was looked for, where it opened an incident. Absent in what was stored before. */

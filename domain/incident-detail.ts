@@ -54,6 +54,10 @@ export const surroundings = z.object({
       groupKey: z.string().nullable(),
       /** Another sender that ended it than the one that opened it. */
       endedBy: z.string().nullable(),
+      /** Its sender's word for an end that proves nothing. */
+      endReason: z.string().nullable(),
+      /** The newest word for its state that nobody knows. */
+      stateWord: z.string().nullable(),
     }),
   ),
   group: z.array(incident.pick({ id: true, title: true, status: true, role: true })),
@@ -129,6 +133,8 @@ export const home = z.object({
     resolved: z.number().int(),
     /** Of the resolved: no person had a hand in them, as the reports count it. */
     resolvedAlone: z.number().int(),
+    /** Closed as quiet, unproven: no resolution. */
+    unproven: z.number().int(),
     escalated: z.number().int(),
     medianSeconds: z.number().nullable(),
     /** Repairs whose verification found the fault still there. */

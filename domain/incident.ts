@@ -36,13 +36,21 @@ export type IncidentRole = z.infer<typeof incidentRole>
 
 /**
  * Why an incident was closed as resolved. `repaired` needs writes that held, `answered` ends a question, `expected` is a
- * person's mark in force, `changed` a person's own write that was carried out.
+ * person's mark in force, `changed` a person's own write that was carried out. `unproven`: its alerts are quiet, and nothing shows that they are over.
  */
-export const resolveOutcome = z.enum(['repaired', 'self_resolved', 'no_fault', 'answered', 'expected', 'changed'])
+export const resolveOutcome = z.enum([
+  'repaired',
+  'self_resolved',
+  'no_fault',
+  'answered',
+  'expected',
+  'changed',
+  'unproven',
+])
 export type ResolveOutcome = z.infer<typeof resolveOutcome>
 
 /** What a person, or the agent, may close an incident as; the others are code's to say. */
-export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed'])
+export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed', 'unproven'])
 
 /** What a second person says of a write that was done alone. */
 export const reviewVerdict = z.enum(['right', 'wrong'])

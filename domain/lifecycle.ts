@@ -32,7 +32,8 @@ export type LifecycleView = {
   attemptsToday: number
 }
 
-export type AlertCounts = { total: number; firing: number; unknown: number }
+/** `unproven`: ended, by a word of its sender that proves nothing. */
+export type AlertCounts = { total: number; firing: number; unknown: number; unproven: number }
 
 /** What code saw when it looked after a repair, or at what a mark calls expected. */
 export type RepairCheck = {
@@ -66,7 +67,7 @@ export type LifecycleDecision =
   | { do: 'open_linked' }
   | { do: 'escalate'; code: 'ALERT_GOES_ON' | 'DOES_NOT_LAST' }
   /** All alerts have been quiet for long enough: closes without a run, tells the run where there is one. */
-  | { do: 'close_quiet' }
+  | { do: 'close_quiet'; by: QuietProof }
   | { do: 'tell_run' }
   | { do: 'start_watch' }
   | { do: 'end_watch'; word: 'over' | 'unknown' }
@@ -86,6 +87,10 @@ const sameEscalationSeconds = 24 * 3600
 export const attemptsPerDay = 3
 /** Looks that may fail to read before the repair counts as one that did not last. */
 const maxUnreadableLooks = 3
+/** A resource that was not seen well is looked at again after this, while its alert may be over. */
+const lookAgainSeconds = 15 * 60
+/** How often such an incident is decided about meanwhile. */
+const doubtCheckSeconds = 60
 /** How long a cancellation lasts where nobody said, and on incidents that version 0.1 cancelled. */
 export const cancelledSeconds = 24 * 3600
 
@@ -111,8 +116,20 @@ export function decideLifecycle(view: LifecycleView, happening: Happening, rules
 function whileAtWork(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
   if (happening === 'repeat') return count
   if (happening === 'occurrence') return { do: 'flap' }
-  if (!isQuiet(view, rules)) return wantsMassEndLook(view, happening) ? { do: 'look' } : nothing
-  return view.status === 'open' ? { do: 'close_quiet' } : { do: 'tell_run' }
+  const by = quietProof(view)
+  if (by === 'nothing' && wantsDoubtLook(view, happening)) return { do: 'look' }
+  if (!isQuiet(view, rules)) return nothing
+  if (view.status === 'open') return { do: 'close_quiet', by }
+  // What is gone without a word that it is over ends no investigation.
+  return by === 'nothing' ? nothing : { do: 'tell_run' }
+}
+
+/** What shows that quiet alerts are over: their ends, a look at the incident's own resource, or nothing. */
+export type QuietProof = 'ends' | 'look' | 'nothing'
+
+export function quietProof(view: LifecycleView): QuietProof {
+  if (view.alerts.unknown + view.alerts.unproven === 0) return 'ends'
+  return isSeenWell(view) ? 'look' : 'nothing'
 }
 
 /** Seconds without an alert before an incident may close as over by itself; longer while a person is asked. */
@@ -124,16 +141,20 @@ export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRul
 export function isQuiet(view: LifecycleView, rules: LifecycleRules): boolean {
   const { alerts, lastEndMs, nowMs, status } = view
   if (alerts.total === 0 || alerts.firing > 0 || lastEndMs === null) return false
-  // Of alerts that ended in a crowd nobody knows whether they ended: only a nominal resource says so.
-  if (alerts.unknown > 0 && !(view.look?.resource === 'nominal' && isLookNew(view))) return false
+  // Nobody knows whether they ended: only a nominal resource says so.
+  if (alerts.unknown > 0 && !isSeenWell(view)) return false
   return nowMs - lastEndMs >= quietSecondsFor(status, rules) * 1000
 }
 
-/** After a crowd of ends, code looks whether the incident's own resource is well. */
-function wantsMassEndLook(view: LifecycleView, happening: Happening): boolean {
-  const { alerts } = view
-  return happening === 'tick' && alerts.firing === 0 && alerts.unknown > 0 && !isLookNew(view)
+/** Where an alert may be over, code looks whether the incident's own resource is well: at once, then from time to time. */
+function wantsDoubtLook(view: LifecycleView, happening: Happening): boolean {
+  const { alerts, look, nowMs } = view
+  if (happening !== 'tick' || alerts.firing > 0 || alerts.unknown + alerts.unproven === 0) return false
+  if (look === null || !isLookNew(view)) return true
+  return look.resource !== null && look.resource !== 'nominal' && nowMs - look.atMs >= lookAgainSeconds * 1000
 }
+
+const isSeenWell = (view: LifecycleView): boolean => view.look?.resource === 'nominal' && isLookNew(view)
 
 function isLookNew({ look, lastAlertChangeMs }: LifecycleView): boolean {
   return look !== null && look.atMs > (lastAlertChangeMs ?? 0)
@@ -160,7 +181,8 @@ function whileWatched(view: LifecycleView, happening: Happening, rules: Lifecycl
   if (happening === 'occurrence') return comesBack(view)
   if (happening === 'repeat') return view.watchUntilMs === null ? { do: 'start_watch' } : count
   if (view.watchUntilMs === null) return nothing
-  if (view.alerts.firing === 0) return { do: 'end_watch', word: view.alerts.unknown > 0 ? 'unknown' : 'over' }
+  if (view.alerts.firing === 0)
+    return { do: 'end_watch', word: view.alerts.unknown + view.alerts.unproven > 0 ? 'unknown' : 'over' }
   if (happening === 'end' || view.nowMs < view.watchUntilMs) return nothing
   if (view.isOwned) return nothing
   if (view.nowMs >= (view.closedAtMs ?? 0) + rules.settleMaxSeconds * 1000) {
@@ -194,7 +216,8 @@ function whileEscalated(view: LifecycleView, happening: Happening): LifecycleDec
     return view.closedBy === null ? escalatedComesBack(view) : count
   }
   if (happening === 'occurrence') return escalatedComesBack(view)
-  if (happening === 'end' && view.alerts.firing === 0 && view.alerts.unknown === 0) return { do: 'mark_quiet' }
+  const { firing, unknown, unproven } = view.alerts
+  if (happening === 'end' && firing + unknown + unproven === 0) return { do: 'mark_quiet' }
   return nothing
 }
 
@@ -237,7 +260,9 @@ export function nextCheckMs(view: LifecycleView, rules: LifecycleRules): number 
   const { status, alerts, nowMs } = view
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') {
     if (alerts.total === 0 || alerts.firing > 0 || view.lastEndMs === null) return null
-    return Math.max(nowMs, view.lastEndMs + quietSecondsFor(status, rules) * 1000)
+    const quietMs = view.lastEndMs + quietSecondsFor(status, rules) * 1000
+    const isSeenInVain = alerts.unknown > 0 && isLookNew(view) && !isSeenWell(view)
+    return Math.max(isSeenInVain ? nowMs + doubtCheckSeconds * 1000 : nowMs, quietMs)
   }
   if (alerts.firing === 0) return null
   if (status === 'cancelled') return view.cancelledUntilMs ?? (view.closedAtMs ?? nowMs) + cancelledSeconds * 1000

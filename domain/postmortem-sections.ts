@@ -7,6 +7,7 @@ import type { Incident } from './incident.ts'
 import { resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 import { categoryWords, outcomeWords } from './status-words.ts'
+import { describeEndReason } from './unproven-end.ts'
 
 /** What each section of a postmortem says, folded from the rows of an incident. Pure and total. */
 
@@ -90,8 +91,13 @@ export function impactOf(events: IncidentLog): Sentence[] {
   const said = [...alerts.values()].map((rows) => {
     const [first, last] = [rows[0], rows.at(-1)] as [(typeof rows)[number], (typeof rows)[number]]
     const name = first.metadata.labels.alertname ?? first.metadata.fingerprint
+    const { status, endReason } = last.metadata
     const end =
-      last.metadata.status === 'resolved' ? `ended at ${formatMinute(last.at)}` : 'has not ended as far as the rows say'
+      status !== 'resolved'
+        ? 'has not ended as far as the rows say'
+        : endReason === undefined
+          ? `ended at ${formatMinute(last.at)}`
+          : `went quiet at ${formatMinute(last.at)} without an end (${describeEndReason(endReason)})`
     const again = rows.length > 1 ? `, received ${rows.length} times` : ''
     return say(`Alert ${name} of ${first.metadata.source} came in at ${formatMinute(first.at)}${again}, and ${end}.`, [
       first.seq,

@@ -131,6 +131,10 @@ export type Policy = {
     total: number
     firing: number
     unknown: number
+    /** Ended, by a word of their sender that proves nothing. Absent in what older versions stored. */
+    unproven?: number
+    /** Why nobody knows whether they are over. Absent where everybody does, and in what older versions stored. */
+    doubt?: string
     /** Firing, of a sender that never says when an alert ends. */
     endless: number
     /** The incident is critical: what nothing shows to be over is for a person. Absent in what older versions stored. */

@@ -14,6 +14,8 @@ const reportLine = z.object({
   resolved: count,
   /** Resolved without a decision, or any other row, of a person before the end. */
   autoResolved: count,
+  /** Closed as quiet, unproven: no resolution. */
+  unproven: count,
   escalated: count,
   escalations: z.array(z.object({ category: escalationCategory, count })),
   /** Until a run or a person took it up. */

@@ -33,6 +33,7 @@ export function remarks(incident: Standing): string[] {
   const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident
   const said: string[] = []
   if (status === 'resolved' && outcome === 'expected') said.push('expected')
+  if (status === 'resolved' && outcome === 'unproven') said.push('quiet, unproven: nothing shows that it is over')
   if (status === 'escalated' && category === 'mitigated') said.push('mitigated: the impact is gone, the cause is left')
   if (status === 'cancelled' && cancelledUntil) said.push(`until ${formatMinute(cancelledUntil)}`)
   const isClosed = status === 'resolved' || status === 'escalated' || status === 'cancelled'
@@ -56,6 +57,7 @@ export const outcomeWords: Record<ResolveOutcome, string> = {
   answered: 'answered',
   expected: 'expected',
   changed: 'changed by a person',
+  unproven: 'quiet, unproven',
 }
 
 /** Why it was escalated, as people say it. */
@@ -99,6 +101,9 @@ export function describeReport(line: ReportLine): ReportFigure[] {
       figure: formatShare(line),
       more: closed === 0 ? '' : `${formatNumber(autoResolved)} of ${formatNumber(closed)} closed`,
     },
+    ...(line.unproven > 0
+      ? [{ name: 'Quiet, unproven', figure: formatNumber(line.unproven), more: 'not counted as resolved' }]
+      : []),
     timed('Time to acknowledge', line.acknowledgeSeconds),
     timed('Time to resolve', line.resolveSeconds),
     timed('Wait for a decision', line.approvalSeconds),
@@ -152,6 +157,7 @@ export const doneWords: Record<DoneOutcome, string> = {
 export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
   firing: 'its alert fires',
   resolved: 'its alert has ended',
+  unproven: 'its alert is quiet, and nothing shows that it is over',
   unknown: 'whether its alert fires is unknown',
   none: 'no alert',
 }
@@ -219,12 +225,14 @@ export function describeAbilities(abilities: ModelAbilities): string {
 
 /** A night in one line: `12 incidents · 9 resolved, 7 without a person (78 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
 export function describeTonight(tonight: Home['tonight']): string {
-  const { incidents, resolved, resolvedAlone, escalated, medianSeconds, failedRepairs, tokens, dollars } = tonight
+  const { incidents, resolved, resolvedAlone, unproven, escalated, medianSeconds, failedRepairs, tokens, dollars } =
+    tonight
   const share = resolved > 0 ? ` (${Math.round((100 * resolvedAlone) / resolved)} %)` : ''
   return [
     incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
     `${formatNumber(resolved)} resolved, ${formatNumber(resolvedAlone)} without a person${share}`,
     ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
+    ...(unproven > 0 ? [`${formatNumber(unproven)} quiet, unproven`] : []),
     ...(medianSeconds !== null ? [`median ${formatSpan(medianSeconds * 1_000)}`] : []),
     failedRepairs === 1 ? '1 failed repair' : `${formatNumber(failedRepairs)} failed repairs`,
     `${formatNumber(tokens)} tokens${dollars > 0 ? `, ${formatDollars(dollars)}` : ''}`,

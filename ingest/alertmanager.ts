@@ -3,6 +3,7 @@ import { maxAlerts } from '../domain/alert-body.ts'
 import {
   capChars,
   capFields,
+  endReasonOf,
   fieldText,
   fingerprintOf,
   identityOf,
@@ -82,6 +83,7 @@ export function readAlert(item: RawFields, group: RawFields, nowIso: string): Al
     labels: labels.fields,
     annotations: annotations.fields,
     ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
+    ...endReasonOf(status, rawAnnotations),
     links: {
       generator: linkOf(item.generatorURL),
       external: linkOf(group.externalURL),

@@ -1,4 +1,4 @@
-import type { Alert } from '../domain/alert.ts'
+import { type Alert, maxWordChars } from '../domain/alert.ts'
 import { sha256 } from '../domain/digest.ts'
 import { parseTime } from '../domain/format.ts'
 import type { Severity } from '../domain/incident.ts'
@@ -160,6 +160,15 @@ export function linkOf(value: unknown): string | null {
   return url.href.length <= maxLinkChars ? url.href : null
 }
 
+/**
+ * Why an end proves nothing, where the annotations of Grafana say so: its rule did not find the value well, it found none, or was not evaluated.
+ * They come along over an Alertmanager as well.
+ */
+export function endReasonOf(status: Alert['status'], annotations: RawFields): Pick<Alert, 'endReason'> {
+  const reason = status === 'resolved' ? fieldText(annotations, 'grafana_state_reason')?.trim() : undefined
+  return reason ? { endReason: capChars(reason, maxWordChars) } : {}
+}
+
 const firstMs = Date.UTC(1971, 0, 1)
 const lastMs = Date.UTC(9000, 0, 1)
 
@@ -262,7 +271,7 @@ export function severityOf(word: string | null, table: SeverityTable): JudgedSev
   return {
     severity: known ?? 'warning',
     severitySource: known ? 'alert' : 'default',
-    severityWord: word === null ? null : capChars(word, 100),
+    severityWord: word === null ? null : capChars(word, maxWordChars),
   }
 }
 

@@ -3,6 +3,7 @@ import { maxAlerts } from '../domain/alert-body.ts'
 import {
   capChars,
   capFields,
+  endReasonOf,
   fieldText,
   fingerprintOf,
   identityOf,
@@ -95,6 +96,7 @@ function readAlert(item: RawFields, nowIso: string): Alert {
     labels: labels.fields,
     annotations: annotations.fields,
     ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
+    ...endReasonOf(status, rawAnnotations),
     links: {
       generator: linkOf(item.link_to_upstream_details) ?? linkOf(item.link),
       external: null,

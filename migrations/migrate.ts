@@ -50,6 +50,7 @@ import * as waitingBodies from './0045-waiting-bodies.ts'
 import * as inventoryImports from './0046-inventory-imports.ts'
 import * as destinations from './0047-destinations.ts'
 import * as waitingProgress from './0048-waiting-progress.ts'
+import * as ends from './0049-ends.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -202,6 +203,7 @@ const migrations: Record<string, Migration> = {
   '0046-inventory-imports': inventoryImports,
   '0047-destinations': destinations,
   '0048-waiting-progress': waitingProgress,
+  '0049-ends': ends,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

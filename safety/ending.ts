@@ -80,7 +80,7 @@ function targetsOf(write: WriteState): string {
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
   if (look && look.seq > write.startedSeq && look.health === 'nominal') return true
-  const areOver = alerts !== undefined && alerts.total > 0 && alerts.firing + alerts.endless + alerts.unknown === 0
+  const areOver = alerts !== undefined && alerts.total > 0 && alerts.firing + alerts.endless + doubted(alerts) === 0
   return areOver && state.lastEndSeq > write.startedSeq && !write.touchesMonitoring
 }
 
@@ -153,14 +153,17 @@ function isWell(health: string): boolean {
   return health === 'nominal' || health === 'unknown'
 }
 
+/** Alerts that may be over, without anything that shows it. */
+const doubted = ({ unknown, unproven = 0 }: NonNullable<Policy['alerts']>): number => unknown + unproven
+
 /** All alerts ended, but a moment ago: the ending is kept until they were quiet for long enough. */
 function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.total === 0) return null
   const look = resource ? state.looks.get(resourceKey(resource)) : undefined
-  if (alerts.unknown > 0 && look?.health !== 'nominal') {
+  if (doubted(alerts) > 0 && look?.health !== 'nominal') {
     return refuse(
       'STILL_FIRING',
-      'many alerts of its sender ended at once, so nothing shows that its alert is over',
+      `${alerts.doubt ?? 'many alerts of its sender ended at once'}, so nothing shows that its alert is over`,
       'Look at the resource itself; if that tells nothing, escalate.',
     )
   }

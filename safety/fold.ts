@@ -98,7 +98,8 @@ export function fold(
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
     if (event.kind === 'alert_received') {
       cite(state, event)
-      if (event.metadata.status === 'resolved') state.lastEndSeq = event.seq
+      const { status, endReason } = event.metadata
+      if (status === 'resolved' && endReason === undefined) state.lastEndSeq = event.seq
     }
     if (event.kind === 'commented' && event.metadata.named) messages.set(event.seq, event)
     if (event.attempt !== attempt) continue

@@ -50,6 +50,8 @@ export const alertRoutes = endpoint({
         groupKey: '{}:{alertname="ReplicationLag"}',
         sender: 'alertmanager-eu1',
         endedBy: null,
+        endReason: null,
+        stateWord: null,
         raw: { source: 'alertmanager', severity: 'critical', severitySource: 'alert' },
       },
     ],

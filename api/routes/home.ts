@@ -44,6 +44,7 @@ const homeEndpoint = endpoint({
       incidents: 12,
       resolved: 9,
       resolvedAlone: 7,
+      unproven: 0,
       escalated: 1,
       medianSeconds: 41,
       failedRepairs: 0,

@@ -18,6 +18,7 @@ const lineExample: ReportLine = {
   closed: 39,
   resolved: 31,
   autoResolved: 26,
+  unproven: 0,
   escalated: 8,
   escalations: [{ category: 'no_tool', count: 8 }],
   acknowledgeSeconds: { p50: 4.2, p90: 31 },
@@ -106,6 +107,7 @@ const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
     `escalated_${category}`,
     (line) => line.escalations.find((each) => each.category === category)?.count ?? 0,
   ]),
+  ['quiet_unproven', (line) => line.unproven],
 ]
 
 function cellsOf(line: ReportLine): (number | null)[] {

@@ -7,6 +7,7 @@ import type { NewEvent } from '../../domain/event.ts'
 import type { OpenedIncident } from '../../domain/event-metadata.ts'
 import { incidentTypeOf } from '../../domain/incident.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
+import { describeEndReason } from '../../domain/unproven-end.ts'
 import { databaseTime, now } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import { announceCritical, insertIncidents, openedAs } from '../incidents/incidents.ts'
@@ -132,7 +133,7 @@ export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRo
 export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
   return await trx
     .selectFrom('alert')
-    .select(['id', 'incidentId'])
+    .select(['id', 'incidentId', 'endReason'])
     .select(
       sql<boolean>`incident_id is null and start_given and starts_at = ${alert.startsAt}::timestamptz`.as('early'),
     )
@@ -153,6 +154,11 @@ export async function countSight(trx: Trx, alertId: string): Promise<void> {
     .execute()
 }
 
+/** It fires again: what its last end did not prove is history, which the log tells. */
+export async function forgetEndReason(trx: Trx, alertId: string): Promise<void> {
+  await trx.updateTable('alert').set({ endReason: null }).where('id', '=', alertId).execute()
+}
+
 /** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
 export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
   await trx
@@ -162,6 +168,7 @@ export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Pr
       unknownSince: null,
       unknownWhy: null,
       endedBy: null,
+      endReason: null,
       endReceivedAt: null,
       count: update('count', '+', 1),
       lastSeenAt: now,
@@ -226,6 +233,7 @@ async function storeAlerts(
     startGiven: alert.startGiven !== false,
     endsAt: alert.endsAt,
     endReceivedAt: alert.status === 'resolved' ? now : null,
+    endReason: alert.endReason ?? null,
     incidentId,
     raw: JSON.stringify(alert),
   }))
@@ -269,7 +277,9 @@ function alertEvent(
   if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
   notes.push(...(alert.timeNotes ?? []))
   if (about && about.candidates.length > 0) notes.push(`its resource is ambiguous: ${about.candidates.join(' or ')}`)
-  const what = alert.status === 'firing' ? 'Alert received' : 'Alert ended'
+  const what = alert.status === 'firing' ? 'Alert received' : outcome === 'unproven' ? 'No end' : 'Alert ended'
+  if (outcome === 'unproven' && alert.endReason !== undefined)
+    notes.push(`${describeEndReason(alert.endReason)}; nothing shows that it is over`)
   return {
     kind: 'alert_received',
     actor: `source:${alert.source}`,
@@ -285,6 +295,7 @@ function alertEvent(
       truncatedAlerts: alert.truncatedAlerts,
       cappedFields: alert.cappedFields,
       outcome,
+      ...(alert.endReason !== undefined && { endReason: alert.endReason }),
       ...(opening && { opened: openedAs(opening.incident) }),
       ...(about && { about: { by: about.by, tried: about.tried, candidates: about.candidates } }),
     },

@@ -9,6 +9,7 @@ import {
 } from '../../domain/lifecycle.ts'
 import { endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../../domain/occurrence.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
+import { isSeriesGone } from '../../domain/unproven-end.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { announceCritical, lockIncident, openIncident } from '../incidents/incidents.ts'
@@ -17,6 +18,7 @@ import { findAlertResources } from '../inventory/resources.ts'
 import {
   applyLifecycle,
   escalateByTable,
+  type LifecycleEffect,
   reopenBecause,
   scheduleCheck,
   storeCheck,
@@ -34,6 +36,7 @@ import {
   countSight,
   currentOccurrence,
   endUnseen,
+  forgetEndReason,
   type IngestResult,
   ingestResult,
   lastEndedOccurrence,
@@ -60,6 +63,7 @@ async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
     await countSight(trx, last.id)
     return ingestResult(alert, last.incidentId, 'orphan')
   }
+  if (last?.endReason) await forgetEndReason(trx, last.id)
   if (last?.incidentId) return await occurrence(trx, alert, last.incidentId)
   return await open(trx, alert, null)
 }
@@ -224,6 +228,7 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
   const locked = current.incidentId !== null ? await lockIncident(trx, current.incidentId) : null
   if (isForeign(alert, current) && (await endForeign(trx, alert, current, locked)))
     return ingestResult(alert, current.incidentId, 'resolved')
+  if (alert.endReason !== undefined) return await endUnproven(trx, alert, current, alert.endReason)
   await trx
     .updateTable('alert')
     .set({
@@ -234,17 +239,64 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
       endReceivedAt: now,
       unknownSince: null,
       unknownWhy: null,
+      endReason: null,
     })
     .where('id', '=', current.id)
     .execute()
   if (current.incidentId === null) return ingestResult(alert, null, 'resolved')
   await appendAlert(trx, current.incidentId, alert, 'resolved')
   await noteMassEnd(trx, alert.source, current.incidentId)
-  const { row, decision, nextCheckAtMs } = await decide(trx, current.incidentId, 'end')
+  return ingestResult(alert, current.incidentId, 'resolved', await followEnd(trx, current.incidentId))
+}
+
+async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
+  const { row, decision, nextCheckAtMs } = await decide(trx, incidentId, 'end')
   const effect = await applyLifecycle(trx, row, decision)
-  if (decision.do === 'nothing') await storeCheck(trx, current.incidentId, nextCheckAtMs)
-  else await scheduleCheck(trx, current.incidentId)
-  return ingestResult(alert, current.incidentId, 'resolved', effect)
+  if (decision.do === 'nothing') await storeCheck(trx, incidentId, nextCheckAtMs)
+  else await scheduleCheck(trx, incidentId)
+  return effect
+}
+
+/**
+ * An end that proves nothing: its rule found no data, was paused, changed or deleted. The alert is unknown until a look, a person or the end of a day. Where
+ * its series is gone and nothing is known to look at, it is over as far as anybody can find out; of a critical incident people hear of it, once.
+ */
+async function endUnproven(trx: Trx, alert: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
+  const { incidentId } = current
+  if (current.status === 'unknown' && current.endReason === reason) {
+    await countSight(trx, current.id)
+    return ingestResult(alert, incidentId, 'unproven')
+  }
+  const incident = incidentId === null ? null : await lockIncident(trx, incidentId)
+  const isGone = isSeriesGone(reason) && incident?.resourceKind == null
+  await trx
+    .updateTable('alert')
+    .set({
+      ...(isGone
+        ? { status: 'resolved', endReceivedAt: now, unknownSince: null, unknownWhy: null }
+        : { status: 'unknown', endReceivedAt: null, unknownSince: now, unknownWhy: 'unproven' }),
+      endsAt: alert.endsAt ?? now,
+      lastSeenAt: now,
+      endReason: reason,
+    })
+    .where('id', '=', current.id)
+    .execute()
+  if (!incident) return ingestResult(alert, null, 'unproven')
+  await appendAlert(trx, incident.id, alert, 'unproven')
+  if (isGone) await noteSeriesGone(trx, alert, incident)
+  return ingestResult(alert, incident.id, 'unproven', await followEnd(trx, incident.id))
+}
+
+async function noteSeriesGone(trx: Trx, alert: Alert, incident: IncidentRow): Promise<void> {
+  const text = `The series of the alert ${alert.name} is gone, and nothing is known to look at: it is quiet, unproven`
+  await append(trx, incident.id, null, {
+    kind: 'noted',
+    actor: `source:${alert.source}`,
+    detail: text,
+    metadata: { code: 'series_gone', text },
+  })
+  const row = incident.severity === 'critical' ? await lockIncident(trx, incident.id) : null
+  if (row) await enqueueNotification(trx, row, 'notice', text, { page: true })
 }
 
 const isForeign = (alert: Alert, { sender }: AlertRow): boolean =>

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { type NotedCode, systemActor } from '../../domain/event.ts'
 import { isMassEnd, minMassEnds } from '../../domain/mass-resolve.ts'
+import { describeEndReason, unprovenAfterHours } from '../../domain/unproven-end.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { sendsEnds } from '../lifecycle/read-lifecycle.ts'
@@ -80,6 +81,7 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
         select 1 from alert heard where heard.source = alert.source and heard.last_seen_at > alert.unknown_since)`.execute(
     trx,
   )
+  await settleUnproven(trx, incidentId)
   const count = Number(believed.numAffectedRows ?? 0)
   if (count > 0) await note(trx, incidentId, 'ends_believed', `Its sender was heard again: ${count} ends count`)
   const sources = await trx
@@ -99,12 +101,43 @@ export async function settleUnknown(trx: Trx, incidentId: string, settings: Sett
     await note(trx, incidentId, 'stale', 'Its alert was not repeated for long, and its sender names no ends')
 }
 
+/** An end that proved nothing, and no other word since: the alert counts as quiet, unproven. */
+async function settleUnproven(trx: Trx, incidentId: string): Promise<void> {
+  const { rows } = await sql<{ name: string; endReason: string }>`
+    update alert set status = 'resolved', end_received_at = last_seen_at
+    where incident_id = ${incidentId} and status = 'unknown' and ${isLongUnproven}
+    returning name, end_reason as "endReason"`.execute(trx)
+  for (const { name, endReason } of rows) {
+    const text = `Nothing more was heard of the alert ${name} for ${unprovenAfterHours} h after its sender said ${describeEndReason(endReason)}. It counts as quiet, unproven`
+    await note(trx, incidentId, 'quiet_unproven', text)
+  }
+}
+
+const isLongUnproven = sql`(unknown_why = 'unproven'
+  and unknown_since <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
+
+/** Ends that were in doubt count: a look showed the resource well, or a person says that it is over. */
+export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {
+  const believed = await sql`
+    update alert set status = 'resolved', end_reason = null, end_received_at = coalesce(end_received_at, last_seen_at)
+    where incident_id = ${incidentId}
+      and (status = 'unknown' and unknown_why in ('crowd', 'foreign', 'unproven') or status = 'resolved' and end_reason is not null)`.execute(
+    trx,
+  )
+  if (Number(believed.numAffectedRows ?? 0) > 0)
+    await note(trx, incidentId, 'ends_believed', 'Ends of its alerts that proved nothing count: it is closed as over')
+}
+
 async function note(trx: Trx, incidentId: string, code: NotedCode, text: string): Promise<void> {
   await append(trx, incidentId, null, { kind: 'noted', actor: systemActor, detail: text, metadata: { code, text } })
 }
 
-/** Makes the watchdog decide about incidents with an alert that its sender never ends and has not repeated for long. */
+/** Makes the watchdog decide about incidents with an alert whose end has proved nothing for long, or that its sender never ends and has not repeated for long. */
 export async function findStale(db: Db): Promise<void> {
+  await sql`
+    update incident set check_at = nightshift_now()
+    where (check_at is null or check_at > nightshift_now())
+      and id in (select incident_id from alert where status = 'unknown' and ${isLongUnproven} limit 100)`.execute(db)
   const settings = await readSettings(db)
   const senders = [...(await storedSettings(db)).keys()].flatMap((key) => /^alert\.ends\.(.+)$/.exec(key)?.[1] ?? [])
   const endless = senders.filter((source) => !sendsEnds(settings, source))

@@ -13,6 +13,8 @@ import {
 } from '../../domain/incident.ts'
 import { cancelledSeconds } from '../../domain/lifecycle.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
+import { describeDoubt } from '../../domain/unproven-end.ts'
+import { believeEnds } from '../alerts/mass-resolve.ts'
 import { withdrawPending } from '../approvals/settle.ts'
 import type { Trx } from '../connect.ts'
 import { alertCounts } from '../lifecycle/read-lifecycle.ts'
@@ -98,7 +100,7 @@ async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, 
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
   }
   if (closing.status === 'escalated') return
-  const isNews = closing.status === 'resolved' && closing.outcome !== 'expected'
+  const isNews = closing.status === 'resolved' && closing.outcome !== 'expected' && closing.outcome !== 'unproven'
   await enqueueNotification(trx, closed, isNews ? 'resolved' : 'closed', text)
 }
 
@@ -169,18 +171,27 @@ async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
   return own?.health === 'nominal'
 }
 
+/** Is it closed as over, by a person or by an ending that a look stands behind where its alerts do not say so? */
+function isSaidOver(closing: Closing, actor: string): boolean {
+  if (closing.status !== 'resolved') return false
+  return ['no_fault', 'self_resolved'].includes(closing.outcome) || closedByActor(actor) === 'person'
+}
+
 /** What fires while the incident is about to be closed as if nothing did; null where nothing does. */
 export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
   if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
   const row = await lockIncident(trx, id)
   if (!row) return null
-  const { firing, endless, total } = await alertCounts(trx, row, await readSettings(trx))
+  const counts = await alertCounts(trx, row, await readSettings(trx))
+  const { firing, endless, total } = counts
   if (outcome === 'self_resolved' && total === 0) return 'it has no alert that could have ended'
   if (outcome === 'no_fault' && firing === endless && endless > 0) {
     const never = 'the sender of its alert never says when one ends, and'
     if (row.severity === 'critical') return `${never} it is critical: a person decides that it is no fault`
     if (!(await isSeenNominal(trx, row))) return `${never} no look of this attempt shows its resource nominal`
   }
+  if (firing === 0 && counts.unknown + counts.unproven > 0 && !(await isSeenNominal(trx, row)))
+    return `${describeDoubt(counts.unknownWhy, counts.endReason)}, and no look of this attempt shows its resource nominal`
   const counted = outcome === 'no_fault' ? firing - endless : firing
   return counted === 0 ? null : counted === 1 ? 'its alert fires' : `${counted} of its alerts fire`
 }
@@ -213,6 +224,7 @@ export async function closeIncident(
       .where('id', '=', id)
       .execute()
   }
+  if (isSaidOver(closing, by.actor)) await believeEnds(trx, id)
   await withdrawPending(trx, id, `the incident was ${closing.status}`)
   const report = closing.status === 'escalated' ? await reportOf(trx, toIncident(row), closing) : null
   const { event } = await append(trx, id, attempt, closingEvent(closing, row.severity, by, report))

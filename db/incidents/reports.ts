@@ -69,6 +69,7 @@ const nothing = {
   closed: 0,
   resolved: 0,
   autoResolved: 0,
+  unproven: 0,
   escalated: 0,
   repairs: 0,
   repairsNotLasting: 0,
@@ -130,10 +131,11 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       where ${isUnshown} and incident_id in (select id from begun) group by 1),
     facts as (
       select begun.type, week, status, repairs, unshown,
-        closed_by in ('agent', 'code') and status = 'resolved' and outcome <> 'expected'
+        outcome is not distinct from 'unproven' and status = 'resolved' as is_unproven,
+        closed_by in ('agent', 'code') and status = 'resolved' and outcome not in ('expected', 'unproven')
           and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
-        case when status = 'resolved' then extract(epoch from closed_at - created_at)::float8 end as resolve,
+        case when status = 'resolved' and outcome is distinct from 'unproven' then extract(epoch from closed_at - created_at)::float8 end as resolve,
         repairs - case when status = 'resolved' and outcome = 'repaired' and again.id is null then 1 else 0 end as not_lasting
       from begun
       left join hands on hands.incident_id = begun.id
@@ -146,7 +148,8 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
           and other.created_at < begun.closed_at + interval '1 day' limit 1) as again on true)
     select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as incidents,
       (count(*) filter (where status in ('resolved', 'escalated', 'cancelled')))::int as closed,
-      (count(*) filter (where status = 'resolved'))::int as resolved,
+      (count(*) filter (where status = 'resolved' and not is_unproven))::int as resolved,
+      (count(*) filter (where is_unproven))::int as unproven,
       (count(*) filter (where is_auto))::int as "autoResolved",
       (count(*) filter (where status = 'escalated'))::int as escalated,
       percentile_cont(array[0.5, 0.9]) within group (order by acknowledge) as acknowledge,

@@ -5,6 +5,7 @@ import {
   decideLifecycle,
   type LifecycleDecision,
   nextCheckMs,
+  type QuietProof,
   type ReopenReason,
 } from '../../domain/lifecycle.ts'
 import { settleExpected } from '../alerts/expectations.ts'
@@ -113,7 +114,7 @@ export async function applyLifecycle(
 ): Promise<LifecycleEffect> {
   switch (decision.do) {
     case 'close_quiet':
-      await closeQuiet(trx, row.id)
+      await closeQuiet(trx, row.id, decision.by)
       break
     case 'tell_run':
       return { wakesQueue: false, tellRun: { incidentId: row.id, attempt: row.attempt } }
@@ -165,15 +166,21 @@ async function tell(trx: Trx, incidentId: string, trigger: Parameters<typeof enq
   if (row) await enqueueNotification(trx, row, trigger, text)
 }
 
-async function closeQuiet(trx: Trx, incidentId: string): Promise<void> {
+const quietText: Record<QuietProof, string> = {
+  ends: 'Every alert of this incident ended before an investigation began',
+  look: 'Its resource was read as nominal before an investigation began, and whether its alert ended is not known',
+  nothing: 'Quiet, unproven: nothing more was heard of its alert, and nothing shows that the trouble is over',
+}
+
+async function closeQuiet(trx: Trx, incidentId: string, by: QuietProof): Promise<void> {
   await closeIncident(
     trx,
     incidentId,
     null,
     {
       status: 'resolved',
-      outcome: 'self_resolved',
-      resolution: 'Every alert of this incident ended before an investigation began',
+      outcome: by === 'nothing' ? 'unproven' : 'self_resolved',
+      resolution: quietText[by],
       claims: [],
       confidence: null,
     },

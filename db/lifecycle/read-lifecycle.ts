@@ -23,7 +23,8 @@ export function sendsEnds(settings: SettingsReader, source: string): boolean {
 /** Everything the table of `domain/lifecycle.ts` needs to decide about an incident whose lock the caller holds. */
 export async function lifecycleView(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<LifecycleView> {
   const { lastEnd, ...alerts } = await alertCounts(trx, row, settings)
-  const looks = row.closedAt !== null || alerts.unknown > 0 ? await looksAt(trx, row) : []
+  const isDoubted = alerts.unknown + alerts.unproven > 0
+  const looks = row.closedAt !== null || isDoubted ? await looksAt(trx, row) : []
   const watchUntilMs = millis(row.watchUntil)
   return {
     nowMs: Date.parse(await databaseTime(trx)),
@@ -54,6 +55,17 @@ function isUnreadable(look: RepairCheck): boolean {
   return look.verification === 'open' || look.resource === 'unknown'
 }
 
+/** An alert that has ended by a word that proves nothing. */
+const isUnproven = sql<boolean>`(status = 'resolved' and end_reason is not null)`
+
+/** Besides the counts: `endless` of senders without ends, and why nobody knows of those that may be over. */
+type CountedAlerts = AlertCounts & {
+  endless: number
+  lastEnd: string | null
+  unknownWhy: string | null
+  endReason: string | null
+}
+
 /**
  * Alerts of an incident by what is known of them. Of a sender without ends only a repeat after the closing shows that an
  * alert fires on.
@@ -62,19 +74,33 @@ export async function alertCounts(
   trx: Trx,
   row: Pick<IncidentRow, 'id' | 'closedAt'>,
   settings: SettingsReader,
-): Promise<AlertCounts & { endless: number; lastEnd: string | null }> {
+): Promise<CountedAlerts> {
   const sources = await trx.selectFrom('alert').select('source').distinct().where('incidentId', '=', row.id).execute()
   const endless = sources.map(({ source }) => source).filter((source) => !sendsEnds(settings, source))
-  const { rows } = await sql<AlertCounts & { endless: number; lastEnd: string | null }>`
+  const { rows } = await sql<CountedAlerts>`
     select count(*)::int as total,
       (count(*) filter (where status = 'firing' and (source <> all(${endless})
         or ${row.closedAt}::timestamptz is null or last_seen_at > ${row.closedAt}::timestamptz)))::int as firing,
       (count(*) filter (where status = 'firing' and source = any(${endless})))::int as endless,
       (count(*) filter (where status = 'unknown'))::int as unknown,
+      (count(*) filter (where ${isUnproven}))::int as unproven,
+      min(unknown_why) filter (where status = 'unknown') as "unknownWhy",
+      min(end_reason) filter (where status = 'unknown' or ${isUnproven}) as "endReason",
       max(case status when 'resolved' then coalesce(end_received_at, last_seen_at)
         when 'unknown' then coalesce(unknown_since, last_seen_at) end) as "lastEnd"
     from alert where incident_id = ${row.id}`.execute(trx)
-  return rows[0] ?? { total: 0, firing: 0, unknown: 0, endless: 0, lastEnd: null }
+  return (
+    rows[0] ?? {
+      total: 0,
+      firing: 0,
+      unknown: 0,
+      unproven: 0,
+      endless: 0,
+      lastEnd: null,
+      unknownWhy: null,
+      endReason: null,
+    }
+  )
 }
 
 async function lastAlertChange(trx: Trx, incidentId: string): Promise<number | null> {

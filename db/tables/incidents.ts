@@ -30,11 +30,15 @@ type AlertTable = {
   /** When the body that ended it came in. */
   endReceivedAt: NullableTime
   unknownSince: NullableTime
-  unknownWhy: 'crowd' | 'stale' | 'foreign' | null
+  unknownWhy: 'crowd' | 'stale' | 'foreign' | 'unproven' | null
   /** Whose token opened it; null where that is not known. */
   sender: string | null
   /** The sender that ended it, where that is another one. */
   endedBy: string | null
+  /** Its sender's word for an end that proves nothing. */
+  endReason: string | null
+  /** The newest word for its state that nobody knows. */
+  stateWord: string | null
 }
 
 type IncidentTable = {

@@ -69,8 +69,9 @@ function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
         head: names(targets),
       })
     } else if (row.kind === 'alert_received') {
-      const { labels, status, count, source } = row.metadata
-      parts.push(bare(row, 'alert', { labels, status, count, source }))
+      const { labels, status, count, source, endReason } = row.metadata
+      // An end that proves nothing is no state that a claim may quote.
+      parts.push(bare(row, 'alert', { labels, status: endReason === undefined ? status : 'unknown', count, source }))
     } else if (row.kind === 'call_judged') {
       const { code, reason, hint, tool, targets } = row.metadata
       parts.push({ ...bare(row, 'refusal', { code, reason, hint }), tool, head: names(targets) })

@@ -189,6 +189,7 @@ describe('a brief', () => {
       status,
       startsAt,
       endsAt,
+      endReason: null,
     })
     const old = alert('resolved', '2026-11-20T00:00:00Z', '2026-11-20T01:00:00Z')
     const now = alert('firing', '2026-11-21T01:40:00Z', null)

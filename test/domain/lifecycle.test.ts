@@ -29,7 +29,7 @@ function view(change: Partial<LifecycleView>): LifecycleView {
     closedBy: null,
     closedAtMs: null,
     isOwned: false,
-    alerts: { total: 1, firing: 1, unknown: 0 },
+    alerts: { total: 1, firing: 1, unknown: 0, unproven: 0 },
     lastEndMs: null,
     lastAlertChangeMs: ago(hour),
     watchUntilMs: null,
@@ -45,7 +45,7 @@ function view(change: Partial<LifecycleView>): LifecycleView {
 }
 
 const ended = (secondsAgo: number) => ({
-  alerts: { total: 1, firing: 0, unknown: 0 },
+  alerts: { total: 1, firing: 0, unknown: 0, unproven: 0 },
   lastEndMs: ago(secondsAgo),
 })
 
@@ -87,10 +87,10 @@ const cells: Cell[] = [
   ['open: a new occurrence is a flap', { status: 'open' }, 'occurrence', { do: 'flap' }],
   ['open: an end alone closes nothing', { ...ended(0) }, 'end', { do: 'nothing' }],
   ['open: quiet for 119 s is not over', { ...ended(119) }, 'tick', { do: 'nothing' }],
-  ['open: quiet for 120 s is over', { ...ended(120) }, 'tick', { do: 'close_quiet' }],
+  ['open: quiet for 120 s is over', { ...ended(120) }, 'tick', { do: 'close_quiet', by: 'ends' }],
   [
     'open without an alert: never over by itself',
-    { alerts: { total: 0, firing: 0, unknown: 0 } },
+    { alerts: { total: 0, firing: 0, unknown: 0, unproven: 0 } },
     'tick',
     { do: 'nothing' },
   ],
@@ -120,7 +120,7 @@ const cells: Cell[] = [
   ['repaired: its end ends the watch', { ...repaired, ...ended(0) }, 'end', { do: 'end_watch', word: 'over' }],
   [
     'repaired: nothing heard any more ends the watch with that word',
-    { ...overdue, alerts: { total: 1, firing: 0, unknown: 1 } },
+    { ...overdue, alerts: { total: 1, firing: 0, unknown: 1, unproven: 0 } },
     'tick',
     { do: 'end_watch', word: 'unknown' },
   ],
@@ -353,19 +353,42 @@ const cells: Cell[] = [
 
   [
     'a crowd of ends: code looks at the resource',
-    { alerts: { total: 1, firing: 0, unknown: 1 }, lastEndMs: ago(200) },
+    { alerts: { total: 1, firing: 0, unknown: 1, unproven: 0 }, lastEndMs: ago(200) },
     'tick',
     { do: 'look' },
   ],
   [
     'a crowd of ends: nominal closes as usual',
-    { alerts: { total: 1, firing: 0, unknown: 1 }, lastEndMs: ago(200), look: look(null, 'nominal') },
+    { alerts: { total: 1, firing: 0, unknown: 1, unproven: 0 }, lastEndMs: ago(200), look: look(null, 'nominal') },
     'tick',
-    { do: 'close_quiet' },
+    { do: 'close_quiet', by: 'look' },
+  ],
+  [
+    'an end that proves nothing, of what nobody can look at: quiet, unproven',
+    { alerts: { total: 1, firing: 0, unknown: 0, unproven: 1 }, lastEndMs: ago(200), look: look(null, null) },
+    'tick',
+    { do: 'close_quiet', by: 'nothing' },
+  ],
+  [
+    'an end that proves nothing ends no investigation',
+    {
+      status: 'investigating',
+      alerts: { total: 1, firing: 0, unknown: 0, unproven: 1 },
+      lastEndMs: ago(200),
+      look: look(null, null),
+    },
+    'tick',
+    { do: 'nothing' },
+  ],
+  [
+    'escalated: an end that proves nothing is no news',
+    { ...escalated, alerts: { total: 1, firing: 0, unknown: 0, unproven: 1 } },
+    'end',
+    { do: 'nothing' },
   ],
   [
     'a crowd of ends: degraded waits',
-    { alerts: { total: 1, firing: 0, unknown: 1 }, lastEndMs: ago(200), look: look(null, 'degraded') },
+    { alerts: { total: 1, firing: 0, unknown: 1, unproven: 0 }, lastEndMs: ago(200), look: look(null, 'degraded') },
     'tick',
     { do: 'nothing' },
   ],
@@ -447,7 +470,7 @@ describe('whatever the rows say', () => {
           closedBy: 'agent',
           closedAtMs: ago(100),
           watchUntilMs: ahead(800),
-          alerts: { total: 1, firing: 1, unknown: 0 },
+          alerts: { total: 1, firing: 1, unknown: 0, unproven: 0 },
         }
         expect(nextCheckMs(watched, rules)).not.toBeNull()
       }),

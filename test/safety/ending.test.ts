@@ -75,6 +75,28 @@ describe('what fires is not over', () => {
     })
   })
 
+  test.each(['no_fault', 'self_resolved'])(
+    '%s of an alert whose end proves nothing takes a nominal look',
+    (outcome) => {
+      const gone = { ...over, unproven: 1, doubt: 'its sender gave an end that proves nothing (Paused)' }
+      const refused = { code: 'STILL_FIRING', reason: expect.stringContaining('Paused') }
+      expect(ruled(outcome, [], { alerts: gone })).toMatchObject(refused)
+      expect(ruled(outcome, [], { alerts: gone, resource: null })).toMatchObject(refused)
+      expect(ruled(outcome, [read(shard, 'nominal')], { alerts: gone })).toBeNull()
+    },
+  )
+
+  test('an end that proves nothing is no proof of a repair', () => {
+    const unproven = [wrote('c1_0', [shard]), verified('c1_0', 'unproven')]
+    const noEnd = row('alert_received', { status: 'resolved', endReason: 'MissingSeries' })
+    expect(ruled('repaired', [...unproven, noEnd], { resource: null })?.code).toBe('REPAIR_NOT_VERIFIED')
+    expect(ruled('repaired', [...unproven, alertEnded], { resource: null })).toBeNull()
+    const gone = { ...over, unproven: 1 }
+    expect(ruled('repaired', [...unproven, alertEnded], { resource: null, alerts: gone })?.code).toBe(
+      'REPAIR_NOT_VERIFIED',
+    )
+  })
+
   test('after a crowd of ends only the resource itself shows it', () => {
     const crowd = { ...over, unknown: 1 }
     expect(ruled('no_fault', [], { alerts: crowd })?.code).toBe('STILL_FIRING')

@@ -40,7 +40,13 @@ export function Glance({ incident, brief }: { incident: Incident; brief: ServedB
   )
 }
 
-const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft', none: 'soft' }
+const alertTones = {
+  firing: 'tone-warning strong',
+  resolved: 'tone-good',
+  unproven: 'tone-warning',
+  unknown: 'soft',
+  none: 'soft',
+}
 
 const dayMs = 86_400_000
 

@@ -4,6 +4,7 @@ import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { describeClosure } from '../../domain/status-words.ts'
+import { alertDoubts, type DoubtedAlert } from '../../domain/unproven-end.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { Inert } from '../inert.tsx'
 import { Fact, SeverityMark, StatusMark, TypeName } from '../marks.tsx'
@@ -161,6 +162,15 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
 const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }
 const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
+/** What keeps the state of an alert from being a fact. */
+export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
+  return alertDoubts(alert).map((doubt) => (
+    <span key={doubt} className="tone-warning small">
+      <Inert text={doubt} />
+    </span>
+  ))
+}
+
 /** Its alerts, and where a person reads on about each. */
 export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
   if (alerts.length === 0) return <p className="nothing">No alert: a person opened it, or asked a question.</p>
@@ -168,16 +178,16 @@ export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
     <ul className="stack">
       {alerts.map((alert) => (
         <li key={alert.id} className="row">
-          <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
+          {alert.status === 'resolved' && alert.endReason ? (
+            <span className="tone-warning">quiet, unproven</span>
+          ) : (
+            <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
+          )}
           <Inert text={alert.title} />
           <span className="soft small">
             {alert.source}, {alert.count === 1 ? 'once' : `${alert.count} times`}, since {formatMoment(alert.startsAt)}
           </span>
-          {alert.endedBy && (
-            <span className="tone-warning small">
-              ended by another sender: <Inert text={alert.endedBy} />
-            </span>
-          )}
+          <AlertDoubts alert={alert} />
           {alert.groupKey && (
             <span className="soft small">
               group <Inert text={alert.groupKey} />

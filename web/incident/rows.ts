@@ -214,6 +214,8 @@ export function getSign(event: IncidentEvent) {
   if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
   if (event.kind === 'verification')
     return { ...look, ...(verificationSigns[event.metadata.outcome] ?? verificationSigns.open) }
+  if (event.kind === 'alert_received' && event.metadata.endReason !== undefined)
+    return { ...look, word: 'no end', shape: 'ring', tone: 'warning' } as const
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
     return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
   if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
@@ -249,6 +251,9 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
   ends_believed: { word: 'ended', shape: 'check', tone: 'quiet' },
   stale: { word: 'not heard of', shape: 'ring', tone: 'warning' },
+  quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'warning' },
+  series_gone: { word: 'series gone', shape: 'ring', tone: 'warning' },
+  state_word: { word: 'unknown word', shape: 'triangle', tone: 'warning' },
   foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },

@@ -6,6 +6,7 @@ import { formatSpan, listLinks } from '../../domain/format.ts'
 import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { DataList } from '../data-table.tsx'
 import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
+import { AlertDoubts } from '../incident/facts.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
@@ -23,6 +24,7 @@ const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of an incident',
   ends: 'ends an alert',
+  unproven: 'leaves an alert unknown: the end proves nothing',
   heartbeat: 'is a heartbeat: its silence opens an incident',
   nothing: 'does nothing: it ends what never began',
 } as const
@@ -240,6 +242,7 @@ const marks = {
   // Its sender fell silent, or ended many at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
+const unproven = { shape: 'ring', tone: 'warning', word: 'quiet, unproven' } as const
 const statusOptions = (['firing', 'resolved', 'unknown'] as const).map((state) => [state, marks[state].word] as const)
 
 function AlertRow({ alert }: { alert: ReceivedAlert }) {
@@ -248,7 +251,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
   return (
     <li>
       <div className="row">
-        <Mark {...marks[alert.status]} />
+        <Mark {...(alert.status === 'resolved' && alert.endReason ? unproven : marks[alert.status])} />
         <strong className="wraps">
           <Inert text={getTitle(raw) ?? alert.name} />
         </strong>
@@ -261,6 +264,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         ) : (
           <span className="soft small">orphan: ended before it began</span>
         )}
+        <AlertDoubts alert={alert} />
       </div>
       <AlertLinks links={alert.links} />
       <p className="labels">

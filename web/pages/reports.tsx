@@ -199,7 +199,7 @@ const parts: Part[] = [
   { name: 'resolved with a person', tone: 'person', of: ({ resolved, autoResolved }) => resolved - autoResolved },
   { name: 'escalated', tone: 'escalated', of: ({ escalated }) => escalated },
   {
-    name: 'cancelled, or open',
+    name: 'cancelled, open, or unproven',
     tone: 'other',
     of: ({ incidents, resolved, escalated }) => incidents - resolved - escalated,
   },

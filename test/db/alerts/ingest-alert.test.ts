@@ -1,0 +1,181 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { findStale } from '../../../db/alerts/mass-resolve.ts'
+import { incidentById } from '../../../db/incidents/incidents.ts'
+import { leaseLooks, recordLook } from '../../../db/incidents/looks.ts'
+import { declareResources } from '../../../db/inventory/registry.ts'
+import { dueIncidents, tickIncident } from '../../../db/lifecycle/apply-lifecycle.ts'
+import { eventsOf } from '../../../db/log/events.ts'
+import { verifyIncident } from '../../../db/verify/incident.ts'
+import { verifyChangesOf } from '../../../db/verify/row-changes.ts'
+import { importSource } from '../../../domain/declared-resources.ts'
+import type { EventMetadata } from '../../../domain/event.ts'
+
+import { useApi } from '../../support/api.ts'
+import { moveClock } from '../../support/database.ts'
+
+const api = useApi()
+let minutes = 0
+let named = 0
+
+beforeEach(async () => {
+  minutes = 0
+  await moveClock(api.owner, '0 minutes')
+  await api.put('/config/webhook.escalated.url', { body: { value: 'https://hooks.example.com/x', reason: 'to hear' } })
+  await api.db.transaction().execute((trx) =>
+    declareResources(trx, importSource, {
+      resources: [{ kind: 'node', id: 'web-1' }],
+      relations: [],
+    }),
+  )
+})
+
+async function pass(more: number): Promise<void> {
+  minutes += more
+  await moveClock(api.owner, `${minutes} minutes`)
+}
+
+type GrafanaAlert = { alertname: string; severity: string; node?: string; reason?: string; resolved?: boolean }
+
+/** The webhook of Grafana's alerting, as its page describes it: of a resolved alert it says why in an annotation. */
+async function grafana({ alertname, severity, node, reason, resolved = false }: GrafanaAlert) {
+  const alert = {
+    status: resolved ? 'resolved' : 'firing',
+    labels: { alertname, grafana_folder: 'infra', severity, ...(node && { node }) },
+    annotations: { summary: `${alertname} is ill`, ...(reason && { grafana_state_reason: reason }) },
+    startsAt: '2026-11-25T09:00:00Z',
+    endsAt: resolved ? '2026-11-25T09:20:00Z' : '0001-01-01T00:00:00Z',
+    fingerprint: `fp-${alertname}`,
+    values: resolved ? null : { B: 12 },
+  }
+  const body = { receiver: 'ns', status: alert.status, alerts: [alert], groupKey: '{}:{}', version: '1' }
+  const { body: answer } = await api.post('/ingest/grafana', { body, as: api.tokens.ingest })
+  return (answer as unknown as { alerts: { incidentId: string; outcome: string }[] }).alerts[0]!
+}
+
+async function begun(change: Partial<GrafanaAlert> = {}) {
+  named += 1
+  const alert = { alertname: `Rule${named}`, severity: 'warning', ...change }
+  const { incidentId: id } = await grafana(alert)
+  const ends = async (reason?: string) => await grafana({ ...alert, ...(reason && { reason }), resolved: true })
+  return { id, ends, firesAgain: () => grafana(alert), alertname: alert.alertname }
+}
+
+/** What the watchdog does in its rounds; a worker sees this where a look is wanted. */
+async function watchdog(resource: EventMetadata['looked']['resource'] = null): Promise<void> {
+  await findStale(api.db)
+  for (let round = 0; round < 4; round += 1) {
+    for (const id of await dueIncidents(api.db)) await tickIncident(api.db, id)
+    for (const each of await leaseLooks(api.db, 10)) {
+      const state = { purpose: each.purpose, verification: null, resource, about: [], observed: 'seen', state: null }
+      await recordLook(api.db, each, state, null)
+    }
+  }
+}
+
+const standing = async (id: string) => await incidentById(api.db, id)
+const noted = async (id: string) =>
+  (await eventsOf(api.db, id)).flatMap((event) => (event.kind === 'noted' ? [event.metadata.code] : []))
+const alertOf = async (id: string) =>
+  await api.db.selectFrom('alert').select(['status', 'endReason', 'unknownWhy']).where('incidentId', '=', id).execute()
+const pages = async (id: string) =>
+  await api.db.selectFrom('delivery').select('notification').where('incidentId', '=', id).execute()
+
+/** The log tells of every change, and the rows are as it says. */
+async function holds(id: string): Promise<void> {
+  expect((await verifyIncident(api.db, id)).differences).toEqual([])
+  expect((await verifyChangesOf(api.db, id)).differences).toEqual([])
+}
+
+test.each(['NoData', 'Error', 'Paused', 'Updated', 'RuleDeleted', 'NoData, KeepLast', 'MissingSeries', 'SomethingNew'])(
+  'an end for %s is no good news: the alert is unknown, and after a day its incident is quiet, unproven',
+  async (reason) => {
+    const { id, ends } = await begun({ node: 'web-1' })
+    expect((await ends(reason)).outcome).toBe('unproven')
+    expect(await alertOf(id)).toEqual([{ status: 'unknown', endReason: reason, unknownWhy: 'unproven' }])
+    await pass(60)
+    await watchdog('degraded')
+    expect(await standing(id)).toMatchObject({ status: 'open', alerts: { firing: 0, unknown: 1 } })
+    // Its sender says so again, and nothing new comes of it.
+    await ends(reason)
+    await pass(23 * 60 + 1)
+    await watchdog('unknown')
+    await watchdog('unknown')
+    expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'unproven', closedBy: 'code' })
+    expect(await noted(id)).toContain('quiet_unproven')
+    await holds(id)
+  },
+)
+
+test('a look at the resource decides: well, and the incident is over; ill, and it is looked at again', async () => {
+  const { id, ends } = await begun({ node: 'web-1' })
+  await ends('Paused')
+  await pass(3)
+  await watchdog('degraded')
+  await pass(14)
+  await watchdog('nominal')
+  expect(await standing(id)).toMatchObject({ status: 'open' })
+  await pass(2)
+  await watchdog('nominal')
+  const closed = await standing(id)
+  expect(closed).toMatchObject({ status: 'resolved', outcome: 'self_resolved' })
+  expect(closed?.resolution).toContain('read as nominal')
+  expect(await alertOf(id)).toMatchObject([{ status: 'resolved', endReason: null }])
+  await holds(id)
+})
+
+test('a real end, or another firing, takes the doubt back', async () => {
+  const { id, ends, firesAgain } = await begun({ node: 'web-1' })
+  await ends('NoData')
+  expect((await firesAgain()).outcome).toBe('repeated')
+  expect(await alertOf(id)).toEqual([{ status: 'firing', endReason: null, unknownWhy: null }])
+  await ends('NoData')
+  expect((await ends()).outcome).toBe('resolved')
+  expect(await alertOf(id)).toEqual([{ status: 'resolved', endReason: null, unknownWhy: null }])
+  await pass(3)
+  await watchdog()
+  expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'self_resolved' })
+})
+
+test('a person who closes the incident has said that it is over', async () => {
+  const { id, ends } = await begun({ node: 'web-1' })
+  await ends('RuleDeleted')
+  await api.post(`/incidents/${id}/resolve`, { body: { outcome: 'no_fault', resolution: 'I deleted the rule' } })
+  expect(await alertOf(id)).toMatchObject([{ status: 'resolved', endReason: null }])
+})
+
+test('a missing series of what nobody knows ends as gone: unproven, and of a critical one people hear once', async () => {
+  const { id, ends } = await begun({ severity: 'critical' })
+  const before = (await pages(id)).length
+  for (let times = 0; times < 3; times += 1) await ends('MissingSeries')
+  expect(await alertOf(id)).toEqual([{ status: 'resolved', endReason: 'MissingSeries', unknownWhy: null }])
+  expect((await pages(id)).slice(before)).toMatchObject([{ notification: { trigger: 'notice' } }])
+  await pass(3)
+  await watchdog()
+  expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'unproven' })
+  await holds(id)
+
+  const minor = await begun({ severity: 'warning' })
+  await minor.ends('MissingSeries')
+  expect(await pages(minor.id)).toEqual([])
+})
+
+test('Home, the reports, the incident and its alerts say that it is unproven, and count it apart', async () => {
+  const night = async () => (await api.get('/home')).body.tonight as unknown as Record<string, number>
+  const before = await night()
+  const gone = await begun()
+  const over = await begun()
+  await gone.ends('MissingSeries')
+  await over.ends()
+  await pass(3)
+  await watchdog()
+  const after = await night()
+  const more = ['resolved', 'resolvedAlone', 'unproven'].map((name) => (after[name] ?? 0) - (before[name] ?? 0))
+  expect(more).toEqual([1, 1, 1])
+  const type = ((await standing(gone.id))?.type ?? '') as string
+  const { total } = (await api.get(`/reports?type=${type}`)).body as unknown as { total: Record<string, unknown> }
+  expect(total).toMatchObject({ closed: 1, resolved: 0, autoResolved: 0, unproven: 1, resolveSeconds: null })
+  const brief = (await api.get(`/incidents/${gone.id}/brief`)).body as unknown as { alert: { state: string } }
+  expect(brief.alert.state).toBe('unproven')
+  const surroundings = (await api.get(`/incidents/${gone.id}/surroundings`)).body as unknown as { alerts: unknown }
+  expect(surroundings.alerts).toMatchObject([{ status: 'resolved', endReason: 'MissingSeries' }])
+})
