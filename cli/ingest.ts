@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
 import { takenChanges } from '../domain/change.ts'
-import { describeEndReason } from '../domain/unproven-end.ts'
+import { describeEndReason, describeStateWord } from '../domain/unproven-end.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -90,6 +90,7 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   print(formatAlerts(parsed.alerts))
   const notes = parsed.alerts.flatMap((alert) => [
     ...(alert.endReason === undefined ? [] : [`${alert.name}: no end: ${describeEndReason(alert.endReason)}`]),
+    ...(alert.stateWord === undefined ? [] : [`${alert.name}: ${describeStateWord(alert.stateWord)}`]),
     ...(alert.severitySource === 'default' ? [`${alert.name}: no known severity, so it is a ${alert.severity}`] : []),
     ...(alert.cappedFields.length > 0 ? [`${alert.name}: shortened ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),

@@ -45,8 +45,13 @@ export const alert = z.object({
   /** What could not be believed about its times, and what was taken instead. */
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
-  /** The sender's word for an end that proves nothing (`MissingSeries`, `Paused`). Absent: an end like any other. */
+  /**
+   * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`), or, firing, for that it has no data: which is news where the alert fires
+   * already, and opens one otherwise. Absent: an end like any other.
+   */
   endReason: z.string().max(maxWordChars).optional(),
+  /** Its sender's word for its state, where nobody knows it: it fires. */
+  stateWord: z.string().max(maxWordChars).optional(),
   links: alertLinks,
   /** What the rule computed, by the letter of the expression, where the sender says so. */
   values: z.record(z.string(), z.number()).optional(),

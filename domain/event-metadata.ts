@@ -31,7 +31,6 @@ export type NotedCode =
   | 'stale'
   | 'quiet_unproven'
   | 'series_gone'
-  | 'state_word'
   | 'late_end'
   | 'foreign_end'
   | 'ending_kept'

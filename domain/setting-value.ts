@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
 import { parsePrices } from './price.ts'
 import { parseResourceRules } from './resource-rules.ts'
+import { parseStateRules } from './state-words.ts'
 
 /** What a number of a setting counts; shown beside it. */
 export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people'] as const
@@ -42,6 +43,10 @@ export const investigateFilter = parsedBy((text) => {
 })
 export const resourceRules = parsedBy((text) => {
   const parsed = parseResourceRules(text)
+  return parsed.ok ? { ok: true, value: parsed.rules } : parsed
+})
+export const stateRules = parsedBy((text) => {
+  const parsed = parseStateRules(text)
   return parsed.ok ? { ok: true, value: parsed.rules } : parsed
 })
 export const prices = parsedBy((text) => {

@@ -16,6 +16,7 @@ import {
   type SettingKind,
   type SettingUnit,
   senderSecret,
+  stateRules,
   webhookSecret,
   whole,
   yesNo,
@@ -212,6 +213,11 @@ const alertsSettings = [
     label: 'Silence of a heartbeat',
     description:
       'Seconds without a heartbeat before it counts as stopped. Unset: twice the longest gap so far, from the third sight on.',
+  }),
+  setting('alert.state_words', stateRules, '', {
+    label: 'Words for states',
+    description:
+      'What a word of a sender of this site says of its alert: `word = ends` (or `fires`, `no_data`, `off`), for one sender `name: word = ends`, several separated by a semicolon.',
   }),
   setting('alert.resource_labels', resourceRules, '', {
     label: 'Resource of an alert',

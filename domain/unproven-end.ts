@@ -37,6 +37,13 @@ export function describeDoubt(why: string | null, reason: string | null): string
   return 'nobody knows whether it goes on'
 }
 
+/** A word for the state of an alert that nobody knows, in a sentence. */
+export function describeStateWord(word: string): string {
+  return `${unknownState(word)}: it counts as firing, and alert.state_words can say what it means`
+}
+
+const unknownState = (word: string): string => `nobody knows its state "${inertText(word, 100)}"`
+
 export type DoubtedAlert = { endedBy: string | null; endReason: string | null; stateWord: string | null }
 
 /** What keeps the state of an alert from being a fact, a sentence each. */
@@ -44,6 +51,6 @@ export function alertDoubts({ endedBy, endReason, stateWord }: DoubtedAlert): st
   return [
     ...(endedBy === null ? [] : [`ended by another sender: ${endedBy}`]),
     ...(endReason === null ? [] : [`no end: ${describeEndReason(endReason)}`]),
-    ...(stateWord === null ? [] : [`nobody knows its state ${JSON.stringify(stateWord)}: it counts as firing`]),
+    ...(stateWord === null ? [] : [unknownState(stateWord)]),
   ]
 }

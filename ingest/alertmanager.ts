@@ -1,4 +1,4 @@
-import type { Alert, ParsedAlerts } from '../domain/alert.ts'
+import { type Alert, maxWordChars, type ParsedAlerts } from '../domain/alert.ts'
 import { maxAlerts } from '../domain/alert-body.ts'
 import {
   capChars,
@@ -69,14 +69,17 @@ export function readAlert(item: RawFields, group: RawFields, nowIso: string): Al
   const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
   if (rawTitle.length > maxTitleChars) capped.push('title')
 
-  // Its own status, never the group's, which says "firing" while any alert does. A word we do not know fires.
-  const status = fieldText(item, 'status')?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
+  // Its own status, never the group's, which says "firing" while any alert does. A word that nobody knows fires, and is named.
+  const word = fieldText(item, 'status')?.trim()
+  const status = word?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
+  const isKnown = word === undefined || ['resolved', 'firing'].includes(word.toLowerCase())
   const fingerprint = fieldText(item, 'fingerprint')
   const groupKey = fieldText(group, 'groupKey')
   return {
     source: 'alertmanager',
     fingerprint: fingerprint ? identityOf(fingerprint) : fingerprintOf(rawLabels),
     status,
+    ...(!isKnown && { stateWord: capChars(word, maxWordChars) }),
     name,
     ...severityOf(fieldText(rawLabels, 'severity'), severities),
     title,

@@ -21,8 +21,7 @@ import {
   severityTable,
   timesOf,
 } from './fields.ts'
-
-const closing = new Set(['close', 'closed', 'resolve', 'resolved', 'ok', 'recovered'])
+import { noSiteWords, type SiteWords, stateOf } from './state-words.ts'
 
 /**
  * What people post from a script, one object or a list:
@@ -32,7 +31,7 @@ const closing = new Set(['close', 'closed', 'resolve', 'resolved', 'ok', 'recove
  *
  * Never throws. Each object needs something a person can read: a summary, title, name or message.
  */
-export function parseGeneric(bytes: Uint8Array, nowIso: string): ParsedAlerts {
+export function parseGeneric(bytes: Uint8Array, nowIso: string, site = noSiteWords): ParsedAlerts {
   const body = readBody(bytes)
   if (!body.ok) return body
   const items = Array.isArray(body.value) ? body.value : [body.value]
@@ -46,7 +45,7 @@ export function parseGeneric(bytes: Uint8Array, nowIso: string): ParsedAlerts {
       const hint = Array.isArray(item.alerts) ? ' (it has "alerts": is it for the dialect alertmanager?)' : ''
       return refuse(`${where} has no "summary", "title", "name" or "message"${hint}`)
     }
-    alerts.push(readAlert(item, nowIso))
+    alerts.push(readAlert(item, nowIso, site))
   }
   return { ok: true, alerts }
 }
@@ -55,7 +54,7 @@ function refuse(reason: string): ParsedAlerts {
   return { ok: false, reason: `not a generic alert: ${reason}` }
 }
 
-function readAlert(item: RawFields, nowIso: string): Alert {
+function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
   const rawLabels = isFields(item.labels) ? item.labels : {}
   const spoken = {
     summary: fieldText(item, 'summary'),
@@ -80,23 +79,21 @@ function readAlert(item: RawFields, nowIso: string): Alert {
   const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
   if (rawTitle.length > maxTitleChars) capped.push('title')
 
-  const word = (fieldText(item, 'action') ?? fieldText(item, 'state') ?? fieldText(item, 'status'))
-    ?.trim()
-    .toLowerCase()
-  const status = word !== undefined && closing.has(word) ? 'resolved' : 'firing'
+  const word = fieldText(item, 'action') ?? fieldText(item, 'state') ?? fieldText(item, 'status')
+  const state = stateOf(word, item, site)
   const identity = fieldText(item, 'dedup') ?? fieldText(item, 'alert_uid')
   return {
     source: 'generic',
     // Details change between a firing and its close, so they are no part of who the alert is.
     fingerprint: identity ? identityOf(identity) : fingerprintOf(rawLabels, rawName, heading),
-    status,
+    ...endReasonOf(state.status, rawAnnotations),
+    ...state,
     name,
     ...severityOf(fieldText(item, 'severity') ?? fieldText(rawLabels, 'severity'), severities),
     title,
     labels: labels.fields,
     annotations: annotations.fields,
-    ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, status, nowIso),
-    ...endReasonOf(status, rawAnnotations),
+    ...timesOf({ startsAt: item.startsAt, endsAt: item.endsAt }, state.status, nowIso),
     links: {
       generator: linkOf(item.link_to_upstream_details) ?? linkOf(item.link),
       external: null,

@@ -5,6 +5,7 @@ import { maxAlertsAtOnce } from '../../domain/alert-body.ts'
 import { dialects } from '../../ingest/dialects.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
+import { siteWords } from './ingest.ts'
 
 /** A stored body of an alert source, as text. */
 const explainedBody = z.strictObject({
@@ -45,7 +46,8 @@ export const explainRoutes = endpoint({
   status: 200,
   problems: [400],
   async run({ body: { dialect: name, body } }, deps) {
-    const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString())
+    const site = await siteWords(deps.db, null)
+    const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString(), site)
     if (!parsed?.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed?.reason}.`)
     if (parsed.alerts.length > maxAlertsAtOnce) {
       const detail = `It holds ${parsed.alerts.length} alerts, and at most ${maxAlertsAtOnce} are explained at once: try a part of it.`

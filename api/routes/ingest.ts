@@ -4,10 +4,14 @@ import { every } from 'hono/combine'
 import { ingestBody } from '../../db/alerts/ingest-body.ts'
 import { noteRefusedBody } from '../../db/alerts/refused-bodies.ts'
 import { isAnyWaiting, storeWaiting } from '../../db/alerts/waiting-bodies.ts'
+import type { Db } from '../../db/connect.ts'
+import { readSettings } from '../../db/settings.ts'
 import { type Alert, ingestOutcome } from '../../domain/alert.ts'
 import { maxAlertBytes, maxAlertsAtOnce, maxBytesAtOnce } from '../../domain/alert-body.ts'
+import type { StateRule } from '../../domain/state-words.ts'
 import { tellRuns } from '../../effects/tell-runs.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
+import type { SiteWords } from '../../ingest/state-words.ts'
 import type { ApiDeps, Context } from '../deps.ts'
 import { requireMediaType } from '../http/body.ts'
 import type { Router } from '../http/endpoint.ts'
@@ -83,7 +87,7 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   router.openAPIRegistry.registerPath(route)
   router.post('/ingest/:dialect', every(permit('ingest'), limitBytes(maxAlertBytes, note)), async (c) => {
     const name = c.req.param('dialect')
-    const { alerts, bytes } = await readAlerts(c, name).catch(async (error) => {
+    const { alerts, bytes } = await readAlerts(deps, c, name).catch(async (error) => {
       if (error instanceof Problem) await note(c, error)
       throw error
     })
@@ -108,14 +112,19 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   })
 }
 
-async function readAlerts(c: Context, name: string): Promise<{ alerts: Alert[]; bytes: number }> {
+/** What the words of a body mean here: as the setting says, or as the sender means them that its token is called after. */
+export async function siteWords(db: Db, token: string | null): Promise<SiteWords> {
+  return { rules: (await readSettings(db)).value<StateRule[]>('alert.state_words'), token }
+}
+
+async function readAlerts({ db }: ApiDeps, c: Context, name: string): Promise<{ alerts: Alert[]; bytes: number }> {
   const dialect = dialectOf(name)
   if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
   requireMediaType(c, dialect.contentTypes)
   const bytes = new Uint8Array(await c.req.arrayBuffer())
-  const parsed = dialect.parse(bytes, new Date().toISOString())
-  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
   const sender = c.get('principal').name
+  const parsed = dialect.parse(bytes, new Date().toISOString(), await siteWords(db, sender))
+  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
   return { alerts: parsed.alerts.map((each) => ({ ...each, sender })), bytes: bytes.byteLength }
 }
 

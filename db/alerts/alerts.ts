@@ -7,7 +7,7 @@ import type { NewEvent } from '../../domain/event.ts'
 import type { OpenedIncident } from '../../domain/event-metadata.ts'
 import { incidentTypeOf } from '../../domain/incident.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
-import { describeEndReason } from '../../domain/unproven-end.ts'
+import { describeEndReason, describeStateWord } from '../../domain/unproven-end.ts'
 import { databaseTime, now } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import { announceCritical, insertIncidents, openedAs } from '../incidents/incidents.ts'
@@ -169,6 +169,7 @@ export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Pr
       unknownWhy: null,
       endedBy: null,
       endReason: null,
+      stateWord: alert.stateWord ?? null,
       endReceivedAt: null,
       count: update('count', '+', 1),
       lastSeenAt: now,
@@ -233,7 +234,8 @@ async function storeAlerts(
     startGiven: alert.startGiven !== false,
     endsAt: alert.endsAt,
     endReceivedAt: alert.status === 'resolved' ? now : null,
-    endReason: alert.endReason ?? null,
+    endReason: alert.status === 'resolved' ? (alert.endReason ?? null) : null,
+    stateWord: alert.stateWord ?? null,
     incidentId,
     raw: JSON.stringify(alert),
   }))
@@ -273,6 +275,7 @@ function alertEvent(
       `severity ${alert.severity} by default: the source said ${alert.severityWord === null ? 'nothing' : JSON.stringify(alert.severityWord)}`,
     )
   }
+  if (alert.stateWord !== undefined) notes.push(describeStateWord(alert.stateWord))
   if (alert.truncatedAlerts > 0) notes.push(`the sender cut ${alert.truncatedAlerts} more alerts of this group`)
   if (alert.cappedFields.length > 0) notes.push(`shortened: ${alert.cappedFields.join(', ')}`)
   notes.push(...(alert.timeNotes ?? []))

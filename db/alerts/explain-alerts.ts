@@ -4,7 +4,7 @@ import { formatResourceSearch } from '../../domain/format.ts'
 import { incidentTypeOf } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
-import { describeEndReason } from '../../domain/unproven-end.ts'
+import { describeEndReason, describeStateWord } from '../../domain/unproven-end.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Trx } from '../connect.ts'
 import { findAlertResources } from '../inventory/resources.ts'
@@ -67,13 +67,15 @@ async function openOccurrences(trx: Trx, alerts: readonly Alert[]): Promise<Map<
 
 function whatBecomes(alert: Alert, isHeartbeat: boolean, incidentId: string | null): ExplainedAlert['becomes'] {
   if (isHeartbeat) return 'heartbeat'
-  if (alert.status === 'resolved') return !incidentId ? 'nothing' : alert.endReason === undefined ? 'ends' : 'unproven'
+  if (incidentId && alert.endReason !== undefined) return 'unproven'
+  if (alert.status === 'resolved') return incidentId ? 'ends' : 'nothing'
   return incidentId ? 'repeats' : 'opens'
 }
 
 function notesOf(alert: Alert): string[] {
   return [
     ...(alert.endReason === undefined ? [] : [`no end: ${describeEndReason(alert.endReason)}`]),
+    ...(alert.stateWord === undefined ? [] : [describeStateWord(alert.stateWord)]),
     ...(alert.severitySource === 'default' ? ['no known severity: a warning by default'] : []),
     ...(alert.cappedFields.length > 0 ? [`shortened: ${alert.cappedFields.join(', ')}`] : []),
     ...(alert.truncatedAlerts > 0 ? [`its sender cut off ${alert.truncatedAlerts} alerts`] : []),

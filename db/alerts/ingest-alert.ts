@@ -53,6 +53,7 @@ export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
 async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
+    if (alert.endReason !== undefined) return await endUnproven(trx, alert, current, alert.endReason)
     // Another sender's later start is a repeat: or two bodies of a stranger's would make the alert theirs, and end it.
     const isNew = !isForeign(alert, current) && isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
     return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
@@ -93,12 +94,17 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
     await countRepeat(trx, alert, current)
     return ingestResult(alert, null, 'repeated')
   }
-  if (current.status === 'firing' && (await onlyCounts(trx, [current.incidentId])).has(current.incidentId)) {
+  const isNewWord = alert.stateWord !== undefined && alert.stateWord !== current.stateWord
+  if (
+    !isNewWord &&
+    current.status === 'firing' &&
+    (await onlyCounts(trx, [current.incidentId])).has(current.incidentId)
+  ) {
     await countRepeat(trx, alert, current)
     return ingestResult(alert, current.incidentId, 'repeated')
   }
   const locked = await decide(trx, current.incidentId, 'repeat')
-  if (current.status === 'unknown') await appendAlert(trx, current.incidentId, alert, 'repeated')
+  if (current.status === 'unknown' || isNewWord) await appendAlert(trx, current.incidentId, alert, 'repeated')
   return await follow(trx, alert, locked, current)
 }
 
@@ -240,6 +246,7 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
       unknownSince: null,
       unknownWhy: null,
       endReason: null,
+      stateWord: null,
     })
     .where('id', '=', current.id)
     .execute()
@@ -261,7 +268,8 @@ async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect>
  * An end that proves nothing: its rule found no data, was paused, changed or deleted. The alert is unknown until a look, a person or the end of a day. Where
  * its series is gone and nothing is known to look at, it is over as far as anybody can find out; of a critical incident people hear of it, once.
  */
-async function endUnproven(trx: Trx, alert: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
+async function endUnproven(trx: Trx, said: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
+  const alert: Alert = { ...said, status: 'resolved' }
   const { incidentId } = current
   if (current.status === 'unknown' && current.endReason === reason) {
     await countSight(trx, current.id)
@@ -278,6 +286,7 @@ async function endUnproven(trx: Trx, alert: Alert, current: AlertRow, reason: st
       endsAt: alert.endsAt ?? now,
       lastSeenAt: now,
       endReason: reason,
+      stateWord: null,
     })
     .where('id', '=', current.id)
     .execute()

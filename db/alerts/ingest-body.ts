@@ -155,6 +155,7 @@ async function planOf(trx: Trx, alerts: readonly Alert[]): Promise<Plan> {
 
 function isCounted(alert: Alert, current: AlertRow, counting: ReadonlySet<string>, now: string): boolean {
   if (alert.status !== 'firing' || current.status !== 'firing') return false
+  if (alert.endReason !== undefined || (alert.stateWord ?? null) !== current.stateWord) return false
   if (isNewOccurrence(seenAt(alert, now), storedOccurrence(current))) return false
   return current.incidentId === null || counting.has(current.incidentId)
 }

@@ -114,7 +114,8 @@ async function settleUnproven(trx: Trx, incidentId: string): Promise<void> {
 }
 
 const isLongUnproven = sql`(unknown_why = 'unproven'
-  and unknown_since <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
+  and unknown_since <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours})
+  and last_seen_at <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
 
 /** Ends that were in doubt count: a look showed the resource well, or a person says that it is over. */
 export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { eventsOf } from '../../db/log/events.ts'
 import { harmfulIn, runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
@@ -37,4 +38,35 @@ test('bytes that are no alert are refused with the reason', async () => {
   const { code, stderr } = await runCli(['ingest', 'test', '-', '--dry-run'], {}, '{"alerts": 1')
   expect(code).toBe(1)
   expect(stderr).toContain('not a body of alertmanager alerts')
+})
+
+test('a word that nobody knows for a state is named: in a dry run, in what would become of it, on the alert and in the log, once', async () => {
+  const body = (state: string) => JSON.stringify({ title: 'Pump 7', dedup: 'pump-7', state, severity: 'warning' })
+  const test = (state: string, ...more: string[]) =>
+    runCli(['ingest', 'test', '-', '--dialect', 'generic', ...more], api.as('ingest'), body(state))
+  const named = /nobody knows its state "AUS"/
+  expect((await test('AUS', '--dry-run')).stderr).toMatch(named)
+  expect((await test('DOWN')).stdout).toContain('opened')
+  expect((await test('AUS')).stdout).toContain('repeated')
+  expect((await test('AUS')).stdout).toContain('repeated')
+  const listed = async () => (await runCli(['alerts', 'list', '--q', 'pump-7'], api.as('viewer'))).stdout
+  expect(await listed()).toMatch(/firing/)
+  expect((await listed()).replace(/\s+/g, ' ')).toMatch(named)
+  const explained = await runCli(
+    ['ingest', 'test', '-', '--dialect', 'generic', '--explain'],
+    api.as('viewer'),
+    body('AUS'),
+  )
+  expect(explained.stdout.replace(/\s+/g, ' ')).toMatch(named)
+  const { incidentId } = await api.db
+    .selectFrom('alert')
+    .select('incidentId')
+    .where('fingerprint', '=', 'pump-7')
+    .executeTakeFirstOrThrow()
+  const rows = await eventsOf(api.db, incidentId ?? '')
+  expect(rows.filter(({ detail }) => named.test(detail))).toHaveLength(1)
+
+  await api.put('/config/alert.state_words', { body: { value: 'AUS = ends', reason: 'what our pumps say' } })
+  expect((await test('AUS')).stdout).toContain('resolved')
+  expect(await listed()).not.toMatch(named)
 })

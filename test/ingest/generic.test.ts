@@ -53,7 +53,7 @@ test.each([
   ['alerting', 'firing'],
   ['ok', 'resolved'],
   ['OK', 'resolved'],
-  ['no_data', 'firing'], // a word we do not know must not close anything
+  ['no_data', 'firing'], // no data must not close anything
 ])('an OnCall alert in state %s is %s', (state, status) => {
   const [found] = alertsOf({
     alert_uid: '08d6891a',

@@ -253,7 +253,6 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   stale: { word: 'not heard of', shape: 'ring', tone: 'warning' },
   quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'warning' },
   series_gone: { word: 'series gone', shape: 'ring', tone: 'warning' },
-  state_word: { word: 'unknown word', shape: 'triangle', tone: 'warning' },
   foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },

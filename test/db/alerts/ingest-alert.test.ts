@@ -97,7 +97,7 @@ test.each(['NoData', 'Error', 'Paused', 'Updated', 'RuleDeleted', 'NoData, KeepL
     expect(await standing(id)).toMatchObject({ status: 'open', alerts: { firing: 0, unknown: 1 } })
     // Its sender says so again, and nothing new comes of it.
     await ends(reason)
-    await pass(23 * 60 + 1)
+    await pass(24 * 60 + 1)
     await watchdog('unknown')
     await watchdog('unknown')
     expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'unproven', closedBy: 'code' })
@@ -178,4 +178,28 @@ test('Home, the reports, the incident and its alerts say that it is unproven, an
   expect(brief.alert.state).toBe('unproven')
   const surroundings = (await api.get(`/incidents/${gone.id}/surroundings`)).body as unknown as { alerts: unknown }
   expect(surroundings.alerts).toMatchObject([{ status: 'resolved', endReason: 'MissingSeries' }])
+})
+
+test('no data opens what nobody had heard of, and is no end of what fires', async () => {
+  const post = async (state: string) => {
+    const body = { title: 'Queue is deep', dedup: 'queue-1', state, sender: 'CloudWatch', labels: { node: 'web-1' } }
+    const { alerts } = (await api.post('/ingest/generic', { body })).body as unknown as {
+      alerts: { incidentId: string; outcome: string }[]
+    }
+    return alerts[0]!
+  }
+  const { incidentId: id, outcome } = await post('INSUFFICIENT_DATA')
+  expect(outcome).toBe('opened')
+  await post('ALARM')
+  expect((await post('INSUFFICIENT_DATA')).outcome).toBe('unproven')
+  expect(await alertOf(id)).toEqual([{ status: 'unknown', endReason: 'INSUFFICIENT_DATA', unknownWhy: 'unproven' }])
+  // As long as its sender says so, it goes on being unknown.
+  for (let hours = 0; hours < 30; hours += 10) {
+    await pass(600)
+    await post('INSUFFICIENT_DATA')
+    await watchdog('unknown')
+  }
+  expect(await standing(id)).toMatchObject({ status: 'open', alerts: { unknown: 1 } })
+  expect((await post('OK')).outcome).toBe('resolved')
+  await holds(id)
 })

@@ -1,0 +1,47 @@
+/**
+ * What a word of a sender says of its alert: that it fires, that it has ended, that its sender has no data (which opens an alert where none fires), or
+ * that it was switched off. The last two prove no end.
+ */
+export const stateMeanings = ['fires', 'ends', 'no_data', 'off'] as const
+export type StateMeaning = (typeof stateMeanings)[number]
+
+/** A word of a site's own, of one sender or of all. */
+export type StateRule = { sender: string | null; word: string; means: StateMeaning }
+
+type ParsedRules = { ok: true; rules: StateRule[] } | { ok: false; reason: string }
+
+const maxRules = 200
+const form = /^(?:([A-Za-z0-9_.@-]{1,100})\s*:\s*)?(\S[^=:]{0,99}?)\s*=\s*(\w+)$/
+
+/** Words are compared without case, signs and pictures: `✅ Up`, `INSUFFICIENT_DATA`. */
+export function foldWord(text: string): string {
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim()
+}
+
+/**
+ * The words of a site, as the setting `alert.state_words` holds them, one rule a semicolon or line:
+ *
+ *   nominell = ends
+ *   zabbix: 0 = ends
+ */
+export function parseStateRules(text: string): ParsedRules {
+  const rules: StateRule[] = []
+  for (const line of text.split(/[;\n]/).map((each) => each.trim())) {
+    if (line === '') continue
+    const [, sender = null, said = '', means = ''] = form.exec(line) ?? []
+    const word = foldWord(said)
+    const known = stateMeanings.find((each) => each === means)
+    if (word === '')
+      return { ok: false, reason: `${quote(line)} is not of the form word = meaning, or sender: word = meaning` }
+    if (!known) return { ok: false, reason: `${quote(means)} is no meaning: ${stateMeanings.join(', ')}` }
+    rules.push({ sender: sender === null ? null : foldWord(sender), word, means: known })
+  }
+  if (rules.length > maxRules) return { ok: false, reason: `at most ${maxRules} words are taken` }
+  return { ok: true, rules }
+}
+
+const quote = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 79)}…` : text)
