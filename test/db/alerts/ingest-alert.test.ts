@@ -203,3 +203,33 @@ test('no data opens what nobody had heard of, and is no end of what fires', asyn
   expect((await post('OK')).outcome).toBe('resolved')
   await holds(id)
 })
+
+test('seventy ends that one group brings together are ends, and so are those of other groups in that minute', async () => {
+  const post = async (status: string, alertname: string, count: number) => {
+    const alerts = Array.from({ length: count }, (_, index) => ({
+      status,
+      labels: { alertname, instance: `10.0.0.${index}:9100` },
+      annotations: {},
+      startsAt: '2026-11-25T09:00:00Z',
+      endsAt: status === 'resolved' ? '2026-11-25T09:20:00Z' : '0001-01-01T00:00:00Z',
+      fingerprint: `${alertname}-${index}`,
+    }))
+    const body = { version: '4', status, groupKey: `{}:{alertname="${alertname}"}`, alerts }
+    return (await api.post('/ingest/alertmanager', { body, as: api.tokens.ingest })).body
+  }
+  const groups = { SwitchPortDown: 70, FlappingLink: 1, AmExpire: 1 }
+  for (const [name, count] of Object.entries(groups)) await post('firing', name, count)
+  for (const [name, count] of Object.entries(groups)) await post('resolved', name, count)
+  const of = async (table: 'alert' | 'incident') =>
+    await api.db
+      .selectFrom(table)
+      .select(({ fn }) => ['status', fn.countAll<number>().as('count')])
+      .where(table === 'alert' ? 'name' : 'type', 'in', table === 'alert' ? Object.keys(groups) : types)
+      .groupBy('status')
+      .execute()
+  const types = ['switch_port_down', 'flapping_link', 'am_expire']
+  expect(await of('alert')).toEqual([{ status: 'resolved', count: 72 }])
+  await pass(3)
+  for (let round = 0; round < 3; round += 1) await watchdog()
+  expect(await of('incident')).toEqual([{ status: 'resolved', count: 72 }])
+})
