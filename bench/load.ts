@@ -134,6 +134,9 @@ async function incidentQuestions(db: Db): Promise<Measurement[]> {
     list(', search nothing', { q: 'no such words' }, { q: 'no such words' }),
     list(', search two letters', { q: 'di' }, { q: 'di' }),
     list(', search two letters, nothing', { q: 'zq' }, { q: 'zq' }),
+    list(', search alert by name', { q: 'DiskPressure' }, { q: 'DiskPressure' }),
+    list(', search label of one', { q: 'shard=shard-1234' }, { q: 'shard=shard-1234' }),
+    list(', search label of many', { q: 'alertname=disk_pressure' }, { q: 'alertname=disk_pressure' }),
     list(', search and status', { q: 'tenant-77', status: 'escalated' }, { q: 'tenant-77', status: ['escalated'] }),
   ]
 }

@@ -1,5 +1,6 @@
 import { truncate } from '../domain/format.ts'
 import { searchAnswer } from '../domain/incident-detail.ts'
+import { withAlertName } from '../domain/status-words.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { formatMoment, formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
@@ -7,8 +8,13 @@ import { inert, print, printJson, printNote } from './ui/terminal.ts'
 export function addSearchCommand(program: CliCommand): void {
   program
     .command('search')
-    .description('finds incidents and resources by their names, and rows of the log by their words')
-    .argument('<words...>', 'parts of a title or a resource, or beginnings of words of the log')
+    .description(
+      'finds incidents by what names them or their alert, resources by their names, rows of the log by their words',
+    )
+    .argument(
+      '<words...>',
+      'parts of a title, resource or type; an alert by name, fingerprint or label (env=prod); words of the log',
+    )
     .connected('\nExample:\n  nightshift search OOMKilled checkout')
     .action(async (words: string[], options: ConnectionOptions) => {
       const text = words.join(' ')
@@ -17,7 +23,12 @@ export function addSearchCommand(program: CliCommand): void {
       )
       if (options.json) return printJson(found)
       const rows = [
-        ...found.incidents.map(({ id, title, createdAt }) => ['incident', id, formatMoment(createdAt), inert(title)]),
+        ...found.incidents.map(({ id, title, alertName, createdAt }) => [
+          'incident',
+          id,
+          formatMoment(createdAt),
+          inert(withAlertName(title, alertName)),
+        ]),
         ...found.resources.map(({ kind, id }) => [kind, '', '', inert(id)]),
         ...found.log.map(({ incidentId, seq, detail, at }) => {
           const line = truncate(detail.split('\n')[0] ?? '', 200)

@@ -151,7 +151,15 @@ export type Home = z.infer<typeof home>
 /** What a search found, the nearest first. `log`: rows whose text holds every word. */
 export const searchAnswer = z.object({
   incidents: z.array(
-    incident.pick({ id: true, title: true, resource: true, status: true, severity: true, createdAt: true }),
+    incident.pick({
+      id: true,
+      title: true,
+      alertName: true,
+      resource: true,
+      status: true,
+      severity: true,
+      createdAt: true,
+    }),
   ),
   resources: z.array(resourceRef),
   log: z.array(

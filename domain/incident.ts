@@ -90,6 +90,8 @@ export const incident = z.object({
   severitySource: z.enum(['alert', 'default', 'person']),
   status: incidentStatus,
   title: z.string(),
+  /** The alert that opened it, by the name that its sender gives it; null without one. */
+  alertName: z.string().nullable().default(null),
   resource: resourceRef.nullable(),
   assignedTo: z.string().nullable(),
   attempt: z.number().int(),

@@ -28,6 +28,11 @@ export function statusWords(incident: Standing): string {
   return [withSpaces(incident.status), ...remarks(incident)].join(', ')
 }
 
+/** A title with the name that the sender gives the alert, where the title does not say it. */
+export function withAlertName(title: string, alertName: string | null): string {
+  return alertName === null || title.includes(alertName) ? title : `${title} [${alertName}]`
+}
+
 /** What is to be known about a status besides its word. Pages show it as a mark. */
 export function remarks(incident: Standing): string[] {
   const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident

@@ -51,6 +51,7 @@ import * as inventoryImports from './0046-inventory-imports.ts'
 import * as destinations from './0047-destinations.ts'
 import * as waitingProgress from './0048-waiting-progress.ts'
 import * as ends from './0049-ends.ts'
+import * as alertWords from './0050-alert-words.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -204,6 +205,7 @@ const migrations: Record<string, Migration> = {
   '0047-destinations': destinations,
   '0048-waiting-progress': waitingProgress,
   '0049-ends': ends,
+  '0050-alert-words': alertWords,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

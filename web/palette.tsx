@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
 import { truncate } from '../domain/format.ts'
 import type { SearchAnswer } from '../domain/incident-detail.ts'
+import { withAlertName } from '../domain/status-words.ts'
 import { idIn, pathOfId } from '../domain/step-key.ts'
 import { useAsk } from './api.ts'
 import { useSettings } from './config/query.ts'
@@ -101,7 +102,7 @@ function Jump({ leave }: { leave(): void }) {
         autoComplete="off"
         spellCheck={false}
         maxLength={200}
-        placeholder="An id, a resource, words of a title or of the log, a setting, a page"
+        placeholder="An id, a resource, an alert or its label, words of a title or of the log, a setting, a page"
         value={text}
         onChange={({ target }) => {
           setText(target.value)
@@ -211,10 +212,10 @@ function listPages(text: string): Target[] {
 
 function listFound({ incidents, resources, log }: SearchAnswer): Target[] {
   return [
-    ...incidents.map(({ id, title, resource, status, createdAt }) => ({
+    ...incidents.map(({ id, title, alertName, resource, status, createdAt }) => ({
       kind: 'incident',
       href: `/incidents/${id}`,
-      text: truncate(title, 120),
+      text: withAlertName(truncate(title, 120), alertName),
       status,
       hint: [resource?.id, formatMoment(createdAt)].filter(Boolean).join(' · '),
     })),

@@ -16,6 +16,7 @@ export const incidentExample: Incident = {
   severity: 'critical',
   severitySource: 'alert',
   status: 'investigating',
+  alertName: 'ReplicationLag',
   title: 'Replica is 214 s behind its primary',
   resource: { kind: 'shard', id: 'db-osl-1' },
   assignedTo: `investigate:${incidentId}:1`,

@@ -10,8 +10,21 @@ import { incidentExample } from './examples.ts'
 const nightHours = 12
 const tag = 'incidents'
 
-const { id, title, resource, severity, status, category, outcome, resolution, owner, alerts, createdAt, closedAt } =
-  incidentExample
+const {
+  id,
+  title,
+  alertName,
+  resource,
+  severity,
+  status,
+  category,
+  outcome,
+  resolution,
+  owner,
+  alerts,
+  createdAt,
+  closedAt,
+} = incidentExample
 const shown = {
   id,
   title,
@@ -82,11 +95,11 @@ const searchEndpoint = endpoint({
   tag,
   summary: 'Incidents, resources and rows of the log that a text names',
   description:
-    '`q` is searched in titles and resources as a part of a word, and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
+    '`q` is searched in titles, resources and types as a part of a word; in alerts as a name, a fingerprint, a value of a label or a pair (`env=prod`, `{job="node"}`), each as a whole; and in the log word by word, each as the beginning of one: `OOM check` finds "OOMKilled in checkout". An id of an incident or an approval finds its incident. `isPartial`: the log has too many such rows to look through them all in time; another word makes them fewer.',
   query: z.object({ q: z.string().max(200).trim().min(1) }),
   answer: searchAnswer,
   example: {
-    incidents: [{ id, title, resource, status, severity, createdAt }],
+    incidents: [{ id, title, alertName, resource, status, severity, createdAt }],
     resources: [{ kind: 'host', id: 'host-osl-1' }],
     log: [{ incidentId: id, title, seq: 10, detail: 'host-osl-1 is down since 01:45', at: createdAt }],
     isPartial: false,

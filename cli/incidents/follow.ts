@@ -6,7 +6,8 @@ import { describeLiveAnswer, formatSpan, listLinks, truncate, withSpaces } from 
 import { closedStatuses } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { resourceKey } from '../../domain/registry.ts'
-import { describeClosure, remarks } from '../../domain/status-words.ts'
+import { describeClosure, remarks, withAlertName } from '../../domain/status-words.ts'
+import { alertDoubts } from '../../domain/unproven-end.ts'
 import type { ApiClient } from '../api.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -51,6 +52,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('watched', incident.watchUntil ? `its alert has until ${formatMoment(incident.watchUntil)} to end` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
+    ...line('alert', incident.alertName === null ? null : inert(incident.alertName)),
     ...line('resource', incident.resource ? inert(resourceKey(incident.resource)) : '(unknown)'),
     ...line('attempt', `${incident.attempt}${incident.role ? `, as ${incident.role}` : ''}`),
     ...line('assigned', incident.assignedTo ? inert(incident.assignedTo) : null),
@@ -72,8 +74,10 @@ function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | nul
 export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   if (alerts.length === 0) return null
   const words = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
-  const lines = alerts.flatMap(({ status, title, source, groupKey, links }) => [
-    `  ${words[status].padEnd(10)} ${wrap(inert(`${title} (${source})`), getTerminalWidth() - 14, '             ')}`,
+  const text = (said: string) => wrap(inert(said), getTerminalWidth() - 14, '             ')
+  const lines = alerts.flatMap(({ status, name, title, source, groupKey, links, ...doubted }) => [
+    `  ${(status === 'resolved' && doubted.endReason ? 'unproven' : words[status]).padEnd(10)} ${text(`${withAlertName(title, name)} (${source})`)}`,
+    ...alertDoubts(doubted).map((doubt) => `             ${text(doubt)}`),
     ...(groupKey ? [`             ${paint('dim', 'group')} ${inert(groupKey)}`] : []),
     ...listLinks(links).map(({ word, href }) => `             ${paint('dim', word.toLowerCase())} ${inert(href)}`),
   ])

@@ -11,6 +11,7 @@ import { describeEndReason, describeStateWord } from '../../domain/unproven-end.
 import { databaseTime, now } from '../clock.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import { announceCritical, insertIncidents, openedAs } from '../incidents/incidents.ts'
+import { withAlertWords } from '../incidents/named-by.ts'
 import { notInvestigatedEvent } from '../incidents/queue.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { type LifecycleEffect, noEffect } from '../lifecycle/apply-lifecycle.ts'
@@ -40,13 +41,15 @@ export async function listAlerts(
   let query = db.selectFrom('alert').selectAll().orderBy('id', 'desc').limit(page.limit)
   if (filter.status) query = query.where('status', '=', filter.status)
   if (filter.source) query = query.where('source', '=', filter.source)
-  if (filter.q) {
-    const pattern = `%${escapeLike(filter.q)}%`
+  const { q } = filter
+  if (q) {
+    const pattern = `%${escapeLike(q)}%`
     query = query.where((where) =>
       where.or([
         where('name', 'ilike', pattern),
         where('fingerprint', 'ilike', pattern),
         where(sql<string>`raw->>'title'`, 'ilike', pattern),
+        sql<boolean>`alert.id in (select named.id from ${withAlertWords(q)})`,
       ]),
     )
   }

@@ -13,10 +13,11 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import { idIn } from '../../domain/step-key.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
-import { type Db, escapeLike, type Trx } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
+import { namedBy } from './named-by.ts'
 
 /** The incident's status does not allow this; says which statuses would. */
 export class NotAllowedError extends Error {
@@ -29,7 +30,7 @@ export class NotAllowedError extends Error {
 }
 
 /** What stands about an incident in other tables. */
-type About = { firing: number | null; unknown: number | null; ownerName: string | null }
+type About = { firing: number | null; unknown: number | null; ownerName: string | null; alertName: string | null }
 
 /** An incident as the rest of the code knows it. Without `about`, nothing is known of its alerts and its owner's name. */
 export function toIncident(row: IncidentRow & Partial<About>): Incident {
@@ -40,6 +41,7 @@ export function toIncident(row: IncidentRow & Partial<About>): Incident {
     severitySource: row.severitySource,
     status: row.status,
     title: row.title,
+    alertName: row.alertName ?? null,
     resource:
       row.resourceKind && row.resourceId ? { kind: row.resourceKind as ResourceRef['kind'], id: row.resourceId } : null,
     assignedTo: row.assignedTo,
@@ -150,6 +152,13 @@ function selectIncidents(db: Db | Trx) {
         .whereRef('alert.incidentId', '=', 'incident.id')
         .where('alert.status', '=', 'unknown')
         .as('unknown'),
+      select
+        .selectFrom('alert')
+        .select('alert.name')
+        .whereRef('alert.incidentId', '=', 'incident.id')
+        .orderBy('alert.id')
+        .limit(1)
+        .as('alertName'),
       select.selectFrom('operator').select('name').whereRef('operator.id', '=', 'incident.ownerId').as('ownerName'),
     ])
 }
@@ -186,12 +195,6 @@ export type IncidentFilter = {
   idPrefix?: string
 }
 
-/** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
-function patternsOf(q: string): string[] {
-  const literal = escapeLike(q)
-  return q.length < 3 ? [`${literal}%`, `% ${literal}%`, `%-${literal}%`] : [`%${literal}%`]
-}
-
 /** Newest first, by keyset: `before` is the id of the last one already seen. */
 export async function listIncidents(
   { db, reader }: Scope,
@@ -220,14 +223,7 @@ export async function listIncidents(
   if (named?.startsWith('inc_')) query = query.where('incident.id', '=', named)
   else if (named)
     query = query.where('incident.id', '=', db.selectFrom('approval').select('incidentId').where('id', '=', named))
-  else if (filter.q) {
-    const patterns = patternsOf(filter.q)
-    query = query.where((where) =>
-      where.or(
-        patterns.flatMap((one) => [where('incident.title', 'ilike', one), where('incident.resourceId', 'ilike', one)]),
-      ),
-    )
-  }
+  else if (filter.q) query = query.where(await namedBy(db, filter.q))
   if (page.before) query = query.where('incident.id', '<', page.before)
   return (await query.execute()).map(toIncident)
 }

@@ -35,9 +35,10 @@ export async function searchAll(scope: Scope, text: string): Promise<SearchAnswe
     text.length < 3 || words.length === 0 ? { rows: [], isPartial: false } : findRows(scope, words),
   ])
   return {
-    incidents: incidents.map(({ id, title, resource, status, severity, createdAt }) => ({
+    incidents: incidents.map(({ id, title, alertName, resource, status, severity, createdAt }) => ({
       id,
       title,
+      alertName,
       resource,
       status,
       severity,

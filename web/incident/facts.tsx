@@ -27,6 +27,12 @@ export function Details({ incident, surroundings, events }: Props) {
         <Link className="mono" href={`/incidents?type=${incident.type}`}>
           <TypeName type={incident.type} />
         </Link>
+        {incident.alertName && (
+          <span className="soft small wraps">
+            {' '}
+            alert <Inert text={incident.alertName} />
+          </span>
+        )}
       </Fact>
       <Span incident={incident} now={now} />
       <Run incident={incident} surroundings={surroundings} />

@@ -20,6 +20,7 @@ function incident(more: Partial<Incident> = {}): Incident {
     severitySource: 'alert',
     status: 'escalated',
     title: 'MySQL replication lag',
+    alertName: null,
     resource: { kind: 'shard', id: 'db-osl-1' },
     assignedTo: null,
     attempt: 1,

@@ -1,0 +1,63 @@
+import { type RawBuilder, sql } from 'kysely'
+import { alertWordsIn, typeWordsIn } from '../../domain/search-words.ts'
+import { type Db, escapeLike, type Trx } from '../connect.ts'
+
+/** So many are few, one that is named twice counted twice: all of them are found by indexes before they are put in order. */
+const maxFew = 2_000
+
+/**
+ * The incidents that a text names: by a part of a title, a resource or a type, or by the name, the fingerprint or a label of an alert. Few are asked for first, by
+ * indexes alone: of what is rare or nowhere the planner expects much, and reads all incidents in their order. Of what is everywhere the newest come soon that way.
+ */
+export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>> {
+  const few = await db.transaction().execute(async (trx) => {
+    await byIndexes(trx)
+    const { rows } = await sql<{ id: string }>`${fewNamedBy(text)}`.execute(trx)
+    return rows.map(({ id }) => id)
+  })
+  if (few.length <= maxFew) return sql<boolean>`incident.id = any(${few}::text[])`
+  return sql<boolean>`(${sql.join(placesOf(text), sql` or `)} or incident.id in (select incident_id from ${withAlertWords(text)}))`
+}
+
+/** Until the transaction ends the planner reads no table through. */
+export async function byIndexes(trx: Trx): Promise<void> {
+  await sql`
+    select set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
+      set_config('enable_indexonlyscan', 'off', true)`.execute(trx)
+}
+
+/**
+ * What this text names, in no order, and one more than what are few where there are more. Each place is asked for by itself: of several at once the planner takes an
+ * index of all that have a resource.
+ */
+export function fewNamedBy(text: string): RawBuilder<unknown> {
+  return sql`
+    ${sql.join(
+      placesOf(text).map((place) => sql`(select id from incident where ${place} limit ${maxFew + 1})`),
+      sql` union all `,
+    )}
+    union all (select incident_id from ${withAlertWords(text)} where incident_id is not null limit ${maxFew + 1})
+    limit ${maxFew + 1}`
+}
+
+/** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
+function patternsOf(text: string, separators: readonly string[]): string[] {
+  const literal = escapeLike(text)
+  if (text.length >= 3) return [`%${literal}%`]
+  return [`${literal}%`, ...separators.map((each) => `%${escapeLike(each)}${literal}%`)]
+}
+
+function placesOf(text: string): RawBuilder<unknown>[] {
+  return [
+    ...patternsOf(text, [' ', '-']).flatMap((one) => [
+      sql`incident.title ilike ${one}`,
+      sql`incident.resource_id ilike ${one}`,
+    ]),
+    ...typeWordsIn(text).flatMap((word) => patternsOf(word, ['_']).map((one) => sql`incident.type ilike ${one}`)),
+  ]
+}
+
+/** The alerts that have these words, with their incidents: by the index of migration 0050 alone. */
+export function withAlertWords(text: string): RawBuilder<unknown> {
+  return sql`alerts_with_words(${alertWordsIn(text)}::text[]) as named`
+}
