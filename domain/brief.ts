@@ -122,7 +122,10 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
     impact: impactOf(sources, own),
     done: listDone(events).slice(0, maxDone),
     looks: own.filter((event) => event.kind === 'tool_finished' && event.metadata.effect === 'read').length,
-    asked: asked && { ...asked, dryRun: { ...asked.dryRun, summary: sayAction(asked.dryRun.summary), details: {} } },
+    asked: asked && {
+      ...asked,
+      dryRun: { ...asked.dryRun, summary: sayAction(asked.dryRun.summary), details: costOf(asked) },
+    },
     alsoAsked: sources.alsoAsked ?? 0,
     next: nextOf(incident, events, asked),
     spent: sumSpent(spent),
@@ -252,6 +255,11 @@ function impactOf({ incident, followers, asked }: BriefSources, own: readonly In
   const alike = followers > 0 ? [`${formatCount(followers, 'similar incident')} in its group`] : []
   if (byHealth.length + alike.length === 0) return null
   return { text: [...byHealth, ...alike].join('; '), rows: distinct(ill.map(({ seq }) => seq)) }
+}
+
+/** Of what the question would do only what its plan costs afterwards: the card has the rest. */
+function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
+  return details.standing ? { standing: details.standing } : {}
 }
 
 /** VMs that the plan in question starts, or leaves down: they do not run now. */

@@ -14,6 +14,10 @@ export type EscalationReport = {
   since: string
   found: string[]
   ruledOut: string[]
+  /** Seen well when it was looked at last. Rows of 0.2.0 have them among `ruledOut`. */
+  checked?: string[]
+  /** What people said no to. */
+  denied?: string[]
   changed: string[]
   nextStep: string
   /** How sure the cause is; absent where nobody said, and in rows of earlier versions. */
@@ -32,7 +36,9 @@ export function reportText(report: EscalationReport, link: string | null = null)
     `${report.name} (${report.severity}), ${report.resource}, since ${report.since}`,
     ...list('Found', report.found, 'nothing yet'),
     ...list('Ruled out', report.ruledOut, 'nothing'),
+    ...(report.checked?.length ? list('Checked', report.checked, 'nothing') : []),
     ...list('Changed', report.changed, 'nothing'),
+    ...(report.denied?.length ? list('Denied', report.denied, 'nothing') : []),
     ...(report.certainty ? [`Certainty: ${report.certainty}`] : []),
     `Next step: ${report.nextStep}`,
     ...(link === null ? [] : [link]),
@@ -71,12 +77,14 @@ export function escalationReport(
       ...ill.map(({ key, health, said }) => said ?? `${key} was ${health} when it was looked at last`),
       ...remarksOf(own),
     ].slice(0, listed),
-    ruledOut: [
-      ...causes.filter(({ state }) => state === 'refuted').map(tellCause),
-      ...well.map(({ key }) => `${key} was nominal when it was looked at last`),
-      ...denials(own),
-    ].slice(0, listed),
+    // Ruled out is only what was thought of as the cause.
+    ruledOut: causes
+      .filter(({ state }) => state === 'refuted')
+      .map(tellCause)
+      .slice(0, listed),
+    checked: well.map(({ key }) => `${key} was nominal when it was looked at last`).slice(0, listed),
     changed: changes(own).slice(0, listed),
+    denied: denials(own).slice(0, listed),
     ...(ending.certainty && { certainty: ending.certainty }),
     nextStep: ending.nextStep ?? nextSteps[ending.code] ?? nextSteps.UNKNOWN_OUTCOME ?? '',
   }
@@ -123,7 +131,7 @@ function denials(events: readonly IncidentEvent[]): string[] {
       (each) => each.kind === 'approval_requested' && each.metadata.approvalId === event.metadata.approvalId,
     )
     const what = asked?.kind === 'approval_requested' ? asked.metadata.summary : 'an action'
-    return [`A person denied: ${what} (${event.metadata.reason ?? 'no reason given'})`]
+    return [`${what} (${event.metadata.reason ?? 'no reason given'})`]
   })
 }
 

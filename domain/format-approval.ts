@@ -2,9 +2,11 @@ import type { Approval, CallRun, NextCall } from './approval.ts'
 import type { Attachment } from './attachment.ts'
 import type { PostconditionProof, VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
+import { formatAfterwards } from './format-plan.ts'
+import type { Standing } from './placement.ts'
 
 /** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
-type Consequences = { approve: string; deny: string; wait: string }
+type Consequences = { approve: string; deny: string; wait: string; after: string | null }
 
 type AskedAction = Pick<
   Approval,
@@ -19,6 +21,7 @@ export function formatConsequences(approval: AskedAction, moment: (iso: string) 
     approve: formatApprovalEffect(approval),
     deny: `${formatDenial(approval)}${approval.askedBy ? '' : ' It cannot ask for this action again.'}`,
     wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
+    after: afterOf(approval),
   }
 }
 
@@ -36,7 +39,15 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
     approve: `${when}, ${proof}. ${reversible ? 'It can be reversed.' : 'It cannot be undone.'}`,
     deny: formatDenial(approval),
     wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated.`,
+    after: afterOf(approval),
   }
+}
+
+/** What its plan costs afterwards; null where it has none, or costs nothing. */
+function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
+  const { standing } = details as { standing?: Standing | null }
+  const after = standing && Array.isArray(standing.after) ? formatAfterwards(standing) : null
+  return after && `${after[0]?.toUpperCase()}${after.slice(1)}.`
 }
 
 /** A person's own write ends with the denial; the agent goes on. */
@@ -52,8 +63,9 @@ export function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'ask
 }
 
 /** The same by the question that each answers, in the order in which a card asks them. */
-export const listAnswers = ({ approve, deny, wait }: Consequences): [question: string, answer: string][] => [
+export const listAnswers = ({ approve, deny, wait, after }: Consequences): [question: string, answer: string][] => [
   ['If you approve', approve],
+  ...(after === null ? [] : [['Afterwards', after] as [string, string]]),
   ['If you deny', deny],
   ['If you do nothing', wait],
 ]

@@ -78,6 +78,27 @@ export function toStandingAfter({ before, after }: Standing): StandingAfter {
 
 const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
 
+/**
+ * What the next death costs after this plan, in a sentence, with how it is today: the one reason to say no that the steps do not show. Null
+ * where everything is survived.
+ */
+export function formatAfterwards(standing: Standing): string | null {
+  const { notFound } = toStandingAfter(standing)
+  if (notFound.length === 0) return null
+  const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
+  const fresh = notFound.filter((name) => !lostBefore.has(name))
+  const of = (names: string[]) => `the loss of ${formatList(names, 'or')} is not survived`
+  if (fresh.length === 0) return `${of(notFound)}, as today`
+  const as =
+    fresh.length < notFound.length
+      ? `; that of ${formatList(
+          notFound.filter((name) => lostBefore.has(name)),
+          'or',
+        )} is not, as today`
+      : ''
+  return `${of(fresh)}; today it is${as}`
+}
+
 /** N-1 in a sentence or two, with the formatList of those that are not simply survived, and of those that were before. */
 export function formatStanding(standing: Standing): string {
   const { restarted, moved, notFound, worse } = toStandingAfter(standing)

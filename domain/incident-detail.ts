@@ -80,6 +80,7 @@ const shownIncident = incident.pick({
   outcome: true,
   resolution: true,
   owner: true,
+  closedBy: true,
   alerts: true,
   createdAt: true,
   closedAt: true,
@@ -130,6 +131,8 @@ export const home = z.object({
   /** Of incidents that began since then. */
   tonight: z.object({
     incidents: z.number().int(),
+    /** Resolved, escalated, cancelled, or quiet and unproven. */
+    closed: z.number().int(),
     resolved: z.number().int(),
     /** Of the resolved: no person had a hand in them, as the reports count it. */
     resolvedAlone: z.number().int(),

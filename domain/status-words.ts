@@ -76,11 +76,13 @@ export const categoryWords: Record<EscalationCategory, string> = {
   unknown: 'unknown',
 }
 
+const closerWords = { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' } as const
+
 /** How it ended in a word, and by whom where the word does not say it; null while it is open. */
 export function describeClosure({ outcome, category, closedBy }: Incident): string | null {
   const word = outcome ? outcomeWords[outcome] : category ? categoryWords[category] : null
   if (outcome === 'changed') return word
-  const by = closedBy && { agent: 'by the agent', person: 'by a person', code: 'by Nightshift' }[closedBy]
+  const by = closedBy && closerWords[closedBy]
   return [word, by].filter(Boolean).join(', ') || null
 }
 
@@ -228,14 +230,15 @@ export function describeAbilities(abilities: ModelAbilities): string {
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }
 
-/** A night in one line: `12 incidents · 9 resolved, 7 without a person (78 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
+/** A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
 export function describeTonight(tonight: Home['tonight']): string {
-  const { incidents, resolved, resolvedAlone, unproven, escalated, medianSeconds, failedRepairs, tokens, dollars } =
-    tonight
-  const share = resolved > 0 ? ` (${Math.round((100 * resolvedAlone) / resolved)} %)` : ''
+  const { incidents, closed, resolved, resolvedAlone, unproven, escalated, medianSeconds, failedRepairs } = tonight
+  const { tokens, dollars } = tonight
+  const alone = `${formatNumber(resolvedAlone)} of ${formatNumber(closed)} closed without a person`
+  const share = closed > 0 ? `, ${alone} (${formatShare({ autoResolved: resolvedAlone, closed })})` : ''
   return [
     incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
-    `${formatNumber(resolved)} resolved, ${formatNumber(resolvedAlone)} without a person${share}`,
+    `${formatNumber(resolved)} resolved${share}`,
     ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
     ...(unproven > 0 ? [`${formatNumber(unproven)} quiet, unproven`] : []),
     ...(medianSeconds !== null ? [`median ${formatSpan(medianSeconds * 1_000)}`] : []),
@@ -251,7 +254,9 @@ export function describeNeed({ need, category, count, incident, approval }: Need
   if (need === 'review') return 'Done alone: somebody else reviews it'
   if (need === 'yours') return `You have it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
-  return `Escalated: ${category ? categoryWords[category] : 'by a person'}${firing}`
+  // Of several the newest says who; together they may have been handed over by different ones.
+  const by = count === 1 && incident.closedBy ? closerWords[incident.closedBy] : 'without a category'
+  return `Escalated: ${category ? categoryWords[category] : by}${firing}`
 }
 
 /** How far the incidents of a line of Home are. */

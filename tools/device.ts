@@ -68,7 +68,7 @@ function toolOf(spec: MeshSpec): Tool {
     ...(spec.isSituational && { isSituational: true }),
     ...(spec.command && { command: spec.command, dryRunAgesAfterSeconds: rehearsalAgesAfterSeconds }),
     say: ({ on, ...result }, { on: _, reason: __, ...input }) =>
-      `${on.id}: ${spec.say?.(result, input) ?? `${spec.summary(input)}: done`}`,
+      `${on.id}: ${spec.say?.(result, input) ?? `${spec.summary(input, null)}: done`}`,
     discovers: ({ on }) => [discoveredThing(on.kind, on.id)],
     ...(spec.lists && {
       lists: ({ on, ...result }: z.infer<typeof output>, { on: _, reason: __, ...input }: Input) => {

@@ -202,7 +202,7 @@ async function askRead(
   const request = { key, capability, args, names, deadlineMs: getDeadlineMs(executor, true) }
   if (!judged) {
     const { id } = executor.device
-    const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input)}, on ${executor.resource.id}`
+    const detail = `${rehearse ? 'Rehearsed' : 'Asked'}: ${spec.summary(input, null)}, on ${executor.resource.id}`
     await recordAudit(deps.db, { who: principal.name, what: 'device.called', subject: id, detail })
   }
   const reply = judged

@@ -21,6 +21,7 @@ const {
   outcome,
   resolution,
   owner,
+  closedBy,
   alerts,
   createdAt,
   closedAt,
@@ -35,6 +36,7 @@ const shown = {
   outcome,
   resolution,
   owner,
+  closedBy,
   alerts,
   createdAt,
   closedAt,
@@ -56,6 +58,7 @@ const homeEndpoint = endpoint({
     tonight: {
       incidents: 12,
       resolved: 9,
+      closed: 11,
       resolvedAlone: 7,
       unproven: 0,
       escalated: 1,

@@ -64,8 +64,9 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
 function listConsequences(approval: ApiApproval, now: number, line: (name: string, text: string) => string): string[] {
   if (approval.status !== 'pending') return [line('so', formatApprovalEnd(approval) ?? '')]
   if (Date.parse(approval.expiresAt) <= now) return []
-  const { approve, deny, wait } = formatConsequences(approval, formatMoment)
-  return ['', line('if yes', inert(approve)), line('if no', inert(deny)), line('if neither', inert(wait))]
+  const { approve, deny, wait, after } = formatConsequences(approval, formatMoment)
+  const cost = after === null ? [] : [line('afterwards', inert(after))]
+  return ['', line('if yes', inert(approve)), ...cost, line('if no', inert(deny)), line('if neither', inert(wait))]
 }
 
 /** The other calls of its answer, each with its own id and decision. */

@@ -95,11 +95,15 @@ function addListCommand(parent: CliCommand): void {
       ]
       const names = new Set(settings.map(({ name }) => name))
       const stored = await listStoredSettings(api)
+      // What was typed, not what it was read as.
+      const typed = new Map(stored.filter(({ locked }) => !locked).map(({ key, value }) => [key, value]))
       const rows = [
         ...settings.map(({ name, source, value, problem }) => {
           // Some settings exist per type or per tool only, and have no general value.
           const family = settingOf(name) || options.type ? null : settingOf(`${name}.any`)
-          return family ? row(family.key, 'default', family.fallback) : row(name, source, value, problem)
+          return family
+            ? row(family.key, 'default', family.fallback)
+            : row(name, source, source === 'global' ? (typed.get(name) ?? value) : value, problem)
         }),
         ...stored
           .filter(({ key }) => !names.has(key))

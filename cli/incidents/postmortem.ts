@@ -65,13 +65,14 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
 
 function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number): string[] {
   const { id, dryRun, risk, reversible } = asked
-  const { approve, deny, wait } = formatShortConsequences(asked, formatMoment)
+  const { approve, deny, wait, after } = formatShortConsequences(asked, formatMoment)
   return [
     ...formatLine('approval', [
       `${inert(dryRun.summary)}${formatAlsoAsked(alsoAsked)} [${risk} risk, ${formatReversible(reversible)}]`,
       commandLine(`approvals show ${inert(id)}`),
     ]),
     ...formatLine('if yes', [approve]),
+    ...(after === null ? [] : formatLine('afterwards', [after])),
     ...formatLine('if no', [deny]),
     ...formatLine('if nobody', [wait]),
   ]

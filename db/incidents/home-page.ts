@@ -4,6 +4,7 @@ import type { DoneLine, Home, Need, NeedLine, WorkLine } from '../../domain/inci
 import type { Risk } from '../../domain/tool.ts'
 import { onceNow } from '../clock.ts'
 import type { Scope } from '../scope.ts'
+import { isClosed, isResolved, isResolvedByItself, isUnproven } from './figures.ts'
 import { incidentsById } from './incidents.ts'
 import { urgency } from './queue.ts'
 
@@ -177,16 +178,16 @@ async function sumUp({ db }: Scope, since: string): Promise<Home['tonight']> {
   const [counts, repairs, spent] = await Promise.all([
     sql<Omit<Home['tonight'], 'failedRepairs' | 'tokens' | 'dollars'>>`
       select count(*)::int as incidents,
-        count(*) filter (where status = 'resolved' and outcome is distinct from 'unproven')::int as resolved,
-        count(*) filter (where status = 'resolved' and outcome = 'unproven')::int as unproven,
-        count(*) filter (where status = 'resolved' and closed_by in ('agent', 'code') and outcome not in ('expected', 'unproven')
-          and not exists (
+        count(*) filter (where ${isClosed})::int as closed,
+        count(*) filter (where ${isResolved})::int as resolved,
+        count(*) filter (where ${isUnproven})::int as unproven,
+        count(*) filter (where ${isResolvedByItself} and not exists (
             select 1 from incident_event event where event.incident_id = incident.id and seq > 1 and at <= closed_at
               and (kind = 'claimed' or actor like 'user:%') and actor like 'user:%'
           ))::int as "resolvedAlone",
         count(*) filter (where status = 'escalated')::int as escalated,
         percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))
-          filter (where status = 'resolved' and outcome is distinct from 'unproven')::float8 as "medianSeconds"
+          filter (where ${isResolved})::float8 as "medianSeconds"
       from incident where created_at > ${since}::timestamptz`.execute(db),
     sql<{ count: number }>`
       select count(*)::int as count from incident_event

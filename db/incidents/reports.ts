@@ -3,6 +3,7 @@ import type { EscalationCategory, Severity } from '../../domain/incident.ts'
 import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import type { Db } from '../connect.ts'
 import type { Scope } from '../scope.ts'
+import { isClosed, isResolved, isResolvedByItself, isUnproven } from './figures.ts'
 
 /** Days of UTC as `2026-11-21`, both included. */
 type ReportRange = { since: string; until: string }
@@ -131,11 +132,10 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       where ${isUnshown} and incident_id in (select id from begun) group by 1),
     facts as (
       select begun.type, week, status, repairs, unshown,
-        outcome is not distinct from 'unproven' and status = 'resolved' as is_unproven,
-        closed_by in ('agent', 'code') and status = 'resolved' and outcome not in ('expected', 'unproven')
-          and coalesce(person_at > closed_at, true) as is_auto,
+        ${isClosed} as is_closed, ${isResolved} as is_resolved, ${isUnproven} as is_unproven,
+        ${isResolvedByItself} and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
-        case when status = 'resolved' and outcome is distinct from 'unproven' then extract(epoch from closed_at - created_at)::float8 end as resolve,
+        case when ${isResolved} then extract(epoch from closed_at - created_at)::float8 end as resolve,
         repairs - case when status = 'resolved' and outcome = 'repaired' and again.id is null then 1 else 0 end as not_lasting
       from begun
       left join hands on hands.incident_id = begun.id
@@ -147,8 +147,8 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
           and other.resource_id = begun.resource_id and other.created_at > begun.closed_at
           and other.created_at < begun.closed_at + interval '1 day' limit 1) as again on true)
     select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as incidents,
-      (count(*) filter (where status in ('resolved', 'escalated', 'cancelled')))::int as closed,
-      (count(*) filter (where status = 'resolved' and not is_unproven))::int as resolved,
+      (count(*) filter (where is_closed))::int as closed,
+      (count(*) filter (where is_resolved))::int as resolved,
       (count(*) filter (where is_unproven))::int as unproven,
       (count(*) filter (where is_auto))::int as "autoResolved",
       (count(*) filter (where status = 'escalated'))::int as escalated,

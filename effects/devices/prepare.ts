@@ -4,6 +4,7 @@ import { executableNamed } from '../../db/inventory/devices.ts'
 import { proposedCall } from '../../db/log/calls.ts'
 import { digestOf } from '../../domain/digest.ts'
 import type { PostconditionProof } from '../../domain/envelope.ts'
+import { inertText } from '../../domain/inert-text.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { parseStepKey } from '../../domain/step-key.ts'
 import type { Preparation } from '../../domain/tool.ts'
@@ -92,7 +93,7 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
     ...(rootReads?.length && { rootReads }),
     dryRun: {
       possible: rehearsal !== null && rehearsal.tried !== false,
-      summary: `${spec.summary(input)}, on ${resource.id}`,
+      summary: `${spec.summary(input, aboutOf(rehearsal))}, on ${resource.id}`,
       proof: describeProof(executor, { spec, input }),
       details: {
         on: resource,
@@ -106,6 +107,10 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
       },
     },
   }
+}
+
+function aboutOf(rehearsal: Record<string, unknown> | null): string | null {
+  return typeof rehearsal?.about === 'string' ? inertText(rehearsal.about, 120) : null
 }
 
 /**

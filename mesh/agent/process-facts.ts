@@ -96,6 +96,12 @@ export function formatProcess({
   ]
 }
 
+/** `report-export (pid 7371, running since 2026-11-25 10:50:12 UTC)`. */
+export function describeProcess({ process: { pid, name }, startedAt }: ProcessFacts): string {
+  const since = startedAt === null ? '' : `, running since ${startedAt} UTC`
+  return `${stripText(name, { keepNewlines: false })} (pid ${pid}${since})`
+}
+
 /**
  * Which processes are the device's own to signal. A machine's table of processes also shows what
  * runs in its containers and guests, and Nightshift itself: a call that names the machine means

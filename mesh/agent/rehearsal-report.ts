@@ -8,6 +8,7 @@ const maxResultLines = 60
 const maxExact = 50
 
 const maxLineCharacters = 500
+const maxAboutCharacters = 120
 
 export type RehearsalReport = {
   /** What a person reads, one fact a line. */
@@ -18,17 +19,26 @@ export type RehearsalReport = {
   rests: string
   /** Was the effect itself tried or listed? Else only the place was looked at. */
   tried: boolean
+  /** The thing it is about as people call it, for the title of the question: a process by its name, a commit by its subject. */
+  about?: string
 }
 
 /** A rehearsal without a copy: `{ told, untried, rests_on, tried }`. */
 export function reportOutcome(
-  { told, untried, rests, tried }: RehearsalReport,
+  { told, untried, rests, tried, about }: RehearsalReport,
   more: Record<string, unknown> = {},
 ): CapabilityOutcome {
   const shown = told.slice(0, maxResultLines).map((line) => line.slice(0, maxLineCharacters).toWellFormed())
   if (told.length > maxResultLines) shown.push(`… and ${told.length - maxResultLines} lines more`)
-  const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried }
+  const named = about === undefined ? {} : { about: about.slice(0, maxAboutCharacters).toWellFormed() }
+  const result = { ...more, told: shown, untried: [...new Set(untried)], rests_on: rests, tried, ...named }
   return { ok: true, result, truncated: told.length > maxResultLines }
+}
+
+/** The outcome of a rehearsal with what people call the thing it is about. */
+export function named(outcome: CapabilityOutcome, about: string): CapabilityOutcome {
+  if (!outcome.ok) return outcome
+  return { ...outcome, result: { ...outcome.result, about: about.slice(0, maxAboutCharacters).toWellFormed() } }
 }
 
 /**

@@ -259,7 +259,7 @@ const gitRevert = defineSpec({
   rehearses: true,
   toArgs: withoutUndefined,
   toOutput: same,
-  summary: ({ path, revision }) => `Revert ${revision} in ${path}`,
+  summary: ({ path, revision }, about) => `Revert ${about ?? revision} in ${path}`,
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD is the commit that takes the change back, and its files in the working tree are as it has them',

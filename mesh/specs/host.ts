@@ -218,7 +218,10 @@ const procKill = defineSpec({
   // The device refuses process 1 as well, and says why; a model need not ask.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
   ...lastingWrite,
-  summary: ({ pid, start_time, signal }: Kill) => `Send ${signal} to process ${pid} (started at ${start_time})`,
+  summary: ({ pid, signal }: Kill, about) => {
+    const verb = { TERM: 'Stop', KILL: 'Kill', INT: 'Interrupt', HUP: 'Send HUP to' }[signal]
+    return `${verb} ${about ?? `process ${pid}`}`
+  },
   proof: {
     promised: 'the process is gone',
     otherwise:

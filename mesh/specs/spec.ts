@@ -78,8 +78,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
-  /** One line for the card of an approval. */
-  summary(input: Input): string
+  /** One line for the card of an approval. `about`: what the device calls the thing; null where it was not asked. Untrusted. */
+  summary(input: Input, about: string | null): string
   /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */
   say?(result: DeviceArgs, input: Input): string
   /** Names of containers and the like that its answer listed, as `safety/command/known-names.ts` writes them. */

@@ -68,7 +68,7 @@ describe('what a person who is handed an incident reads', () => {
         expect(text).toContain(part)
       }
       expect(text).toContain('Changed: converge_shard on shard:db-osl-1: Verification failed')
-      expect(text).toContain('A person denied: Start 3 VMs (no reason given)')
+      expect(text).toContain('Denied: Start 3 VMs (no reason given)')
       expect(text).toContain('https://nightshift.example/incidents/inc_1')
       expect(report.found.length).toBeGreaterThan(0)
       expect(report.nextStep.length).toBeGreaterThan(10)

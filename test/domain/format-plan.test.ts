@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import { formatAfterwards, formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
@@ -60,4 +60,19 @@ test('the plan of an approval is read with what 0.1.0 stored, and with what is s
     unplaced: [{ vm: 'b', reason: 'rack spread of g', priority: 80, haGroup: null, overtakenBy: ['a'] }],
   }
   expect(planOfDryRun(now)).toMatchObject(now)
+})
+
+test('what a plan costs afterwards stands beside the buttons, with how it is today', () => {
+  const loss = (outcomes: ('restarted' | 'moved' | 'not_found')[]) =>
+    outcomes.map((outcome, index) => ({ name: `h${index + 1}`, outcome }))
+  const afterwards = (before: Parameters<typeof loss>[0], after: Parameters<typeof loss>[0]) =>
+    formatAfterwards({ domain: 'host', before: loss(before), after: loss(after) })
+  expect(afterwards(['restarted', 'restarted'], ['restarted', 'not_found'])).toBe(
+    'the loss of h2 is not survived; today it is',
+  )
+  expect(afterwards(['not_found', 'restarted'], ['not_found', 'not_found'])).toBe(
+    'the loss of h2 is not survived; today it is; that of h1 is not, as today',
+  )
+  expect(afterwards(['not_found', 'moved'], ['not_found', 'moved'])).toBe('the loss of h1 is not survived, as today')
+  expect(afterwards(['not_found', 'moved'], ['restarted', 'moved'])).toBeNull()
 })

@@ -206,7 +206,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   proc_kill: [
     { pid: 7, start_time: '9', signal: 'TERM' },
     { on },
-    'web-7: Send TERM to process 7 (started at 9): done',
+    'web-7: Stop process 7: done',
   ],
   docker_list: [
     {},

@@ -61,9 +61,10 @@ export function DecisionSentence({
   const now = useNow()
   const { id, dryRun, risk, reversible, required, approvals, expiresAt } = asked
   const isFar = Date.parse(expiresAt) - now > dayMs
-  const { approve, deny, wait } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
+  const { approve, deny, wait, after } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
   const lines: [string, string][] = [
     ['If you approve', approve],
+    ...(after === null ? [] : [['Afterwards', after] as [string, string]]),
     ['If you deny', deny],
     ['If nobody acts', wait],
   ]

@@ -154,7 +154,9 @@ function Lists({ report }: { report: EscalationReport }) {
   const lists: [string, string[], string][] = [
     ['Found', report.found, 'nothing yet'],
     ['Ruled out', report.ruledOut, 'nothing'],
+    ...(report.checked?.length ? [['Checked', report.checked, ''] satisfies [string, string[], string]] : []),
     ['Changed', report.changed, 'nothing'],
+    ...(report.denied?.length ? [['Denied', report.denied, ''] satisfies [string, string[], string]] : []),
   ]
   return (
     <dl>

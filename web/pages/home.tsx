@@ -344,6 +344,7 @@ const agentParts = new Set(['Temporal', 'worker', 'queue'])
 
 function describeAgent({ paused, parts }: Status): string {
   if (paused) return 'paused'
+  if (parts.some(({ name, status }) => name === 'model' && status === 'off')) return 'off: no model'
   const own = parts.filter(({ name }) => agentParts.has(name))
   if (own.some(({ status }) => status === 'off')) return 'off'
   return own.some(({ status }) => status === 'failed') ? 'not at work' : 'on'

@@ -125,6 +125,8 @@ function useIncidents(search: string) {
   const touched = useRef(new Set<string>())
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const onFirstPage = !new URLSearchParams(search).has('cursor')
+  const asked = useRef(search)
+  asked.current = search
 
   const settle = useCallback(async () => {
     const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
@@ -134,6 +136,8 @@ function useIncidents(search: string) {
     const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
     if (!fresh) return
     const known = new Set(shown.items.map(({ id }) => id))
+    // An answer to another list says nothing of this one.
+    if (asked.current !== search) return
     if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
     const now = new Map(fresh.items.map((incident) => [incident.id, incident]))
     // One that no longer fits the filter stays in its row, as what it has become.
@@ -162,7 +166,10 @@ function useIncidents(search: string) {
     timer.current = setTimeout(() => void settle(), settleMs)
   })
   // biome-ignore lint/correctness/useExhaustiveDependencies: another list has its own count
-  useEffect(() => setNewer(0), [search])
+  useEffect(() => {
+    setNewer(0)
+    return () => clearTimeout(timer.current)
+  }, [search])
 
   const showNewer = async () => {
     setNewer(0)

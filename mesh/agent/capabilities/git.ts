@@ -28,6 +28,7 @@ import { environmentIn, output, reportTree } from '../container-rehearsal.ts'
 import { isSecret, requirePlace, weighRead, weighWrite } from '../manifest.ts'
 import { whyNotDone } from '../programs.ts'
 import { inThrowAway, withheld } from '../rehearsal.ts'
+import { named } from '../rehearsal-report.ts'
 import { changed, checkoutAt, inCheckout, missingGit, missingGitToRead, namesIn } from '../repository.ts'
 
 type CommitArgs = z.infer<typeof gitCommitArgs>
@@ -234,7 +235,8 @@ export const gitRevert: DeviceCapability<Args> = {
         const commit = await revertible(args, checkout, context)
         const env = await environmentIn(directory, checkout.path)
         const tree = await revertedTree(checkout, commit, { directory, env }, context)
-        return reportTree({ ...checkout, tree }, { directory, env }, context)
+        const about = `commit ${commit.commit.slice(0, 12)} "${commit.subject}"`
+        return named(await reportTree({ ...checkout, tree }, { directory, env }, context), about)
       }),
     ),
 }

@@ -12,6 +12,7 @@ import {
 } from '../capability.ts'
 import {
   bootSeconds,
+  describeProcess,
   enclosureOf,
   formatProcess,
   processFacts,
@@ -188,7 +189,8 @@ export const procKill: DeviceCapability<KillArgs> = {
       // Not on its command line, in which some programs show what they are doing.
       const rests = restsOnLines([found.start_time, found.name, user, service ?? ''])
       const untried = [`What it does with SIG${asked.signal} shows only when it gets it.`]
-      return reportOutcome({ told: formatProcess(facts!), untried, rests, tried: false })
+      const about = describeProcess(facts!)
+      return reportOutcome({ told: formatProcess(facts!), untried, rests, tried: false, about })
     }),
 }
 

@@ -207,6 +207,8 @@ test('what is rehearsed is who the process is: its start, command line, user and
   expect(outcome.result?.untried).toEqual(['What it does with SIGTERM shows only when it gets it.'])
   expect(child.exitCode ?? child.signalCode).toBeNull()
   const earlier = String(BigInt(asked.start_time) - 1n)
+  // The title of the question names the process as people call it.
+  expect(outcome.ok && outcome.result.about).toMatch(/^\S+ \(pid \d+, running since .+ UTC\)$/)
   const other = await ask(device, procKill, { ...asked, start_time: earlier }, { rehearse: true })
   expect(other).toMatchObject({ ok: false, code: 'conflict' })
 })
