@@ -171,18 +171,20 @@ export function fitSummary<T>(
   return { notShown: items.length, because: 'its names and texts are longer than a summary' }
 }
 
-const cutText = (text: string, max: number): string =>
+export const cutText = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
-/** Every text in it at most so long, and of each list of names the first twenty. */
+/** Of each list of names as many are left where not all fit. */
+const maxNames = 20
+
+/** Every text in it at most so long, and of each list of names the first; what is left out is counted in its place. */
 function cutTexts(value: unknown, max: number): unknown {
   const cut = (text: string) => cutText(text, max)
   if (typeof value === 'string') return cut(value)
   if (Array.isArray(value)) return value.map((each) => cutTexts(each, max))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .slice(0, 20)
-      .map(([name, each]) => [cut(name), cutTexts(each, max)]),
-  )
+  const entries = Object.entries(value)
+  const kept = entries.slice(0, maxNames).map(([name, each]) => [cut(name), cutTexts(each, max)])
+  if (entries.length > maxNames) kept.push(['…', `${entries.length - maxNames} more`])
+  return Object.fromEntries(kept)
 }

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { activeAlerts } from '../../db/alerts/active-alerts.ts'
+import { activeAlerts, maxActiveAlerts } from '../../db/alerts/active-alerts.ts'
 import { findResources } from '../../db/inventory/resources.ts'
 import { resourceKind } from '../../domain/registry.ts'
 import { pageOf } from '../http/cursor.ts'
@@ -46,12 +46,13 @@ export const resourceRoutes = [
         count: z.number().int(),
         incidentId: z.string().nullable(),
       }),
-    ),
-    example: { items: [], nextCursor: null },
+    ).extend({ truncated: z.boolean() }),
+    example: { items: [], nextCursor: null, truncated: false },
     async run({ scope, query }) {
       const rows = await activeAlerts(scope, query.resource)
-      const items = rows.map(
-        ({ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId }) => ({
+      const items = rows
+        .slice(0, maxActiveAlerts)
+        .map(({ source, fingerprint, status, name, labels, annotations, startsAt, endsAt, count, incidentId }) => ({
           source,
           fingerprint,
           status,
@@ -62,9 +63,8 @@ export const resourceRoutes = [
           endsAt,
           count,
           incidentId,
-        }),
-      )
-      return { items, nextCursor: null }
+        }))
+      return { items, nextCursor: null, truncated: rows.length > items.length }
     },
   }),
 ]

@@ -43,6 +43,9 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
 /** How long an ended alert still counts as active. */
 const retentionSeconds = 300
 
+/** A resource's alerts that are shown; one more tells that there are more. */
+export const maxActiveAlerts = 50
+
 /** Alerts firing now, or ended within 300 s, about a thing under any of its names. */
 export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
   return await db
@@ -59,6 +62,6 @@ export async function activeAlerts({ db }: Scope, resource: string): Promise<Ale
     )
     .where(isAbout(await namesOfThing(db, resource)))
     .orderBy('startsAt', 'desc')
-    .limit(50)
+    .limit(maxActiveAlerts + 1)
     .execute()
 }

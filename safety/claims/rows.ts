@@ -98,7 +98,8 @@ function finishedPart(row: IncidentEvent<'tool_finished'>, bodies: Bodies): Part
     callId,
     arguments: named,
     head: `${names(targets)} ${foldText(JSON.stringify(named))} ${foldText(tool)}`,
-    isWhole: (!body || whole !== undefined) && !saysCut(data),
+    // Why nothing was read is no answer.
+    isWhole: result.ok && (!body || whole !== undefined) && !saysCut(data),
   }
 }
 
@@ -122,29 +123,62 @@ function bare(row: Row, source: PartSource, data: unknown): Part {
   }
 }
 
-/** The answer says itself that there is more, or that its server gave a part. */
+/** Values that are looked at for a word that something is missing: an answer of more says it near its beginning, or not at all. */
+const maxValues = 20_000
+
+/**
+ * The answer says itself that it is less than what was asked for: cut, sampled, of a part of the servers, stale, or without what may not be read. The words
+ * are those of the tools; `test/safety/claims/short-answers.test.ts` has a row for each.
+ */
 function saysCut(data: unknown): boolean {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
-  const { truncated, total_is_more, isPartial, nextCursor, next_cursor, next_offset } = data as Record<string, unknown>
-  return (
-    omits(data) ||
-    truncated === true ||
-    total_is_more === true ||
-    isPartial === true ||
-    [nextCursor, next_cursor, next_offset].some((each) => each != null)
-  )
-}
-
-/** The reading of a source whose summary left something out to fit its size. */
-function omits(data: object): boolean {
   const { summary } = data as { summary?: unknown }
-  return typeof summary === 'object' && summary !== null && Number((summary as { notShown?: unknown }).notShown) > 0
+  let left = maxValues
+  const isShort = (value: unknown, isSummary: boolean): boolean => {
+    left -= 1
+    // Texts of a summary are cut with this sign, and what is left out is counted behind it.
+    if (typeof value === 'string') return isSummary && value.includes('…')
+    if (value === null || typeof value !== 'object' || left < 0) return false
+    if (Array.isArray(value)) return value.some((each) => isShort(each, isSummary))
+    return Object.entries(value).some(
+      ([key, each]) =>
+        saysShort(key, each) || (isSummary && key.includes('…')) || isShort(each, isSummary || each === summary),
+    )
+  }
+  return isShort(data, false) || countsMore(data as Record<string, unknown>)
 }
 
-/** Logs as templates: a line that is there may hold a text that no template and no sample shows. */
+const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
+const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
+
+function saysShort(key: string, value: unknown): boolean {
+  if (flags.has(key))
+    return value === true || (Array.isArray(value) && value.length > 0) || (key === 'ofPoints' && Boolean(value))
+  if (cursors.has(key)) return value != null
+  if (key === 'notShown' || key === 'otherLines') return Number(value) > 0
+  if (!key.endsWith('_unseen')) return false
+  const { total } = Object(value) as { total?: unknown }
+  return Number(total ?? value) > 0
+}
+
+/** A total that is more than what is listed beside it. */
+function countsMore(data: Record<string, unknown>): boolean {
+  const lists = Object.values(data).filter(Array.isArray)
+  const longest = Math.max(0, ...lists.map(({ length }) => length))
+  if (typeof data.matching === 'number') return data.matching > longest
+  return Object.entries(data).some(([key, value]) => {
+    if (typeof value !== 'number') return false
+    if ((key === 'total' || key === 'found') && lists.length > 0) return value > longest
+    const listed = data[key.replace(/_total$/, '')]
+    return key.endsWith('_total') && Array.isArray(listed) && value > listed.length
+  })
+}
+
+/** Logs as templates: a line that is there may hold a text that no template and no sample shows. So may a name that is not listed beside what was not found. */
 export function isInTemplates(data: unknown): boolean {
-  const { templates } = (data as { summary?: { templates?: unknown } } | null)?.summary ?? {}
-  return Array.isArray(templates) && templates.length > 0
+  const { summary } = Object(data) as { summary?: unknown }
+  const { templates, labelsMore, namesMore } = Object(summary) as Record<string, unknown>
+  return (Array.isArray(templates) && templates.length > 0) || Number(labelsMore) > 0 || Number(namesMore) > 0
 }
 
 function names(targets: readonly ResourceRef[]): string {

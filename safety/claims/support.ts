@@ -40,6 +40,8 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
   const wanted = foldText(text)
   if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
   if (isFailed(part.data)) return problem('NOT_ASKED', `row ${part.seq} answered with an error`)
+  if (Number(part.arguments.offset ?? 0) > 0 || Number(part.arguments.from ?? 1) > 1)
+    return problem('CUT', `row ${part.seq} begins behind the beginning`)
   if (wanted === '') {
     return isEmpty(part.data) ? null : problem('STILL_THERE', `the answer of row ${part.seq} is not empty`)
   }
@@ -119,9 +121,14 @@ function isSaid(wanted: string, claimed: string): boolean {
   return text.includes(wanted) || (words.length > 0 && words.every((word) => text.includes(word.replace(/s$/, ''))))
 }
 
+/** What a program says that may not or could not look everywhere, also where it ends well. */
+const unreadable =
+  /denied|not permitted|cannot|can't|unable|fail|error|not seeing|insufficient|timed? ?out|incomplete|no such|no journal|corrupt/i
+
 function isFailed(data: unknown): boolean {
   if (data === null || typeof data !== 'object') return false
   const { exit_code, stderr } = data as { exit_code?: unknown; stderr?: unknown }
+  if (typeof stderr === 'string' && unreadable.test(stderr)) return true
   if (typeof exit_code !== 'number' || exit_code === 0) return false
   return exit_code !== 1 || (typeof stderr === 'string' && stderr.trim() !== '')
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { describeItems, inBrackets, toList, toText } from '../../domain/say.ts'
-import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, cutText, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 
 /** Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), read only: nothing is silenced from here. */
@@ -119,8 +119,8 @@ const listSilences = defineSourceTool({
         state: status.state,
         from: startsAt,
         until: endsAt,
-        by: createdBy.slice(0, 80),
-        why: comment.slice(0, 200),
+        by: cutText(createdBy, 80),
+        why: cutText(comment, 200),
       }))
     return {
       summary: fitSummary(items, (kept, omitted) => ({

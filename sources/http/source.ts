@@ -197,8 +197,12 @@ const httpRead = defineSourceTool({
   },
   async read(ask, { path, select }) {
     const page = await askPage(ask, path)
-    const head = { path: cut(path, 200), status: page.status, ...(select && { select: cut(select, 100) }) }
-    return 'json' in page ? readJson(page.json, head, select) : readLines(page.text, head, select)
+    const isRefused = page.status >= 400
+    const partial = isRefused ? { partial: [`it answered with status ${page.status}`] } : {}
+    const head = { ...partial, path: cut(path, 200), status: page.status, ...(select && { select: cut(select, 100) }) }
+    const reading = 'json' in page ? readJson(page.json, head, select) : readLines(page.text, head, select)
+    // A page that says that it is ill, or is not there, shows no absence of anything else.
+    return { ...reading, isPartial: isRefused }
   },
 })
 
@@ -224,7 +228,12 @@ function readJson(json: unknown, head: Record<string, unknown>, select: string |
   const { value, missing } = selected
   if (missing) {
     const { at, names } = missing
-    const summary = fitSummary(names, (kept) => ({ ...head, value, notFound: { at, names: kept } }))
+    const summary = fitSummary(names.slice(0, maxNames), (kept) => ({
+      ...head,
+      value,
+      notFound: { at, names: kept },
+      ...(names.length > kept.length && { namesMore: names.length - kept.length }),
+    }))
     return { summary, whole: '', isEmpty: true }
   }
   const isEmpty = value === null || (typeof value === 'object' && Object.keys(value).length === 0)
@@ -232,6 +241,7 @@ function readJson(json: unknown, head: Record<string, unknown>, select: string |
 }
 
 const maxLineCharacters = 300
+const maxNames = 20
 
 function readLines(text: string, head: Record<string, unknown>, select: string | undefined): ToolReading {
   const all = text.split(/\r?\n/).filter((line) => line.trim() !== '')

@@ -130,12 +130,8 @@ function take(value: unknown, wanted: Step): unknown[] {
 
 const writeStep = (each: Step): string => ('key' in each ? `.${each.key}` : 'index' in each ? `[${each.index}]` : '[*]')
 
-const maxNames = 20
-
 function listNames(value: unknown): string[] {
   if (Array.isArray(value)) return value.length === 0 ? [] : [`[0] to [${value.length - 1}]`]
   if (typeof value !== 'object' || value === null) return []
-  return Object.keys(value)
-    .slice(0, maxNames)
-    .map((name) => name.slice(0, 60).toWellFormed())
+  return Object.keys(value).map((name) => cut(name, 60))
 }

@@ -131,7 +131,7 @@ function headOf(query: LogQuery, found: LogWindow, { untilMs }: Range, { total, 
     ...(hasNew && newSinceMs !== null && { newSince: toTime(newSinceMs) }),
     ...((newSinceMs === null || (before === null && !counted)) && { notCompared: 'the window before' }),
     ...(labelNames && lines.length === 0 && { labelsThere: labelNames.slice(0, maxLabelNames) }),
-    ...(labelNames && labelNames.length > maxLabelNames && { notShown: labelNames.length - maxLabelNames }),
+    ...(labelNames && labelNames.length > maxLabelNames && { labelsMore: labelNames.length - maxLabelNames }),
   }
 }
 

@@ -278,8 +278,10 @@ const dockerLogs = (engine: ContainerEngine): DeviceCapability<z.infer<typeof do
         body.destroy()
         output.end()
       }
-      const result = { container: found.name, id: found.id.slice(0, 12), output: output.text('stdout') }
-      return { ok: true, result, truncated: output.truncated }
+      const text = output.text('stdout')
+      const result = { container: found.name, id: found.id.slice(0, 12), output: text }
+      // As many lines as were asked for: there may be older ones.
+      return { ok: true, result, truncated: output.truncated || text.split('\n').length > tail }
     }),
 })
 
