@@ -50,7 +50,8 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
     return problem('NOT_ABSENT', `${said(text)} names nothing`)
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
   if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
-  if (isEmpty(part.data)) return null
+  // Nothing was found, though beside it a list of names goes on: only what was asked for is known to be absent.
+  if (isEmpty(part.data) && (!isInTemplates(part.data) || part.head.includes(wanted))) return null
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
   if (isInTemplates(part.data)) {
     const remedy = 'search the logs for this text alone (contains), or read_result with match'

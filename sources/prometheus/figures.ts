@@ -222,7 +222,8 @@ async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: nu
 }
 
 /** A sample is there from when it was taken until the next: one more step at each end misses none of them. */
-function toPart({ name, expression, isLast, from, to }: Search, resolution: number, at: number): QueryPart {
+function toPart({ name, expression, isLast, from, to }: Search, given: number, at: number): QueryPart {
+  const resolution = Math.max(given, Math.ceil((to - from) / evaluations[1]))
   const seconds = Math.ceil(to - from) + 2 * resolution
   const fold = isLast ? 'max_over_time' : 'min_over_time'
   const end = Math.round((to + resolution) * 1_000) / 1_000

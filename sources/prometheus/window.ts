@@ -150,7 +150,7 @@ async function withTimes(
   const sought = exact.map(({ labels, figures, change }) => ({
     selector: toSelector({ ...labels, __name__: plain.name }),
     figures,
-    change: change && toSought(change),
+    change: change && toSought(change, stepSeconds),
   }))
   const count = Math.max(2, Math.ceil(windowSeconds / stepSeconds))
   const found = await findTimes(ask, sought, { untilSeconds, windowSeconds, count }).catch(orNull)
@@ -162,8 +162,12 @@ async function withTimes(
   })
 }
 
-const toSought = ({ from, at, before, after }: LevelChange) => ({
-  from,
+/** How far back a server looks for the value of a point. */
+const lookbackSeconds = 300
+
+/** Of a gap between two points only its end is looked through. */
+const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number) => ({
+  from: Math.max(from, at - stepSeconds - lookbackSeconds),
   to: at,
   level: (before + after) / 2,
   isRise: after > before,

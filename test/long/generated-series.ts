@@ -165,6 +165,12 @@ export async function startFilledVictoriaMetrics(all: readonly GeneratedSeries[]
   const sent = await fetch(`${url}/api/v1/import`, { method: 'POST', body: body.join('\n') })
   if (!sent.ok) throw new Error(`VictoriaMetrics answered ${sent.status}`)
   await fetch(`${url}/internal/force_flush`)
+  const count = all.reduce((sum, { samples }) => sum + samples.length, 0)
+  await eventually('VictoriaMetrics to show all samples', async () => {
+    const form = new URLSearchParams({ query: 'sum(count_over_time({job="made"}[60d]))', nocache: '1' })
+    const answer = await fetch(`${url}/api/v1/query`, { method: 'POST', body: form })
+    return (await answer.text()).includes(`"${count}"`)
+  })
   return server
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../../domain/event.ts'
 import { markPart, readPart } from '../../../domain/source.ts'
-import { checkClaims } from '../../../safety/claims/check.ts'
+import { checkClaim } from '../../../safety/claims/check.ts'
 import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import type { AskSource, ReadContext } from '../../../sources/kind.ts'
@@ -421,7 +421,7 @@ function refusals(row: IncidentEvent): (string | null)[] {
   )
   return ['', missing].map((text) => {
     const claim = { kind: 'absent' as const, text: `There is no ${missing} on web-1.`, quotes: [{ seq, text }] }
-    return checkClaims([claim], evidence)[0]?.code ?? null
+    return checkClaim(claim, evidence)?.code ?? null
   })
 }
 
