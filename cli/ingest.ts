@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
 import { takenChanges } from '../domain/change.ts'
+import { incidentTypeOf } from '../domain/incident-type.ts'
 import { describeEndReason, describeStateWord } from '../domain/unproven-end.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
@@ -134,9 +135,9 @@ function formatAlerts(alerts: Alert[]): string {
     alert.status,
     paintState(alert.severity),
     inert(alert.fingerprint).slice(0, 16),
-    inert(`${alert.name}: ${alert.title}`),
+    inert(`${incidentTypeOf(alert.labels, alert.name)}: ${alert.name}: ${alert.title}`),
   ])
-  return formatTable(['STATE', 'SEVERITY', 'FINGERPRINT', 'ALERT'], rows, 3)
+  return formatTable(['STATE', 'SEVERITY', 'FINGERPRINT', 'TYPE, ALERT'], rows, 3)
 }
 
 async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {

@@ -1,3 +1,4 @@
+import { isType } from './incident-type.ts'
 import { type PersonRole, permissions } from './permissions.ts'
 import { type Risk, risks } from './tool.ts'
 
@@ -23,7 +24,7 @@ export function mayDecide(decider: Decider, approval: { risk: string; incidentTy
   if (risk < 0) return `nobody decides about the unknown risk ${approval.risk}`
   if (risk > risks.indexOf(maxRisk))
     return `${name} decides about risks up to ${maxRisk}, and this one is ${approval.risk}`
-  if (incidentTypes !== null && !incidentTypes.includes(approval.incidentType)) {
+  if (incidentTypes !== null && !incidentTypes.some((each) => isType(each, approval.incidentType))) {
     return `${name} decides about incidents of other types than ${approval.incidentType}`
   }
   return null

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { questionType } from './question.ts'
 import { resourceRef } from './registry.ts'
 
 export const severity = z.enum(['critical', 'warning', 'info'])
@@ -125,41 +124,3 @@ export const incident = z.object({
   events: z.number().int(),
 })
 export type Incident = z.infer<typeof incident>
-
-/**
- * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case. Signs become `_`;
- * of a name that is too long, or has no letter or digit of ASCII, a mark of six figures keeps it apart from others. `unknown` only
- * where there is no name at all.
- */
-export function incidentTypeOf(labels: Record<string, string>, name: string): string {
-  const type = typeByName(labels, name)
-  return reservedTypes.includes(type) ? `alert_${type}` : type
-}
-
-/** What only people open: no alert can call itself one. */
-const reservedTypes: readonly string[] = [questionType, 'manual_change']
-
-function typeByName(labels: Record<string, string>, name: string): string {
-  const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
-  if (!given) return 'unknown'
-  const snake = given
-    .trim()
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .replace(/[\s.-]+/g, '_')
-    .toLowerCase()
-  if (incidentType.safeParse(snake).success) return snake
-  const plain = snake.replace(/[^a-z0-9]+/g, '_').replace(/^_+|_+$/g, '')
-  if (plain === '') return `alert_${markOf(given)}`
-  return plain.length <= maxTypeCharacters
-    ? plain
-    : `${plain.slice(0, maxTypeCharacters - 7).replace(/_+$/, '')}_${markOf(given)}`
-}
-
-const maxTypeCharacters = 48
-
-/** Six hexadecimal figures of a text (FNV-1a, 32 bits): the same text, the same figures. */
-function markOf(text: string): string {
-  let hash = 0x811c9dc5
-  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0
-  return hash.toString(16).padStart(8, '0').slice(0, 6)
-}

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Severity, severity } from './incident.ts'
+import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
 
 /** What of all there is to tell goes to a destination: by severity, type of incident, trigger and hour. */
@@ -86,7 +87,8 @@ export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
 
 function fits({ severities, types, hours }: Route, told: RoutedNews, at: string): boolean {
   if (severities && !severities.includes(told.severity)) return false
-  if (types && !types.some((glob) => matches(glob, told.incidentType))) return false
+  const spelled = types ? [told.incidentType, ...formerTypes(told.incidentType)] : []
+  if (types && !types.some((glob) => spelled.some((type) => matches(glob, type)))) return false
   return !hours || isWithin(hours, at)
 }
 

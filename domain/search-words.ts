@@ -1,4 +1,4 @@
-import { incidentTypeOf } from './incident.ts'
+import { incidentTypeOf } from './incident-type.ts'
 
 /** So much of a word of an alert is compared. */
 const maxWordChars = 200

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { defaultExpirySeconds, maxExpirySeconds } from './approval.ts'
+import { isType } from './incident-type.ts'
 import { webhookTemplates } from './notification.ts'
 import { nameFaults } from './schema-faults.ts'
 import {
@@ -330,6 +331,17 @@ export function parseSetting(key: string, text: string): { ok: true; value: unkn
 type SettingSource = 'type' | 'global' | 'environment' | 'default'
 export type EffectiveSetting = { key: string; value: unknown; source: SettingSource; problem: string | null }
 
+/** Settings by tool and by sender: what stands behind their point is no type of incident. */
+const byAnother = /^(approval\.|alert\.ends)/
+
+/** The same setting of the type as it was spelled up to version 0.2. */
+function formerKeys(name: string, type: string, stored: ReadonlyMap<string, string>): [string, SettingSource][] {
+  if (byAnother.test(name)) return []
+  const prefix = `${name}.`
+  const named = [...stored.keys()].filter((key) => key.startsWith(prefix) && key !== prefix + type)
+  return named.filter((key) => isType(key.slice(prefix.length), type)).map((key) => [key, 'type'])
+}
+
 /**
  * The value in force: type, global, environment, default. A stored value that does not parse is passed over and reported, for
  * a typing mistake at night must not stop investigations.
@@ -342,7 +354,7 @@ export function effectiveSetting(
 ): EffectiveSetting {
   let problem: string | null = null
   const candidates: [string, SettingSource][] = []
-  if (type !== null) candidates.push([`${name}.${type}`, 'type'])
+  if (type !== null) candidates.push([`${name}.${type}`, 'type'], ...formerKeys(name, type, stored))
   candidates.push([name, 'global'])
   for (const [key, source] of candidates) {
     const text = stored.get(key)

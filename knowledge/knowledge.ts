@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { formerTypes, isType } from '../domain/incident-type.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import {
   type KnowledgeList,
@@ -54,8 +55,10 @@ function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | 
   if (kind !== null && resourceKinds.length > 0 && !hasKind) return null
   const toFit = (why: Why, pattern = 0) => ({ runbook, why, words, pattern, hasKind })
   const lower = type.toLowerCase()
-  if (incidentTypes.some((each) => each.toLowerCase() === lower)) return toFit('type')
-  const patterns = incidentTypes.filter((each) => each.includes('*') && fitsPattern(each.toLowerCase(), lower))
+  const said = incidentTypes.map((each) => each.toLowerCase())
+  if (said.some((each) => isType(each, lower))) return toFit('type')
+  const spelled = said.some((each) => each.includes('*')) ? [lower, ...formerTypes(lower)] : []
+  const patterns = said.filter((each) => each.includes('*') && spelled.some((one) => fitsPattern(each, one)))
   if (patterns.length > 0) return toFit('pattern', Math.max(...patterns.map((each) => each.length)))
   // One that names its types is about those: the kind alone would give the way of another trouble.
   if (hasKind && incidentTypes.length === 0) return toFit('kind')

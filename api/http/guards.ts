@@ -5,6 +5,7 @@ import { recordSecurityEvent } from '../../db/log/audit.ts'
 import { authorityOf, judgedRow, wasApprovalUsed } from '../../db/log/calls.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { isType } from '../../domain/incident-type.ts'
 import { type Permission, permissions, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import { questionType } from '../../domain/question.ts'
 import type { Context, Middleware } from '../deps.ts'
@@ -37,7 +38,7 @@ export function withinTypes(db: Db): Middleware {
     const types = typesOf(principal)
     if (types) {
       const type = await getRequestedType(db, c)
-      if (type === null || !types.includes(type)) {
+      if (type === null || !types.some((each) => isType(each, type))) {
         const said = `This token of ${principal.name} is for incidents of type ${types.join(', ')}.`
         throw new Problem(403, 'OUT_OF_SCOPE', said)
       }

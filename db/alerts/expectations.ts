@@ -3,7 +3,8 @@ import type { Alert } from '../../domain/alert.ts'
 import { describeMark } from '../../domain/authority-words.ts'
 import { newId } from '../../domain/digest.ts'
 import { systemActor } from '../../domain/event.ts'
-import { incidentActions, incidentTypeOf, runningStatuses } from '../../domain/incident.ts'
+import { incidentActions, runningStatuses } from '../../domain/incident.ts'
+import { formerTypes, incidentTypeOf, isType } from '../../domain/incident-type.ts'
 import { inSeconds, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { closeIncident } from '../incidents/close-incident.ts'
@@ -150,7 +151,7 @@ export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => b
     marks.some(
       ({ source, fingerprint, resourceId, type }) =>
         (source === alert.source && fingerprint === alert.fingerprint) ||
-        type === incidentTypeOf(alert.labels, alert.name) ||
+        (type !== null && isType(type, incidentTypeOf(alert.labels, alert.name))) ||
         (resourceId !== null && Object.values(alert.labels).includes(resourceId)),
     )
 }
@@ -167,7 +168,7 @@ async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promi
       where.or([
         where.and([where('source', '=', alert.source), where('fingerprint', '=', alert.fingerprint)]),
         where.and([where('resourceKind', '=', incident.resourceKind), where('resourceId', '=', incident.resourceId)]),
-        where('type', '=', incident.type),
+        where('type', 'in', [incident.type, ...formerTypes(incident.type)]),
       ]),
     )
     .orderBy(sql`case subject when 'alert' then 0 when 'resource' then 1 else 2 end`)

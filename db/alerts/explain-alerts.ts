@@ -1,7 +1,7 @@
 import type { Alert, ExplainedAlert } from '../../domain/alert.ts'
 import type { AlertResource } from '../../domain/alert-resource.ts'
 import { formatResourceSearch } from '../../domain/format.ts'
-import { incidentTypeOf } from '../../domain/incident.ts'
+import { incidentTypeOf } from '../../domain/incident-type.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
 import { describeEndReason, describeStateWord } from '../../domain/unproven-end.ts'

@@ -1,5 +1,5 @@
 import type { Alert } from '../../domain/alert.ts'
-import { incidentTypeOf } from '../../domain/incident.ts'
+import { incidentTypeOf } from '../../domain/incident-type.ts'
 import {
   attemptsPerDay,
   decideLifecycle,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { ApprovalStatus, Decision, DecisionBody, TokenPurpose } from '../../domain/approval.ts'
 import { cleanJson, digestOf, sha256 } from '../../domain/digest.ts'
+import { isType } from '../../domain/incident-type.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/permissions.ts'
 import { refusalToDecide, typeOfApproval } from '../access/operators.ts'
 import { now } from '../clock.ts'
@@ -107,7 +108,8 @@ async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Prom
 /** Why a credential that is for some types of incidents only reaches no approval of another; null where it does. */
 async function refusalByTypes(db: Db, principal: Principal, approvalId: string): Promise<string | null> {
   const types = typesOf(principal)
-  if (!types || types.includes((await typeOfApproval(db, approvalId)) ?? '')) return null
+  const type = await typeOfApproval(db, approvalId)
+  if (!types || (type !== null && types.some((each) => isType(each, type)))) return null
   return `this token of ${principal.name} is for incidents of type ${types.join(', ')}`
 }
 

@@ -9,6 +9,7 @@ import {
   incidentActions,
   type Severity,
 } from '../../domain/incident.ts'
+import { formerTypes } from '../../domain/incident-type.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { idIn } from '../../domain/step-key.ts'
 import { cleanse } from '../../safety/redact.ts'
@@ -203,7 +204,7 @@ export async function listIncidents(
 ): Promise<Incident[]> {
   let query = selectIncidents(db).orderBy('incident.id', 'desc').limit(page.limit)
   if (filter.status?.length) query = query.where('incident.status', 'in', filter.status)
-  if (filter.type) query = query.where('incident.type', '=', filter.type)
+  if (filter.type) query = query.where('incident.type', 'in', [filter.type, ...formerTypes(filter.type)])
   if (filter.severity?.length) query = query.where('incident.severity', 'in', filter.severity)
   if (filter.role?.length) query = query.where('incident.role', 'in', filter.role)
   if (filter.group) query = query.where('incident.groupId', '=', filter.group)

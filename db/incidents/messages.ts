@@ -1,6 +1,7 @@
 import type { KnownResource } from '../../domain/alert-resource.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type IncidentStatus, runningStatuses } from '../../domain/incident.ts'
+import { isType } from '../../domain/incident-type.ts'
 import { maxUnread, messageMark, readKindAndId, unreadOf, wordsIn } from '../../domain/message.ts'
 import type { DiscoveredThing } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
@@ -55,7 +56,7 @@ async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: strin
   const operator = await operatorById(trx, operatorId)
   if (!operator || operator.disabledAt !== null) return `${name} is disabled`
   const { incidentTypes } = operator
-  if (incidentTypes === null || incidentTypes.includes(type)) return null
+  if (incidentTypes === null || incidentTypes.some((each) => isType(each, type))) return null
   return `${name} looks after incidents of type ${incidentTypes.join(', ')}, and this one is ${type}`
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { SimilarIncident } from '../../domain/brief.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { formerTypes } from '../../domain/incident-type.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
@@ -37,7 +38,7 @@ function closedOf(db: Db | Trx, incident: Incident, limit: number) {
       sql<string[] | null>`(select array_agg(distinct tool) from approval a
         where a.incident_id = incident.id and a.status = 'consumed')`.as('approved'),
     )
-    .where('type', '=', incident.type)
+    .where('type', 'in', [incident.type, ...formerTypes(incident.type)])
     .where('id', '!=', incident.id)
     .where('status', 'in', ['resolved', 'escalated'])
     .orderBy('closedAt', 'desc')

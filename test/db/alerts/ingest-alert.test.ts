@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
 import { findStale } from '../../../db/alerts/mass-resolve.ts'
 import { incidentById } from '../../../db/incidents/incidents.ts'
 import { leaseLooks, recordLook } from '../../../db/incidents/looks.ts'
@@ -232,4 +233,52 @@ test('seventy ends that one group brings together are ends, and so are those of 
   await pass(3)
   for (let round = 0; round < 3; round += 1) await watchdog()
   expect(await of('incident')).toEqual([{ status: 'resolved', count: 72 }])
+})
+
+test('an incident that was opened under an old spelling keeps it, and its repeats find it; what is marked or set so holds for the new one', async () => {
+  const alert = (fingerprint: string, labels: object = {}) => ({
+    status: 'firing',
+    labels: { alertname: 'MySQLDown', severity: 'warning', ...labels },
+    annotations: {},
+    startsAt: '2026-11-25T09:00:00Z',
+    fingerprint,
+  })
+  const post = async (fingerprint: string) => {
+    const body = { version: '4', alerts: [alert(fingerprint)] }
+    const { alerts } = (await api.post('/ingest/alertmanager', { body })).body as unknown as {
+      alerts: { incidentId: string; outcome: string }[]
+    }
+    return alerts[0]!
+  }
+  const { incidentId: old } = await post('mysql-old')
+  // As version 0.2 stored it, row and log.
+  await api.owner.transaction().execute(async (trx) => {
+    await sql`set local session_replication_role = replica`.execute(trx)
+    await sql`update incident set type = 'my_sqldown' where id = ${old}`.execute(trx)
+  })
+  expect(await post('mysql-old')).toMatchObject({ incidentId: old, outcome: 'repeated' })
+  expect(await standing(old)).toMatchObject({ type: 'my_sqldown' })
+  const listed = (await api.get('/incidents?type=mysql_down')).body as unknown as { items: { id: string }[] }
+  expect(listed.items.map(({ id }) => id)).toEqual([old])
+
+  await api.put('/config/agent.investigate.my_sqldown', { body: { value: 'none', reason: 'ours' } })
+  const { incidentId: fresh } = await post('mysql-new')
+  expect(await standing(fresh)).toMatchObject({
+    type: 'mysql_down',
+    keptReason: expect.stringContaining('agent.investigate is none'),
+  })
+  await holds(fresh)
+  const explained = await api.post('/alerts/explain', {
+    body: { dialect: 'alertmanager', body: JSON.stringify({ alerts: [alert('mysql-3')] }) },
+  })
+  expect(explained.body).toMatchObject({ alerts: [{ type: 'mysql_down' }] })
+
+  const mark = { subject: 'type', until: new Date(Date.now() + 3_600_000).toISOString(), reason: 'a planned failover' }
+  const marked = await api.post(`/incidents/${old}/expected`, { body: mark })
+  expect([marked.status, marked.body]).toMatchObject([expect.any(Number), {}])
+  await post('mysql-4')
+  const { rows } = await sql<{ wanted: string }>`
+    select look_wanted as wanted from incident join alert on alert.incident_id = incident.id
+    where fingerprint = 'mysql-4'`.execute(api.db)
+  expect(rows).toEqual([{ wanted: 'expected' }])
 })

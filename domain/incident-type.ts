@@ -1,0 +1,115 @@
+import { incidentType } from './incident.ts'
+import { productNames } from './product-names.ts'
+import { questionType } from './question.ts'
+
+/**
+ * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case, with acronyms and names of products as words
+ * (`SNMPNodeHasRebooted`, `MySQLDown`). Signs become `_`; of a name that is too long, or has no letter or digit of ASCII, a mark of six figures keeps it
+ * apart from others. `unknown` only where there is no name at all.
+ */
+export function incidentTypeOf(labels: Record<string, string>, name: string): string {
+  const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
+  if (!given) return 'unknown'
+  const type = toType(given, splitWords(given.trim()))
+  return reservedTypes.includes(type) ? `alert_${type}` : type
+}
+
+/** What only people open: no alert can call itself one. */
+const reservedTypes: readonly string[] = [questionType, 'manual_change']
+
+/** Stands where a word begins or ends that no sign of the name's own parts. */
+const seam = '\u0001'
+const products = new Map(productNames.map((name) => [name.toLowerCase(), name]))
+// A longer name goes before one that it begins with.
+const productForm = new RegExp(
+  productNames
+    .toSorted((a, b) => b.length - a.length)
+    .map((name) => (/^[a-z]/.test(name) ? `(?<![A-Za-z])${name}` : name))
+    .join('|')
+    .replace(/^.*$/s, (names) => `(?:${names})(?![a-z])`),
+  'g',
+)
+
+function splitWords(name: string): string {
+  return (
+    name
+      .replaceAll(productForm, (product, at: number) => {
+        const isNumbered = /\d/.test(name[at + product.length] ?? '')
+        return `${seam}${product.toLowerCase()}${isNumbered ? '' : seam}`
+      })
+      // An acronym ends before the word behind it; `VMs`, `NTPd` and `IPv6` are words.
+      .replaceAll(/([A-Z]+)([A-Z](?!(?:[sd](?![a-z])|v\d))[a-z])/g, '$1_$2')
+      .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+      .replaceAll(new RegExp(`^${seam}+|${seam}+$`, 'g'), '')
+      .replaceAll(new RegExp(`[${seam}_\\s.-]*${seam}[${seam}_\\s.-]*`, 'g'), '_')
+  )
+}
+
+/** As the name of an alert became a type up to version 0.2. */
+function splitFormerly(name: string): string {
+  return name.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+}
+
+function toType(given: string, words: string): string {
+  const snake = words.replaceAll(/[\s.-]+/g, '_').toLowerCase()
+  if (incidentType.safeParse(snake).success) return snake
+  const plain = snake.replaceAll(/[^a-z0-9]+/g, '_').replaceAll(/^_+|_+$/g, '')
+  if (plain === '') return `alert_${markOf(given)}`
+  return plain.length <= maxTypeCharacters
+    ? plain
+    : `${plain.slice(0, maxTypeCharacters - 7).replace(/_+$/, '')}_${markOf(given)}`
+}
+
+const maxTypeCharacters = 48
+
+/** Six hexadecimal figures of a text (FNV-1a, 32 bits): the same text, the same figures. */
+function markOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0
+  return hash.toString(16).padStart(8, '0').slice(0, 6)
+}
+
+const maxSpelled = 10
+const maxKnown = 2_000
+const known = new Map<string, readonly string[]>()
+
+/**
+ * The spellings that this type may have had up to version 0.2, which put no `_` behind an acronym and one into names of products (`my_sqldown` for `mysql_down`):
+ * of each way to write its words in capitals. What was said of those is said of it.
+ */
+export function formerTypes(type: string): readonly string[] {
+  const cached = known.get(type)
+  if (cached) return cached
+  const words = type.split('_')
+  let spelled: string[][] = [[]]
+  for (const word of words.slice(0, maxSpelled))
+    spelled = spelled.flatMap((before) => spellingsOf(word).map((each) => [...before, each]))
+  const rest = words.slice(maxSpelled).map(capitalize)
+  // In one word, as most senders write a name, or in several.
+  const names = spelled.flatMap((parts) => ['', ' '].map((between) => [...parts, ...rest].join(between)))
+  const former = names.flatMap((name) => {
+    const before = toType(name, splitFormerly(name))
+    return before !== type && incidentTypeOf({}, name) === type ? [before] : []
+  })
+  const found = [...new Set(former)]
+  if (known.size >= maxKnown) known.clear()
+  known.set(type, found)
+  return found
+}
+
+const capitalize = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1)
+
+/** As a word, as an acronym where it is as short as one, as a product writes itself. */
+function spellingsOf(word: string): string[] {
+  const [, letters = '', digits = ''] = /^(.*?)(\d*)$/.exec(word) ?? []
+  const named = products.get(letters)
+  const product = named === undefined ? null : named + digits
+  const acronym = /^[a-z]{2,6}$/.test(word) ? [word.toUpperCase()] : []
+  return [...new Set([capitalize(word), ...acronym, ...(product ? [product] : [])])]
+}
+
+/** Is it this type, as it is spelled now or was? The letters are the same: few are looked at further. */
+export function isType(said: string, type: string): boolean {
+  if (said === type) return true
+  return said.replaceAll('_', '') === type.replaceAll('_', '') && formerTypes(type).includes(said)
+}
