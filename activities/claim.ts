@@ -1,5 +1,6 @@
 import type { Db } from '../db/connect.ts'
 import { claimIncident, lockIncident, toIncident } from '../db/incidents/incidents.ts'
+import { keep, keptNow } from '../db/incidents/queue.ts'
 import { append } from '../db/log/append.ts'
 import { eventsOf } from '../db/log/events.ts'
 import { spentCap } from '../db/models/spend.ts'
@@ -21,7 +22,7 @@ type ClaimDeps = {
   isEnabled: boolean
 }
 
-/** Takes the incident for this run; null when another run has it, or the agent is paused or off. */
+/** Takes the incident for this run; null when another run has it, the agent is paused or off, or `agent.investigate` leaves it to people by now. */
 export async function claim(
   { db, environment, isEnabled }: ClaimDeps,
   input: ClaimInput,
@@ -49,6 +50,12 @@ async function claimRows(
     const row = await lockIncident(trx, input.incidentId)
     if (!row || (row.type === manualChangeType && !change)) return null
     if (input.attempt > row.attempt + 1 || !(await mayClaim(trx, input))) return 'forged'
+    const isNext = row.status === 'open' && row.keptReason === null && input.attempt === row.attempt + 1
+    const kept = isNext && !change ? await keptNow(trx, row, settings) : null
+    if (kept !== null) {
+      await keep(trx, row.id, kept)
+      return null
+    }
     if (!(await claimIncident(trx, { ...input, workflowId, timeBudgetSeconds }))) return null
     await append(trx, input.incidentId, input.attempt, {
       kind: 'claimed',

@@ -72,7 +72,7 @@ const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
 /** Why an incident is not investigated yet. `soon`: the next tick of the queue takes it up. */
-const queueReason = z.enum(['off', 'paused', 'budget', 'leader', 'followers', 'slots', 'soon'])
+const queueReason = z.enum(['off', 'paused', 'budget', 'kept', 'leader', 'followers', 'slots', 'soon'])
 export type QueueReason = z.infer<typeof queueReason>
 
 /** Where an open incident stands in the queue: how many are taken up before it, and why it waits, in words. */

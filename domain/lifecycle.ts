@@ -79,6 +79,13 @@ export type LifecycleDecision =
 
 export type ReopenReason = 'came_back' | 'did_not_last' | 'cancellation_over' | 'expectation_over'
 
+export const reopenText: Record<ReopenReason, string> = {
+  came_back: 'It came back: its alert fires again',
+  did_not_last: 'The repair did not last: its alert fires on, and a look does not show what the repair promised',
+  cancellation_over: 'The cancellation is over and its alert still fires',
+  expectation_over: 'It is expected no longer and its alert still fires',
+}
+
 /** A new occurrence this soon after the later of closing and last end is the same trouble coming back. */
 const sameTroubleSeconds = 30 * 60
 /** The same for an incident that people have: they look at it for a day. */

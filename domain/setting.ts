@@ -66,7 +66,7 @@ const agentSettings = [
   setting('agent.investigate', investigateFilter, 'all', {
     label: 'Investigate unasked',
     description:
-      'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab.',
+      'Which incidents are investigated unasked: all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab. It holds when an incident opens and again when work begins.',
   }),
   setting('agent.investigate.*', investigateFilter, 'all', {
     label: 'Investigate unasked, by type',

@@ -6,9 +6,18 @@ import type { Db } from '../connect.ts'
 import { spentCap } from '../models/spend.ts'
 import type { Scope } from '../scope.ts'
 import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../settings.ts'
-import { criticalRoom, groupState, isWaiting, leadingTypes, questionsAtWork, urgency, waitingTypes } from './queue.ts'
+import {
+  criticalRoom,
+  groupState,
+  isWaiting,
+  keptNow,
+  leadingTypes,
+  questionsAtWork,
+  urgency,
+  waitingTypes,
+} from './queue.ts'
 
-type Waiting = { type: string; severity: Severity; groupId: string | null }
+type Waiting = { id: string; type: string; severity: Severity; groupId: string | null; requestedBy: string | null }
 
 type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
 
@@ -20,7 +29,7 @@ export async function queuePlaceOf(
 ): Promise<QueuePlace | null> {
   const own = await db
     .selectFrom('incident')
-    .select(['type', 'severity', 'groupId'])
+    .select(['id', 'type', 'severity', 'groupId', 'requestedBy'])
     .where('id', '=', incidentId)
     .where(isWaiting)
     .executeTakeFirst()
@@ -37,6 +46,8 @@ async function reasonOf(db: Db, own: Waiting, settings: SettingsReader): Promise
   const spent = await spentCap(db)
   if (spent) return { why: 'budget', over: 'all', text: `${spent.text}, nothing is taken up` }
   if (own.type === questionType) return await reasonOfQuestion(db, settings)
+  const kept = await keptNow(db, own, settings)
+  if (kept) return { why: 'kept', over: 'type', text: `${kept}; it is left to people when its turn comes` }
   const ofGroup = await reasonInGroup(db, own, settings)
   if (ofGroup) return ofGroup
   const slots = settings.value<number>('agent.max_concurrent')

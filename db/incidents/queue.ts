@@ -10,12 +10,14 @@ import {
 import { newId } from '../../domain/digest.ts'
 import { type NewEvent, systemActor } from '../../domain/event.ts'
 import type { IncidentStatus, Severity } from '../../domain/incident.ts'
+import { reopenText } from '../../domain/lifecycle.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { questionType } from '../../domain/question.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
-import { readSettings } from '../settings.ts'
+import { readSettings, type SettingsReader } from '../settings.ts'
+import type { IncidentRow } from '../tables.ts'
 import { lockIncident } from './incidents.ts'
 
 /** What is urgent comes first. */
@@ -161,12 +163,46 @@ export async function keepIfNotInvestigated(
 ): Promise<void> {
   const row = await lockIncident(trx, incidentId)
   if (row?.status !== 'open') return
-  const settings = await readSettings(trx)
-  const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
+  const filter = (await readSettings(trx)).value<InvestigateFilter>('agent.investigate', row.type)
   const reason = keptReasonOf(filter, { severity: row.severity, labels })
-  if (reason === null) return
+  if (reason !== null) await keep(trx, incidentId, reason)
+}
+
+/** Leaves a waiting incident to people. The caller holds its lock. */
+export async function keep(trx: Trx, incidentId: string, reason: string): Promise<void> {
   await trx.updateTable('incident').set({ keptReason: reason }).where('id', '=', incidentId).execute()
   await append(trx, incidentId, null, notInvestigatedEvent(reason))
+}
+
+type Kept = Pick<IncidentRow, 'id' | 'type' | 'severity' | 'requestedBy'>
+
+/**
+ * Why `agent.investigate`, as it is now, leaves an incident that waits to people; null where it does not. An incident that a person opened or asked for is
+ * investigated, and so is one that an agent has begun, or whose repair did not last.
+ */
+export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader): Promise<string | null> {
+  const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
+  if (row.requestedBy !== null || filter?.length === 0) return null
+  const alert = await db
+    .selectFrom('alert')
+    .select('labels')
+    .where('incidentId', '=', row.id)
+    .orderBy('lastSeenAt', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const reason = alert ? keptReasonOf(filter, { severity: row.severity, labels: alert.labels }) : null
+  return reason === null || (await goesOn(db, row.id)) ? null : reason
+}
+
+/** Does the newest row about who investigates it say that a person asked for it, or that an agent goes on? */
+async function goesOn(db: Db | Trx, incidentId: string): Promise<boolean> {
+  const { rows } = await sql<{ goesOn: boolean }>`
+    select kind <> 'noted' or metadata->>'text' = ${reopenText.did_not_last} as "goesOn"
+    from incident_event
+    where incident_id = ${incidentId} and (kind = 'claimed' or (kind = 'noted' and metadata->>'code' = 'reopened')
+      or (kind = 'commented' and metadata->>'action' = 'investigate_requested'))
+    order by seq desc limit 1`.execute(db)
+  return rows[0]?.goesOn ?? false
 }
 
 export function notInvestigatedEvent(reason: string): NewEvent<'noted'> {

@@ -7,6 +7,7 @@ import {
   nextCheckMs,
   type QuietProof,
   type ReopenReason,
+  reopenText,
 } from '../../domain/lifecycle.ts'
 import { settleExpected } from '../alerts/expectations.ts'
 import { settleUnknown } from '../alerts/mass-resolve.ts'
@@ -254,13 +255,6 @@ async function markQuiet(trx: Trx, row: IncidentRow): Promise<void> {
     .returning('id')
     .executeTakeFirst()
   if (isDue) await tell(trx, row.id, 'quiet', text)
-}
-
-const reopenText: Record<ReopenReason, string> = {
-  came_back: 'It came back: its alert fires again',
-  did_not_last: 'The repair did not last: its alert fires on, and a look does not show what the repair promised',
-  cancellation_over: 'The cancellation is over and its alert still fires',
-  expectation_over: 'It is expected no longer and its alert still fires',
 }
 
 /** Notifies people, who heard of its end, that it is not over. */
