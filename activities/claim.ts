@@ -61,7 +61,7 @@ async function claimRows(
       kind: 'claimed',
       actor: change?.actor ?? agentActor,
       stepKey: stepKey(input, 0, 'claimed', 0),
-      detail: change ? 'Began to carry it out' : 'Investigation started',
+      detail: change ? 'Began to carry it out' : 'Agent claimed incident for investigation',
       metadata: {
         role: input.role,
         groupId: input.groupId,

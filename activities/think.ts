@@ -5,6 +5,7 @@ import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/models/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
+import type { ProposedCall } from '../domain/event-metadata.ts'
 import { findManualChange } from '../domain/manual-change.ts'
 import { type PersonMessage, unreadOf } from '../domain/message.ts'
 import { callId, type RunRef, stepKey, type TurnRef } from '../domain/step-key.ts'
@@ -171,7 +172,7 @@ async function write(
         body: long ? await storeBody(trx, text) : null,
         calls: calls.map((call, index) => ({
           id: callId(turn.turn, index),
-          tool: call.tool,
+          ...nameTool(call.tool),
           arguments: call.arguments,
           problem: call.problem,
           // The row keeps the arguments without the secret; that there was one is what the judge must know.
@@ -194,6 +195,12 @@ async function write(
     await recordSpend(trx, turn.incidentId, { model: answer.model, cost })
     return event
   })
+}
+
+/** A dotted name, as the tools of devices are called in their protocol, is the tool of that name: `fs.read` is `fs_read`. */
+function nameTool(spelled: string): Pick<ProposedCall, 'tool'> & { spelled?: string } {
+  const tool = tools.has(spelled) ? spelled : spelled.replaceAll('.', '_')
+  return tool === spelled || !tools.has(tool) ? { tool: spelled } : { tool, spelled }
 }
 
 function detailOf(parsed: ParsedAnswer): string {

@@ -63,6 +63,8 @@ export type ProposedCall = {
   problem: string | null
   /** A secret was taken out of the arguments before they were stored: such a call is refused. */
   secret?: boolean
+  /** The tool as the model spelled it, where code put its name right: `fs.read`. */
+  spelled?: string
 }
 
 /** A body too large for its row: the whole is in `result_body` under its digest. */

@@ -184,5 +184,5 @@ export function renderRunbooks({ chosen, others }: RunbookMatch): string {
 
 /** The introductory sentence, then the leader's hint as data. */
 export function renderHint(hint: string): string {
-  return `A similar incident of the same type was recently investigated and resolved. It is a starting point, not a finding: look at this incident's own resource first.\n${fence('hint', hint)}`
+  return `A similar incident of the same type was recently investigated and resolved. Use this as a starting point. It is no finding: look at this incident's own resource first.\n${fence('hint', hint)}`
 }

@@ -109,7 +109,10 @@ export function judge(
     targets: preparation?.targets ?? resolved.targets,
     actionDigest: digest,
     arguments: resolved.arguments,
-    corrected: resolved.corrected,
+    corrected: [
+      ...(call.spelled ? [{ code: 'UNKNOWN_TOOL' as const, field: 'tool', from: call.spelled, to: call.tool }] : []),
+      ...resolved.corrected,
+    ],
   }
 }
 

@@ -17,6 +17,8 @@ export type Call = {
   problem: string | null
   /** A secret stood in the arguments and was taken out before they were stored. */
   secret?: boolean
+  /** The tool as the model spelled it, where its name was put right. */
+  spelled?: string
   /** Writes: what the world says now about what the call would do, or why it could not be asked. */
   prepared: { ok: true; preparation: Preparation } | { ok: false; reason: string } | null
   /** Endings: the stored bodies of results, by digest, that claims are held against. */

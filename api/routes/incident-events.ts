@@ -102,19 +102,26 @@ const appendEventEndpoint = endpoint({
     const { action, detail } = body
     const { event } = await db.transaction().execute(async (trx) => {
       const hypothesis = await hypothesisIn(trx, id, body)
+      const isUnproved = judged !== null && action === 'fix_succeeded' && !(await hasHeld(trx, id, judged.attempt))
       return await append(trx, id, judged?.attempt ?? null, {
         kind: 'commented',
         action,
         actor,
         turn: judged?.turn ?? null,
         stepKey: toRowKey(judged, 'commented'),
-        detail,
+        // Readers go by the action: one that says success without a write that held says so.
+        detail: isUnproved ? `${detail} [not verified: no write of this attempt held]` : detail,
         metadata: { text: detail, confidence: null, action, ...(hypothesis && { hypothesis }) },
       })
     })
     return event as EventAnswer
   },
 })
+
+async function hasHeld(trx: Trx, id: string, attempt: number): Promise<boolean> {
+  const rows = await eventsOf(trx, id, { attempt })
+  return rows.some((row) => row.kind === 'verification' && row.metadata.outcome === 'held')
+}
 
 type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
 

@@ -167,16 +167,24 @@ const askAgentEndpoint = endpoint({
   permission: 'manage_incident',
   tag,
   summary: 'Asks the agent a question',
-  description: 'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it.',
-  body: z.strictObject({
-    question: writtenText(3, 2_000),
-    resource: resourceRef.nullable().default(null),
-  }),
+  description:
+    'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it; `node` is short for the resource of that kind.',
+  body: z
+    .strictObject({
+      question: writtenText(3, 2_000),
+      resource: resourceRef.nullable().default(null),
+      node: z.string().min(1).max(200).optional(),
+    })
+    .refine(({ resource, node }) => resource === null || node === undefined, {
+      path: ['node'],
+      message: 'names a resource beside `resource`: send one of the two',
+    }),
   bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
   answer: incident,
   example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
   status: 201,
-  async run({ body: { question, resource }, actor, principal }, deps) {
+  async run({ body: { question, node, ...named }, actor, principal }, deps) {
+    const resource = node === undefined ? named.resource : { kind: 'node' as const, id: node }
     const by = { actor, operatorId: principal.operatorId }
     const opened = await deps.db
       .transaction()

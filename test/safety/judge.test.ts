@@ -221,6 +221,17 @@ describe('what becomes of a proposed call', () => {
     expect(ruled(rows as never, asked as Call, more as Partial<Policy>)).toBe(expected)
   })
 
+  test('a tool whose name code put right is judged as that tool, and the record shows how it was spelled', () => {
+    const ruling = judge(
+      { ...call('get_shard', { id: 'x' }), spelled: 'get.shard' },
+      toolFacts,
+      fold([], 1),
+      plainPolicy(incident, shard),
+      0,
+    )
+    expect(ruling).toMatchObject({ verdict: 'run', corrected: [{ field: 'tool', from: 'get.shard', to: 'get_shard' }] })
+  })
+
   test('the same call twice in a row is refused, whatever reason it argues with', () => {
     const before = row('call_judged', { callId: 'c8_0', tool: 'get_shard', arguments: { id: 'x' }, verdict: 'run' })
     expect(ruled([before], call('get_shard', { id: 'x' }))).toBe('refuse REPEATED_CALL')

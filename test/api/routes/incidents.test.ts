@@ -55,6 +55,14 @@ test('a question is an incident of type question', async () => {
   expect(answer.body).toMatchObject({ type: 'question', title: 'Which host runs vm-1?', severity: 'info' })
 })
 
+test('a question may name a node as the first document has it, and one thing alone', async () => {
+  const question = 'Why is it slow?'
+  const answer = await api.post('/agent', { body: { node: 'node-web-osl-1a', question } })
+  expect(answer.body).toMatchObject({ type: 'question', resource: { kind: 'node', id: 'node-web-osl-1a' } })
+  const both = { question, node: 'node-web-osl-1a', resource: { kind: 'node', id: 'node-web-osl-1b' } }
+  expect(await api.post('/agent', { body: both })).toMatchObject({ status: 422, body: { code: 'INVALID' } })
+})
+
 test('the log is read from a number on', async () => {
   const id = await openedIncident(api.db)
   for (const detail of ['one', 'two']) {
