@@ -56,3 +56,27 @@ test('an incident shows the group of its alert and its http links, and no other 
   expect(stdout).not.toContain('javascript:')
   expect(stdout).not.toContain('\u001b[31m')
 })
+
+test('an end that proves nothing is said as such, in the list of alerts and with the incident, in 80 columns', async () => {
+  const post = (status: string, more: object) => {
+    const alert = {
+      status,
+      labels: { alertname: 'PausedRule' },
+      startsAt: '2026-11-25T09:00:00Z',
+      fingerprint: 'paused-1',
+      ...more,
+    }
+    return api.post('/ingest/grafana', { body: { alerts: [alert] }, as: api.tokens.ingest })
+  }
+  const { body } = await post('firing', {})
+  const id = (body as unknown as { alerts: { incidentId: string }[] }).alerts[0]!.incidentId
+  await post('resolved', { annotations: { grafana_state_reason: 'Paused' } })
+  const said = 'no end: Paused: its rule was paused'
+  const listed = await runCli(['alerts', 'list', '--q', 'PausedRule'], api.as('viewer'))
+  expect(listed.stdout).toMatch(/^unknown/m)
+  expect(listed.stdout.replace(/\s+/g, ' ')).toContain(`(${said})`)
+  const shown = await runCli(['incidents', 'show', id], { ...api.as('viewer'), COLUMNS: '80' })
+  expect(shown.stdout).toContain(said)
+  const [, alerts = ''] = /Alerts\n([\s\S]*?)\n\n/.exec(shown.stdout) ?? []
+  for (const line of alerts.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+})
