@@ -9,6 +9,7 @@ import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
 import { otherNames } from '../db/inventory/registry.ts'
 import { actionOf, append } from '../db/log/append.ts'
 import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
+import { type Changed, readChanged, sayChanged } from '../domain/changed.ts'
 import { blockedEnvelope, failedEnvelope, saysNotYet } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent } from '../domain/event.ts'
 import type { ErrorClass } from '../domain/refusal.ts'
@@ -180,7 +181,9 @@ async function finish(
   { tool, sent, durationMs }: { tool: Tool; sent: Sent; durationMs: number },
 ): Promise<IncidentEvent<'tool_finished'>> {
   const { envelope, discovered: told, listed } = checked(tool, started, sent)
-  const said = sayResult(tool, envelope, started.metadata.arguments)
+  const changed = started.metadata.effect === 'write' ? changedBy(envelope) : undefined
+  const plain = sayResult(tool, envelope, started.metadata.arguments)
+  const said = plain === null ? null : sayChanged(plain, changed ?? null)
   const text = envelope.data === undefined ? '' : JSON.stringify(envelope.data)
   return await db.transaction().execute(async (trx) => {
     let body: BodyRef | null = null
@@ -208,10 +211,19 @@ async function finish(
         ...(listed && { listed }),
         durationMs,
         ...(said !== null && { said }),
+        ...(changed !== undefined && { changed }),
       },
     })
     return event
   })
+}
+
+/** What a write changed: what was refused before it began changed nothing. */
+function changedBy({ data, error }: Envelope): Changed {
+  const told = readChanged(data)
+  if (told !== null || !error) return told
+  const status = Number(error.details.status ?? 0)
+  return error.blocked || (data === undefined && status >= 400 && status < 500) ? [] : null
 }
 
 /** A look at a thing is a look at it under each of its names. */

@@ -1,4 +1,5 @@
 import type { AlertResource } from './alert-resource.ts'
+import type { Changed } from './changed.ts'
 import type { TokenUsage } from './chat.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
@@ -229,6 +230,8 @@ export type EventMetadata = {
     durationMs: number
     /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
     said?: string
+    /** Of a write: what it changed. Absent in rows of earlier versions. */
+    changed?: Changed
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
   /** SKIPPED: it was never begun. */

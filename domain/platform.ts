@@ -145,6 +145,13 @@ export const effectAnswer = z.object({
   status: z.enum(['running', 'done', 'failed']),
   detail: z.string().describe('What was done, for `done`; why not, for `failed`.'),
   result: z.record(z.string(), z.unknown()),
+  changed: z
+    .array(z.string())
+    .nullable()
+    .optional()
+    .describe(
+      'What was changed, in words: `node-1: restarted`. Empty: nothing had to be changed. Null or left out: it cannot be told, and the write counts as unproven unless Nightshift saw its target ill before and well after.',
+    ),
 })
 export type EffectAnswer = z.infer<typeof effectAnswer>
 

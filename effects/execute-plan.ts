@@ -90,7 +90,7 @@ export async function executePlan(
   for (let ready = await readySteps(run); ready.length > 0; ready = await readySteps(run)) {
     await Promise.all(ready.map((step) => runStep(run, step)))
   }
-  return run.hasUnknown ? null : buildPlanEnding([...run.outcomes.values()], run.nextProposalId)
+  return run.hasUnknown ? null : buildPlanEnding([...run.outcomes.values()], plan.steps, run.nextProposalId)
 }
 
 /** Steps that may start now; empty when all have ended or the rest was skipped. */

@@ -1,6 +1,7 @@
 import type { Db } from '../db/connect.ts'
 import { placementState } from '../db/inventory/proposals.ts'
 import { append } from '../db/log/append.ts'
+import type { Changed } from '../domain/changed.ts'
 import type { IncidentEvent, NewEvent } from '../domain/event.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
 import { siblingKey } from '../domain/step-key.ts'
@@ -123,7 +124,11 @@ async function writeRow<K extends 'step_started' | 'step_finished'>(
 }
 
 /** How a plan ended, counted over its steps. */
-export function buildPlanEnding(outcomes: StepOutcome[], nextProposalId: string | null = null): Ending {
+export function buildPlanEnding(
+  outcomes: StepOutcome[],
+  planned: readonly PlanStep[],
+  nextProposalId: string | null = null,
+): Ending {
   const steps = outcomes.sort((a, b) => a.step - b.step)
   const count = (status: StepStatus) => steps.filter((step) => step.status === status).length
   const [ok, failed, skipped] = [count('OK'), count('FAILED'), count('SKIPPED')]
@@ -140,6 +145,16 @@ export function buildPlanEnding(outcomes: StepOutcome[], nextProposalId: string 
   return {
     status: ok === 0 && steps.length > 0 ? 'failed' : 'done',
     detail,
-    result: { steps, failed, skipped, ...next },
+    result: { steps, failed, skipped, changed: changedBy(steps, planned), ...next },
   }
+}
+
+/** What was moved and started: the VM was read elsewhere before its step, and there after it. What a failed step left nobody knows. */
+function changedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]): Changed {
+  const done = steps.filter(({ status }) => status === 'OK')
+  if (done.length === 0) return steps.some(({ status }) => status === 'FAILED') ? null : []
+  return done.map(({ step, vm, to }) => {
+    const isStart = planned.find((each) => each.step === step)?.action === 'start'
+    return `${vm} ${isStart ? 'started on' : 'moved to'} ${to}`
+  })
 }

@@ -8,6 +8,7 @@ import {
   notePlatformTask,
   platformEffectByKey,
 } from '../db/writes/platform-effects.ts'
+import { readChanged } from '../domain/changed.ts'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
@@ -40,8 +41,8 @@ export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformCli
   )
 }
 
-/** Null while it runs. */
+/** Null while it runs. What the platform says it changed is kept with its result; one that is older than the question says nothing. */
 export function toEnding(answer: EffectAnswer): Ending | null {
   const { status, detail, result } = answer
-  return status === 'running' ? null : { status, detail, result }
+  return status === 'running' ? null : { status, detail, result: { ...result, changed: readChanged(answer) } }
 }

@@ -102,11 +102,18 @@ const line = z.object({
   event: z.enum(['accepted', 'started', 'done', 'failed']),
   detail: z.string(),
   result: z.record(z.string(), z.unknown()),
+  /** Absent in lines of before, and where it is not known. */
+  changed: z.array(z.string()).nullable().default(null),
 })
 type LabJournalLine = z.infer<typeof line>
 
 export type EffectRecord = EffectAnswer & { request: string; runs: number }
-export type LabOutcome = { status: 'done' | 'failed'; detail: string; result: Record<string, unknown> }
+export type LabOutcome = {
+  status: 'done' | 'failed'
+  detail: string
+  result: Record<string, unknown>
+  changed: string[] | null
+}
 
 export type LabJournal = {
   get(key: string): EffectRecord | undefined
@@ -137,9 +144,9 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Lab
     request: string,
     event: LabJournalLine['event'],
     detail: string,
-    result: LabJournalLine['result'] = {},
+    { result = {}, changed = null }: Partial<Pick<LabJournalLine, 'result' | 'changed'>> = {},
   ): void {
-    const entry: LabJournalLine = { at: new Date().toISOString(), key, request, event, detail, result }
+    const entry: LabJournalLine = { at: new Date().toISOString(), key, request, event, detail, result, changed }
     writeSync(fd, `${JSON.stringify(entry)}\n`)
     fsyncSync(fd)
     apply(records, entry)
@@ -150,15 +157,15 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Lab
     if (runs === 0) append(key, request, 'failed', 'the controller ended before it was started')
     else {
       const outcome = whatBecameOf(request)
-      if (outcome) append(key, request, outcome.status, outcome.detail, outcome.result)
+      if (outcome) append(key, request, outcome.status, outcome.detail, outcome)
     }
   }
 
   async function perform(key: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord> {
     append(key, request, 'started', 'under way')
     try {
-      const { status, detail, result } = await run()
-      append(key, request, status, detail, result)
+      const { status, detail, ...more } = await run()
+      append(key, request, status, detail, more)
     } catch (error) {
       append(key, request, 'failed', (error as Error).message)
     }
@@ -187,10 +194,11 @@ export function openJournal(file: string, whatBecameOf: (request: string) => Lab
   }
 }
 
-function apply(records: Map<string, EffectRecord>, { key, request, event, detail, result }: LabJournalLine): void {
+function apply(records: Map<string, EffectRecord>, line: LabJournalLine): void {
+  const { key, request, event, detail, result, changed } = line
   const runs = (records.get(key)?.runs ?? 0) + (event === 'started' ? 1 : 0)
   const status = event === 'done' || event === 'failed' ? event : 'running'
-  records.set(key, { key, request, status, detail, result, runs })
+  records.set(key, { key, request, status, detail, result, changed, runs })
 }
 
 function readLines(file: string): LabJournalLine[] {
@@ -215,10 +223,16 @@ export function outcomeOfRequest({ placement }: Pick<Lab, 'placement'>, request:
   const [, vm, action, body] = match
   const { host, to } = JSON.parse(body!) as { host?: string; to?: string }
   // Every VM begins again with the lab, before its journal is read.
-  if (action === 'stop') return { status: 'failed', detail: `${vm} began again with the lab`, result: {} }
-  if (action === 'restart') return { status: 'done', detail: `${vm} began again with the lab`, result: { vm, host } }
+  const ended = (status: LabOutcome['status'], detail: string, result = {}): LabOutcome => ({
+    status,
+    detail,
+    result,
+    changed: status === 'done' ? [detail] : null,
+  })
+  if (action === 'stop') return ended('failed', `${vm} began again with the lab`)
+  if (action === 'restart') return ended('done', `${vm} began again with the lab`, { vm, host })
   const target = action === 'start' ? host : to
   return placement[vm!] === target
-    ? { status: 'done', detail: `${vm} is defined on ${target}`, result: { vm, target } }
-    : { status: 'failed', detail: `the controller ended before ${vm} was defined on ${target}`, result: {} }
+    ? ended('done', `${vm} is defined on ${target}`, { vm, target })
+    : ended('failed', `the controller ended before ${vm} was defined on ${target}`)
 }

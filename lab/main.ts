@@ -82,7 +82,7 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
     if (body instanceof Response) return body
     return write(c, journal, id, body, async () => {
       const changed = await converge(lab, id)
-      return done(changed.join('; ') || 'nothing to change', { changed })
+      return done(changed.join('; ') || 'nothing to change', {}, changed)
     })
   })
   /** Tells one VM something; each value of the body is a host. */
@@ -95,7 +95,10 @@ function addPlatformRoutes(app: Hono, { lab, journal, platformToken }: LabApi): 
       const vm = c.req.param('id')
       const body = await bodyOf(c, schema)
       if (body instanceof Response) return body
-      const perform = async () => done(await act(vm, body), { vm, ...body })
+      const perform = async () => {
+        const what = await act(vm, body)
+        return done(what, { vm, ...body }, [what])
+      }
       return unknown(c, lab, vm, Object.values(body)) ?? write(c, journal, vm, body, perform)
     })
   onVm('start', startBody, (vm, { host }) => startVm(lab, vm, host))
@@ -167,12 +170,12 @@ function unknown(c: Context, lab: Lab, vm: string, hosts: string[]): Response | 
   return missing ? problem(c, 422, `there is no host ${missing}`) : null
 }
 
-function done(detail: string, result: Record<string, unknown>): LabOutcome {
-  return { status: 'done', detail, result }
+function done(detail: string, result: Record<string, unknown>, changed: string[]): LabOutcome {
+  return { status: 'done', detail, result, changed }
 }
 
-function answerOf({ key, status, detail, result }: EffectRecord): EffectAnswer {
-  return { key, status, detail, result }
+function answerOf({ key, status, detail, result, changed }: EffectRecord): EffectAnswer {
+  return { key, status, detail, result, changed }
 }
 
 async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {

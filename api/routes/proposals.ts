@@ -179,6 +179,7 @@ const executeEndpoint = endpoint({
       .optional(),
     failed: z.number().int().optional(),
     skipped: z.number().int().optional(),
+    changed: z.array(z.string()).nullable().optional(),
     ...directAnswer,
     next_proposal_id: z.string().optional(),
   }),
@@ -188,6 +189,7 @@ const executeEndpoint = endpoint({
     steps: [{ step: 1, vm: 'vm-osl-3', to: 'host-osl-3', status: 'OK', detail: 'started' }],
     failed: 0,
     skipped: 0,
+    changed: ['vm-osl-3 started on host-osl-3'],
   },
   problems: [404, 409, 412, 428, 502, 504],
   agent: {

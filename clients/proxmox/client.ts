@@ -249,7 +249,7 @@ async function runOnce(
     if (!(error instanceof PlatformError) && !(error instanceof HttpError)) throw error
     return { ending: { status: 'failed', detail: `nothing was sent: ${error.message}` } }
   })
-  if ('ending' in operation) return { key, ...operation.ending, result: {} }
+  if ('ending' in operation) return { key, ...operation.ending, result: {}, changed: [] }
   // From here on it may have been sent, and only what Proxmox shows tells whether it was.
   if (await journal.begin({ key, ...operation.entry })) {
     if (operation.send) await send(ports, key, operation.send)

@@ -46,7 +46,9 @@ export async function readOutcome(
     ...(row.task && { task: row.task }),
     ...(newStart && { newStart }),
   }
-  return { key, ...outcome, result }
+  // It was sent because the guest was not so yet, or what the HA manager does was waited for.
+  const changed = outcome.status === 'done' ? [`${vmId} ${reachedWords[row.action]} ${target}`] : null
+  return { key, ...outcome, result, changed }
 }
 
 async function find(api: ProxmoxApi, journal: PlatformJournal, row: PlatformEffectRow): Promise<TaskOutcome> {

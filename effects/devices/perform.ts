@@ -2,6 +2,7 @@ import type { Db } from '../../db/connect.ts'
 import { append } from '../../db/log/append.ts'
 import { callByKey } from '../../db/writes/device-calls.ts'
 import { cancelAsked } from '../../db/writes/effects.ts'
+import type { Changed } from '../../domain/changed.ts'
 import { agentActor, type IncidentEvent } from '../../domain/event.ts'
 import { siblingKey } from '../../domain/step-key.ts'
 import { cancelOperation } from '../../mesh/client.ts'
@@ -15,6 +16,7 @@ import {
   type DeviceRequest,
   describeError,
   getAuditFields,
+  isReadOnly,
   whyEndedBadly,
 } from './ask-device.ts'
 import { type Executor, getDeadlineMs, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
@@ -86,7 +88,7 @@ export function toDeviceEnding(
   }
   const { answer } = reply
   if (answer.ok) {
-    const result = buildOutput(executor, answer, spec.toOutput)
+    const result = { ...buildOutput(executor, answer, spec.toOutput), ...changedBy(mapped, answer.result ?? {}) }
     const why = whyEndedBadly(mapped, answer.result ?? {})
     if (why === null) return { status: 'done', detail: `${spec.name} on ${executor.resource.id} is done`, result }
     return { status: 'failed', detail: `device_mesh: ${capability}: ${why}`, result: { ...result, error: 'exit_code' } }
@@ -94,6 +96,11 @@ export function toDeviceEnding(
   const detail = describeError(capability, answer)
   const result = { ...answer.result, error: answer.error?.code ?? 'failed', ...getAuditFields(answer) }
   return { status: answer.error?.code === 'indeterminate' ? 'indeterminate' : 'failed', detail, result }
+}
+
+/** What the write changed, by the device's own answer; a command that only reads changes nothing and says nothing of it. */
+function changedBy({ spec, input }: MappedCall, result: Record<string, unknown>): { changed?: Changed } {
+  return isReadOnly({ spec, input }) ? {} : { changed: spec.changes?.(result, input) ?? null }
 }
 
 function buildFailure(detail: string, error: string): EffectEnding {

@@ -132,7 +132,10 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
 }
 
 /** What is missing proves nothing: of an output that was cut nobody says that it changes nothing. */
-function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOutcome): boolean | null {
+export function wouldChange(
+  { noChanges }: Pick<JobCheck, 'noChanges'>,
+  { exitCode, output, isCut }: JobOutcome,
+): boolean | null {
   if (!noChanges) return null
   const { exitCode: code, pattern, unless } = noChanges
   const saysSo =

@@ -1,11 +1,21 @@
 import { withAdvisoryLock } from '../../db/advisory-lock.ts'
 import { cancelAsked, noteJobOfEffect } from '../../db/writes/effects.ts'
+import type { Changed } from '../../domain/changed.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/job.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { jobSlot, lookAtStep, matchesDefinition, noteOtherwise, recentMs, runCheck, runStep } from './check.ts'
+import {
+  jobSlot,
+  lookAtStep,
+  matchesDefinition,
+  noteOtherwise,
+  recentMs,
+  runCheck,
+  runStep,
+  wouldChange,
+} from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
 
 /** Jobs at once in this process: each holds two connections that hold locks. */
@@ -106,13 +116,25 @@ function toNote(
 /** Most of an output that goes to the log of the incident. */
 const maxOutputCharacters = 8_000
 
-function toEnding({ job }: ResourceJob, { isOk, exitCode, output, isCut, detail }: JobOutcome): EffectEnding {
+function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
+  const { isOk, exitCode, output, isCut, detail } = outcome
   const kept = output.slice(-maxOutputCharacters)
+  const truncated = isCut || kept.length < output.length
   return {
     status: isOk ? 'done' : 'failed',
     detail: `${job.name}: ${detail}`,
-    result: { exit_code: exitCode, output: kept, truncated: isCut || kept.length < output.length },
+    result: { exit_code: exitCode, output: kept, truncated, changed: changedBy(job, outcome) },
   }
+}
+
+/** By the words of the job's own check mode, which said before that something would change. Without such words it cannot be told. */
+function changedBy({ name, check }: ResourceJob['job'], outcome: JobOutcome): Changed {
+  if (!outcome.isOk || !check?.noChanges) return null
+  const { pattern, unless } = check.noChanges
+  // An exit code says in a run how it ended, and not what it changed.
+  const saysNothing =
+    (pattern ?? unless) !== undefined && wouldChange({ noChanges: { pattern, unless } }, outcome) === false
+  return saysNothing ? [] : [`${name}: what its check mode said would change`]
 }
 
 /**

@@ -25,7 +25,10 @@ class Refused extends Error {
 const find = (list, id) => list.find((each) => each.id === id)
 const isIll = (node) => node.status !== 'nominal'
 
-/** What the writes do. Each may be begun a second time after a crash, so each says what shall be, and not what to change. */
+/**
+ * What the writes do, and what they changed: an empty list where all was as it was to be. Each may be begun a second time after a crash, so
+ * each says what shall be, and not what to change.
+ */
 const actions = {
   async converge(id) {
     const state = read(inventoryFile)
@@ -33,21 +36,27 @@ const actions = {
     for (const node of ill) Object.assign(node, { status: 'nominal', reason: null })
     for (const shard of state.shards) if (shard.id === id) shard.status = 'nominal'
     write(inventoryFile, state)
-    return `${ill.length} nodes of ${id} were changed`
+    return {
+      detail: `${ill.length} nodes of ${id} were changed`,
+      changed: ill.map((node) => `${node.id}: configuration written`),
+    }
   },
   async start(id, { host }) {
     const state = read(inventoryFile)
-    Object.assign(find(state.vms, id), { host, running: true })
+    const vm = find(state.vms, id)
+    const isThere = vm.running && vm.host === host
+    Object.assign(vm, { host, running: true })
     write(inventoryFile, state)
-    return `${id} runs on ${host}`
+    return { detail: `${id} runs on ${host}`, changed: isThere ? [] : [`${id} was started on ${host}`] }
   },
   async migrate(id, { from, to }) {
     const state = read(inventoryFile)
     const vm = find(state.vms, id)
     if (vm.host !== from && vm.host !== to) throw new Error(`${id} is on ${vm.host}, not on ${from}`)
+    const isThere = vm.host === to
     Object.assign(vm, { host: to })
     write(inventoryFile, state)
-    return `${id} was moved to ${to}`
+    return { detail: `${id} runs on ${to}`, changed: isThere ? [] : [`${id} was moved to ${to}`] }
   },
 }
 
@@ -57,14 +66,17 @@ const journal = Object.assign(Object.create(null), existsSync(journalFile) ? rea
 async function perform(key) {
   const { action, id, body } = journal[key]
   const ending = await actions[action](id, body).then(
-    (detail) => ({ status: 'done', detail }),
-    (error) => ({ status: 'failed', detail: error.message }),
+    (done) => ({ status: 'done', ...done }),
+    (error) => ({ status: 'failed', detail: error.message, changed: null }),
   )
   Object.assign(journal[key], ending)
   write(journalFile, journal)
 }
 
-const answerOf = (key) => ({ key, status: journal[key].status, detail: journal[key].detail, result: {} })
+function answerOf(key) {
+  const { status, detail, changed = null } = journal[key]
+  return { key, status, detail, result: {}, changed }
+}
 
 async function accept(action, id, key, body) {
   if (!key) throw new Refused(422, 'Idempotency-Key is required')

@@ -149,6 +149,10 @@ export const containerRestart = defineSpec({
   toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ container }) => `Restart the container ${container}`,
+  changes(result, { container }) {
+    const told = restarted.safeParse(result)
+    return told.success ? [`the container ${container} was started again at ${told.data.started_at}`] : null
+  },
   proof: {
     promised: 'the container runs, and its health check does not say otherwise',
     otherwise: 'look at the container yourself afterwards',

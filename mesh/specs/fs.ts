@@ -110,6 +110,15 @@ const fsWrite = defineSpec({
   ...undoableWrite,
   summary: ({ path, content, append }: Write) =>
     `${append ? 'Append' : 'Write'} ${content.length} characters ${append ? 'to' : 'as'} ${path}`,
+  changes(result, { path }) {
+    const { created, sha256, previous_sha256: before, mode, previous_mode: modeBefore } = result
+    if (typeof sha256 !== 'string') return null
+    if (created === true) return [`${path} is new`]
+    if (sha256 !== before) return [`${path} has other content`]
+    // An older agent does not say which mode the file had.
+    if (typeof modeBefore !== 'string') return null
+    return modeBefore === mode ? [] : [`mode of ${path}: ${modeBefore} before, ${toText(mode)} now`]
+  },
   state: ({ path }) => ({ capability: 'fs.stat', args: { path } }),
   proof: {
     promised: 'the file holds exactly what was written',

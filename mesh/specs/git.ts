@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Changed } from '../../domain/changed.ts'
 import { formatCount } from '../../domain/format.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
 import {
@@ -98,6 +99,7 @@ const gitClone = defineSpec({
     }),
   ...undoableWrite,
   summary: ({ url, path }) => `Clone ${url} into ${path}`,
+  changes: commitMade('cloned at'),
   proof: {
     promised: 'the checkout stands at the commit that was cloned',
     otherwise: 'git cannot be asked about the checkout there; look at it yourself afterwards',
@@ -110,6 +112,13 @@ const gitClone = defineSpec({
     },
   }),
 })
+
+function commitMade(what: string) {
+  return (result: DeviceArgs, { path }: { path: string }): Changed => {
+    const commit = commitIn(result)
+    return commit === null ? null : [`${path}: ${what} ${commit.slice(0, 12)}`]
+  }
+}
 
 /** The commit that the device says it made or fetched. */
 function commitIn(result: DeviceArgs | null): string | null {
@@ -142,6 +151,7 @@ const gitCommit = defineSpec({
     }),
   ...undoableWrite,
   summary: ({ path, message }) => `Commit in ${path}: ${message}`,
+  changes: commitMade('new commit'),
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD of the repository is the commit that was made',
@@ -174,6 +184,10 @@ const gitPush = defineSpec({
     }),
   ...lastingWrite,
   summary: ({ path, remote, branch }) => `Push ${branch ?? 'the branch'} of ${path} to ${remote ?? 'its remote'}`,
+  changes({ up_to_date: isUpToDate, branch, remote }) {
+    if (typeof isUpToDate !== 'boolean') return null
+    return isUpToDate ? [] : [`${toText(branch)} was pushed to ${toText(remote)}`]
+  },
   state: ({ path }: { path: string }) => head(path),
   proof: { promised: null, otherwise: 'the remote is not asked; look at its branch yourself afterwards' },
 })
@@ -260,6 +274,7 @@ const gitRevert = defineSpec({
   toArgs: withoutUndefined,
   toOutput: same,
   summary: ({ path, revision }, about) => `Revert ${about ?? revision} in ${path}`,
+  changes: commitMade('taken back by commit'),
   state: ({ path }: { path: string }) => head(path),
   proof: {
     promised: 'HEAD is the commit that takes the change back, and its files in the working tree are as it has them',

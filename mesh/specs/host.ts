@@ -128,6 +128,9 @@ const pkgSearch = defineSpec({
     )}`,
 })
 
+const version = z.string().nullable()
+const installedVersions = z.array(z.looseObject({ name: z.string(), before: version, after: version }))
+
 const pkgInstall = defineSpec({
   name: 'pkg_install',
   isRare: true,
@@ -141,6 +144,13 @@ const pkgInstall = defineSpec({
   ...lastingWrite,
   streams: true,
   summary: ({ packages }: { packages: string[] }) => `Install ${packages.join(', ')}`,
+  changes({ packages: told }) {
+    const versions = installedVersions.safeParse(told)
+    if (!versions.success) return null
+    return versions.data
+      .filter(({ before, after }) => before !== after)
+      .map(({ name, before, after }) => `${name}: ${before ?? 'not installed'} before, ${after ?? 'not installed'} now`)
+  },
   proof: {
     promised: 'the packages are installed: installing them again would change nothing',
     otherwise: 'the package manager cannot be asked there; look at the installed versions yourself afterwards',
@@ -218,6 +228,11 @@ const procKill = defineSpec({
   // The device refuses process 1 as well, and says why; a model need not ask.
   input: () => procKillArgs.extend({ pid: z.number().int().min(2).max(4_194_304).describe('as proc_list gave it') }),
   ...lastingWrite,
+  // What HUP does is the program's own.
+  changes: ({ ended, name }, { pid, signal }: Kill) =>
+    signal === 'HUP' || typeof ended !== 'boolean'
+      ? null
+      : [`process ${pid} (${toText(name)}) was sent ${signal}${ended ? ', and ended' : ''}`],
   summary: ({ pid, signal }: Kill, about) => {
     const verb = { TERM: 'Stop', KILL: 'Kill', INT: 'Interrupt', HUP: 'Send HUP to' }[signal]
     return `${verb} ${about ?? `process ${pid}`}`

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Changed } from '../../domain/changed.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
@@ -84,6 +85,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   say?(result: DeviceArgs, input: Input): string
   /** Names of containers and the like that its answer listed, as `safety/command/known-names.ts` writes them. */
   lists?(result: DeviceArgs, input: Input): string[]
+  /** Of a write: what it changed, by what the device answered; absent, or null for this answer: it cannot be told. */
+  changes?(result: DeviceArgs, input: Input): Changed
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): DeviceProbe
   /**

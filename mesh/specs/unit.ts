@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Changed } from '../../domain/changed.ts'
 import { toText } from '../../domain/say.ts'
 import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
@@ -32,6 +33,7 @@ const serviceState = z.looseObject({
   invocation: z.string(),
 })
 const written = z.looseObject({ after: serviceState })
+const asBefore = written.extend({ before: serviceState })
 
 const serviceShow = defineSpec({
   name: 'service_status',
@@ -80,6 +82,19 @@ function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   })
 }
 
+const pastOf = { restart: 'restarted', start: 'started', stop: 'stopped' } as const
+
+/** What it changed, by the service's state before and after. */
+const changesOf =
+  (verb: ServiceVerb) =>
+  (result: DeviceArgs): Changed => {
+    const told = asBefore.safeParse(result)
+    if (!told.success) return null
+    const { before, after } = told.data
+    const isSame = before.invocation === after.invocation && before.active === after.active
+    return isSame ? [] : [`${after.unit} was ${pastOf[verb]}`]
+  }
+
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
@@ -97,6 +112,7 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
     toArgs: withSuffix,
     toOutput: same,
     summary: (input: DeviceArgs) => `${verb[0]?.toUpperCase()}${verb.slice(1)} ${withSuffix(input).unit}`,
+    changes: changesOf(verb),
     proof: {
       promised: verb === 'stop' ? 'the service does not run' : 'the service runs, and stays up',
       otherwise: 'look at the service yourself afterwards',

@@ -47,6 +47,7 @@ async function execute(plan: Proposed, incident: string | null = null) {
     detail: string
     steps: { step: number; vm: string; status: string; detail: string }[]
     next_proposal_id?: string
+    changed?: string[] | null
     result?: { steps: { vm: string; status: string }[] }
   }
 }
@@ -82,6 +83,10 @@ test('a step that fails stops what needs it, and nothing else', async () => {
   const done = await execute(await planned())
   expect(statusOf(done.steps)).toEqual({ 'small-1': 'FAILED', 'small-2': 'OK', big: 'SKIPPED', lone: 'OK' })
   expect(done.detail).toContain('2 of 4 steps were done, 1 failed, 1 was not begun')
+  expect(done.changed).toEqual([
+    expect.stringMatching(/^small-2 moved to /),
+    expect.stringMatching(/^lone started on /),
+  ])
   expect(hostOf('big')).toBe('c')
 })
 

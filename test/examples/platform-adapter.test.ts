@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createPlatformClient, type PlatformClient } from '../../clients/platform.ts'
 import { approvedWrite } from '../support/announced.ts'
 import { useApi } from '../support/api.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 
 const directory = temporaryDirectory()
 const [inventoryFile, journalFile] = [join(directory.path, 'inventory.json'), join(directory.path, 'journal.json')]
@@ -67,9 +67,18 @@ test('a convergence is rehearsed, runs once per key, and is known after the adap
   await kill()
   await start()
   const key = String(first.body.key)
-  expect(await client().effect(key)).toMatchObject({ status: 'done', detail: '1 nodes of web-osl were changed' })
+  expect(await client().effect(key)).toMatchObject({
+    status: 'done',
+    detail: '1 nodes of web-osl were changed',
+    changed: [expect.stringContaining('configuration written')],
+  })
+  expect(await client().converge('web-osl', `${key}-again`)).toMatchObject({ key: `${key}-again` })
+  await eventually('an answer to the second', async () => {
+    const again = await client().effect(`${key}-again`)
+    return again?.status === 'done' && again.changed?.length === 0
+  })
   expect(await client().converge('web-osl', key)).toMatchObject({ detail: '1 nodes of web-osl were changed' })
-  expect(Object.keys(JSON.parse(readFileSync(journalFile, 'utf8')))).toEqual([key])
+  expect(Object.keys(JSON.parse(readFileSync(journalFile, 'utf8')))).toEqual([key, `${key}-again`])
 })
 
 test('what was begun before a crash is carried to its end', async () => {

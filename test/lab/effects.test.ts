@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => directory.remove())
 
 const cannotTell = () => null
-const fine: LabOutcome = { status: 'done', detail: 'done', result: {} }
+const fine: LabOutcome = { status: 'done', detail: 'done', result: {}, changed: [] }
 const open = (told: (request: string) => LabOutcome | null = cannotTell): LabJournal => openJournal(file, told)
 const entry = (event: string) =>
   `${JSON.stringify({ at: new Date().toISOString(), key: 'k', request: 'POST /x {}', event, detail: event, result: {} })}\n`

@@ -66,7 +66,9 @@ test('a stopped replica falls behind, an alert is posted, and a converge lets it
   expect(await failing('replication_lag')).toEqual(['node-db-osl-1b runs and answers', 'node-db-osl-1b has caught up'])
 
   const { answer } = await lab.write('converge-1', '/v1/shards/db-osl-1/converge')
-  expect(answer).toMatchObject({ status: 'done', result: { changed: ['node-db-osl-1b: continued'] } })
+  expect(answer).toMatchObject({ status: 'done', changed: ['node-db-osl-1b: continued'] })
+  const again = await lab.write('converge-2', '/v1/shards/db-osl-1/converge')
+  expect(again.answer).toMatchObject({ status: 'done', detail: 'nothing to change', changed: [] })
   await eventually('the replica to catch up', async () => (await lab.control.oracle('replication_lag')).healthy)
   const primary = readFileSync(join(lab.dir, 'nodes/node-db-osl-1a/data/log'))
   const replica = readFileSync(join(lab.dir, 'nodes/node-db-osl-1b/data/log'))

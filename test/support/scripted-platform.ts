@@ -71,6 +71,7 @@ export function scriptedPlatform(): ScriptedPlatform {
       status: failed ? 'failed' : 'done',
       detail: failed ? `${about} did not start` : `${about} is done`,
       result: {},
+      changed: failed ? null : [`${about} was changed`],
     }
     journal.set(key, answer)
     if (how === 'lost_after') throw new HttpError('timeout', 'POST http://platform took too long', true)

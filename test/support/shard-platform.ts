@@ -29,9 +29,16 @@ export async function shardPlatform(shards: number, workMs: number): Promise<Sha
     journal.set(key, { key, status: 'running', detail: 'at work', result: {} })
     begun.set(key, { shard, times: (begun.get(key)?.times ?? 0) + 1 })
     await sleep(workMs)
-    for (const node of state.nodes) if (node.shard === shard) Object.assign(node, { status: 'nominal', reason: null })
+    const ill = state.nodes.filter((node) => node.shard === shard && node.status !== 'nominal')
+    for (const node of ill) Object.assign(node, { status: 'nominal', reason: null })
     for (const each of state.shards) if (each.id === shard) each.status = 'nominal'
-    const answer: EffectAnswer = { key, status: 'done', detail: `converged ${shard}`, result: {} }
+    const answer: EffectAnswer = {
+      key,
+      status: 'done',
+      detail: `converged ${shard}`,
+      result: {},
+      changed: ill.map(({ id }) => `${id}: restarted`),
+    }
     journal.set(key, answer)
     return answer
   }

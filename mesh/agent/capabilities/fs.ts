@@ -115,6 +115,7 @@ async function write(change: Change, { state, signal }: CapabilityContext): Prom
     mode: `0${mode.toString(8).padStart(3, '0')}`,
     previous_sha256: former ? sha256(former.bytes) : null,
     previous_version: version,
+    previous_mode: former ? modeOf(former.stat) : null,
   }
   return { ok: true, result, truncated: false }
 }

@@ -158,7 +158,8 @@ test('a job runs once per key, and its check mode proves it afterwards', async (
   const { stateFingerprint } = await prepared()
   const answers = [await run(stateFingerprint, 'once'), await run(stateFingerprint, 'once')]
   expect(answers.map(({ status }) => status)).toEqual([200, 200])
-  expect(answers[0]!.body).toMatchObject({ exit_code: 0, output: expect.stringContaining('changed=1') })
+  const changed = ['converge-node: what its check mode said would change']
+  expect(answers[0]!.body).toMatchObject({ exit_code: 0, output: expect.stringContaining('changed=1'), changed })
   expect(JSON.stringify(answers[0]!.body)).not.toContain('correct-horse')
   // The check of just now counts: it is not made a second time.
   expect(called()).toEqual(['--check node-osl-2', 'run node-osl-2'])
@@ -186,7 +187,8 @@ test('what changed since it was decided stops the job before it begins', async (
 test('without a check mode the card says so, the risk is high, and nothing is proven', async () => {
   const { dryRun, asks, stateFingerprint } = await prepared('no-check')
   expect([dryRun.possible, asks.risk, dryRun.proof]).toMatchObject([false, 'high', { by: 'nothing' }])
-  expect((await run(stateFingerprint, 'unproven', 'no-check')).status).toBe(200)
+  const ran = await run(stateFingerprint, 'unproven', 'no-check')
+  expect([ran.status, ran.body.changed]).toEqual([200, null])
   expect((await api.get(`/jobs/no-check/observation?${about}`)).body).toMatchObject({ observation: { holds: null } })
 })
 

@@ -6,7 +6,8 @@ useCluster()
 test('a migration is sent once, and followed by its task to where the guest then runs', async () => {
   const answer = await migrated()
   expect(answer).toMatchObject({ key: 'k1', status: 'running', result: { vm: 'vm-101', from: 'pve1', to: 'pve2' } })
-  expect(await followed(answer)).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2' })
+  const changed = ['vm-101 runs on pve2']
+  expect(await followed(answer)).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2', changed })
   expect(pve.begun).toEqual([{ path: '/api2/json/nodes/pve1/qemu/101/migrate', form: { target: 'pve2', online: '1' } }])
   expect(pve.guest(101).node).toBe('pve2')
 
@@ -189,9 +190,9 @@ test('a host is sent as data, whatever it is called', async () => {
   expect(pve.begun).toEqual([])
 })
 
-test('a guest that runs there already needs nothing', async () => {
+test('a guest that runs there already needs nothing, and says that nothing was changed', async () => {
   pve.guest(101).node = 'pve2'
-  expect(await migrated()).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2 already' })
+  expect(await migrated()).toMatchObject({ status: 'done', detail: 'vm-101 runs on pve2 already', changed: [] })
   expect(pve.begun).toEqual([])
 })
 
