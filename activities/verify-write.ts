@@ -122,6 +122,23 @@ function outcomeOf(observation: Observation | null): VerificationOutcome {
   return observation.holds ? 'held' : 'not_held'
 }
 
+const notKnown = 'what the write changed is not known, and no look before it showed its target ill'
+
+/** That all is well after a write shows a repair only where the write says what it changed, or a look showed its target ill before. */
+async function unlessAsBefore(
+  db: Db,
+  run: RunRef,
+  { metadata: { callId } }: IncidentEvent<'tool_started'>,
+  observation: Observation | null,
+): Promise<Observation | null> {
+  if (!observation?.holds) return observation
+  const { writes } = fold(await eventsOf(db, run.incidentId, { attempt: run.attempt }), run.attempt)
+  const write = writes.findLast((each) => each.callId === callId)
+  const isBetter = write?.targets.some((target) => write.illBefore.includes(resourceKey(target)))
+  if (!write || write.changed !== null || isBetter) return observation
+  return { ...observation, holds: null, observed: `${observation.observed}; ${notKnown}` }
+}
+
 function promisedBy(tool: string): string {
   const { proof } = tools.get(tool) ?? {}
   return proof?.by === 'state' ? proof.text : ''
@@ -131,9 +148,10 @@ async function recordVerification(
   db: Db,
   run: RunRef,
   started: IncidentEvent<'tool_started'>,
-  observation: Observation | null,
+  looked: Observation | null,
 ): Promise<void> {
   const { callId, tool, targets } = started.metadata
+  const observation = await unlessAsBefore(db, run, started, looked)
   const outcome = outcomeOf(observation)
   await db.transaction().execute(async (trx) => {
     const earlier = await countEvents(trx, run, 'verification')

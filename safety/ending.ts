@@ -5,7 +5,7 @@ import { placesOfAll } from './claims/check.ts'
 import { claimsRule } from './claims/ending.ts'
 import { inRightRows } from './claims/grade.ts'
 import { type Bodies, evidenceOf } from './claims/rows.ts'
-import type { SafetyState, WriteState } from './fold.ts'
+import { isWell, type SafetyState, type WriteState } from './fold.ts'
 import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
@@ -41,8 +41,12 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
       'Use self_resolved or no_fault, or repair it.',
     )
   }
-  for (const write of lastWrites(state)) {
-    if (write.verified === 'open') return blockedByVerification(write)
+  const writes = lastWrites(state)
+  const open = writes.find(({ verified }) => verified === 'open')
+  if (open) return blockedByVerification(open)
+  const nothing = nothingChangedRule(state)
+  if (nothing) return nothing
+  for (const write of writes) {
     if (write.verified === 'held' || (write.verified === 'unproven' && isSupported(write, state, policy))) continue
     return refuse(
       'REPAIR_NOT_VERIFIED',
@@ -50,11 +54,21 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
         ? `nothing proves ${write.tool} on ${targetsOf(write)}`
         : `the verification of ${write.tool} on ${targetsOf(write)} did not hold`,
       write.verified === 'unproven' && policy.resource
-        ? `Read ${resourceKey(policy.resource)}: nominal after the write supports it. Else escalate with what you saw.`
+        ? `It counts where ${resourceKey(policy.resource)} was read as ill before it and as nominal after it, or an alert ended after it. Else escalate with what you saw.`
         : 'Try another repair or escalate with what you saw.',
     )
   }
   return degradedRule(state, policy)
+}
+
+/** Where all was as it was to be, no write repaired it, whatever its verification says. */
+function nothingChangedRule({ writes }: SafetyState): RuleAnswer | null {
+  if (writes.some(({ changed }) => changed === null || changed.length > 0)) return null
+  return refuse(
+    'NOTHING_CHANGED',
+    `repaired is claimed, but nothing had to be changed: ${[...new Set(writes.map(({ tool }) => tool))].join(', ')} found all as it was to be`,
+    'Repair what is wrong, or use escalate_incident with category alert_goes_on or no_fault_found; self_resolved once its alerts are over.',
+  )
 }
 
 /** The newest write of each target: an earlier one that failed does not matter once a later one held. */
@@ -74,14 +88,18 @@ function targetsOf(write: WriteState): string {
 }
 
 /**
- * A write that nothing proves counts when the incident's own resource was read as nominal after it, or when every alert ended
- * after it: not when it touched what raises the alerts.
+ * A write that nothing proves counts when the incident's own resource, or what it wrote to, was read as ill before it and as nominal
+ * after it, or when every alert is over and one that fired ended after it: not when it touched what raises the alerts.
  */
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
-  const look = resource ? state.looks.get(resourceKey(resource)) : undefined
-  if (look && look.seq > write.startedSeq && look.health === 'nominal') return true
+  const about = [...(resource ? [resource] : []), ...write.targets].map(resourceKey)
+  const isBetter = about.some((key) => {
+    const look = state.looks.get(key)
+    return look && look.seq > write.startedSeq && look.health === 'nominal' && write.illBefore.includes(key)
+  })
+  if (isBetter) return true
   const areOver = alerts !== undefined && alerts.total > 0 && alerts.firing + alerts.endless + doubted(alerts) === 0
-  return areOver && state.lastEndSeq > write.startedSeq && !write.touchesMonitoring
+  return areOver && write.hasEndedAlert && !write.touchesMonitoring
 }
 
 /** What fires cannot be no fault, and what stays quiet for too short a time is not over. */
@@ -148,11 +166,6 @@ function degradedRule(state: SafetyState, { resource }: Policy): RuleAnswer | nu
   )
 }
 
-/** Unknown is not known to be ill: the alert decides then. */
-function isWell(health: string): boolean {
-  return health === 'nominal' || health === 'unknown'
-}
-
 /** Alerts that may be over, without anything that shows it. */
 const doubted = ({ unknown, unproven = 0 }: NonNullable<Policy['alerts']>): number => unknown + unproven
 
@@ -177,25 +190,47 @@ function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer
   )
 }
 
-/** `mitigated` says that the impact is gone: a write held, and what it touched was read as well after it. */
-export function categoryRule(category: unknown, state: SafetyState, { resource }: Policy): RuleAnswer | null {
-  if (category !== 'mitigated') return null
-  const held = state.writes.findLast((write) => write.verified === 'held')
-  const own = resource ? resourceKey(resource) : null
-  const looks = (held?.targets ?? []).flatMap((target) => lookAfter(target, held as WriteState, state))
-  const affected = looks.filter(({ key }) => key !== own)
-  if (held && looks.some(({ health }) => health === 'nominal') && affected.every(({ health }) => isWell(health))) {
-    return null
-  }
+/** What two categories say of a write is held against the rows; the others name what a person has to do. */
+export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
+  if (category === 'mitigated') return mitigatedRule(state, policy)
+  return category === 'alert_goes_on' ? goesOnRule(state, policy) : null
+}
+
+/** `alert_goes_on` says that a write held and the alert fires on. */
+function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | null {
+  const isClosed = writes.some(({ verified }) => verified === 'held' || verified === 'unproven')
+  const fires = !alerts || alerts.firing + alerts.endless + doubted(alerts) > 0
+  if (isClosed && fires) return null
   return refuse(
-    'NOT_MITIGATED',
-    held
-      ? `what ${held.tool} touched was not read as nominal after it`
-      : 'mitigated is claimed, but no write of this attempt held',
-    held
-      ? `Read ${held.targets.map(resourceKey).slice(0, 5).join(', ')} first, or use another category.`
-      : 'Use another category.',
+    'NO_WRITE_HELD',
+    isClosed
+      ? 'alert_goes_on is said, but none of its alerts fires'
+      : 'alert_goes_on is said, but no write of this attempt held',
+    isClosed
+      ? 'Resolve it as what the rows show, or use another category.'
+      : 'Use no_fault_found, or another category.',
   )
+}
+
+/** `mitigated` says that the impact is gone: what shows a repair shows it, unless what a write touched was read as ill after it. */
+function mitigatedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
+  if (state.writes.length === 0) {
+    return refuse('NOT_MITIGATED', 'mitigated is claimed, but this attempt wrote nothing', 'Use another category.')
+  }
+  const own = policy.resource ? resourceKey(policy.resource) : null
+  const looks = lastWrites(state).flatMap((write) => write.targets.flatMap((target) => lookAfter(target, write, state)))
+  const ill = looks.find(({ key, health }) => key !== own && !isWell(health))
+  if (ill) {
+    const hint = `Look at ${ill.key} again; if it stays so, use another category.`
+    return refuse('NOT_MITIGATED', `${ill.key} was ${ill.health} after it was written to`, hint)
+  }
+  const isLeftIll = (rule: RuleAnswer | null) =>
+    rule?.code === 'STILL_DEGRADED' && looks.some(({ health }) => health === 'nominal')
+  const rule = repairedRule(state, policy)
+  if (rule === null || isLeftIll(rule)) return null
+  return rule.code === 'NOTHING_CHANGED' || rule.code === 'FSM_BLOCKED'
+    ? { ...rule, reason: rule.reason.replace('repaired', 'mitigated') }
+    : refuse('NOT_MITIGATED', `mitigated is claimed, but ${rule.reason}`, rule.hint ?? 'Use another category.')
 }
 
 function lookAfter(target: ResourceRef, write: WriteState, state: SafetyState): { key: string; health: string }[] {

@@ -1,5 +1,6 @@
+import type { Changed } from '../domain/changed.ts'
 import { saysNotYet, type VerificationOutcome } from '../domain/envelope.ts'
-import type { IncidentEvent } from '../domain/event.ts'
+import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
@@ -21,6 +22,14 @@ export type WriteState = {
   verifiedSeq: number | null
   /** It named what raises alerts: that an alert ended after it shows nothing. */
   touchesMonitoring: boolean
+  /** What it changed, as its receiver says. */
+  changed: Changed
+  /** Resources whose newest look before it was not well. */
+  illBefore: string[]
+  /** Alerts that began after it: their ends show nothing of it. */
+  laterAlerts: string[]
+  /** An alert that fired when it began has ended since. */
+  hasEndedAlert: boolean
 }
 
 export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
@@ -34,8 +43,8 @@ export type SafetyState = {
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
   writes: WriteState[]
-  /** Number of the newest row that says an alert ended; 0 without one. */
-  lastEndSeq: number
+  /** Alerts that fire, by the rows. */
+  firing: Set<string>
   /** Rows that may be cited as evidence. */
   evidence: Set<number>
   /** The rows that claims, a resolution and a reason are held against. */
@@ -98,8 +107,7 @@ export function fold(
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
     if (event.kind === 'alert_received') {
       cite(state, event)
-      const { status, endReason } = event.metadata
-      if (status === 'resolved' && endReason === undefined) state.lastEndSeq = event.seq
+      hearAlert(state, event.metadata)
     }
     if (event.kind === 'commented' && event.metadata.named) messages.set(event.seq, event)
     if (event.attempt !== attempt) continue
@@ -108,6 +116,22 @@ export function fold(
     apply(state, event)
   }
   return state
+}
+
+/** An alert that fired when a write began and ends after it speaks for the write; one that began later does not. */
+function hearAlert(
+  state: SafetyState,
+  { fingerprint, status, endReason }: Pick<EventMetadata['alert_received'], 'fingerprint' | 'status' | 'endReason'>,
+): void {
+  if (status === 'firing') {
+    if (!state.firing.has(fingerprint)) for (const write of state.writes) write.laterAlerts.push(fingerprint)
+    state.firing.add(fingerprint)
+    return
+  }
+  state.firing.delete(fingerprint)
+  // A pause, an update or a deleted rule ends an alert without good news.
+  if (endReason !== undefined) return
+  for (const write of state.writes) write.hasEndedAlert ||= !write.laterAlerts.includes(fingerprint)
 }
 
 /**
@@ -132,7 +156,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
     resolved: emptyResolved(pinned),
     open: null,
     writes: [],
-    lastEndSeq: 0,
+    firing: new Set(),
     evidence: new Set(),
     rows: [],
     diagnostics: 0,
@@ -281,6 +305,11 @@ function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): bo
   return monitoring.test(JSON.stringify(named))
 }
 
+/** Unknown is not known to be ill: the alert decides then. */
+export function isWell(health: string): boolean {
+  return health === 'nominal' || health === 'unknown'
+}
+
 function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): void {
   const { callId, tool, targets } = event.metadata
   state.open = { callId, tool, targets, startedSeq: event.seq }
@@ -293,6 +322,10 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
     verified: 'open',
     verifiedSeq: null,
     touchesMonitoring: touchesMonitoring(event.metadata.arguments),
+    changed: null,
+    illBefore: [...state.looks].flatMap(([key, { health }]) => (health !== null && !isWell(health) ? [key] : [])),
+    laterAlerts: [],
+    hasEndedAlert: false,
   })
   // What was read before means something else now; only the write itself must not come again at once.
   state.recent = state.recent.slice(-1)
@@ -306,6 +339,7 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   // That a call failed, and why, is a finding too.
   cite(state, event)
   if (gotNoVerdict(event)) state.recent = state.recent.filter(({ callId }) => callId !== event.metadata.callId)
+  if (effect === 'write') noteChanged(state, event.metadata)
   if (!result.ok) return
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
@@ -316,6 +350,10 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   if (listed) rememberListed(state.resolved, listed.on, listed.names, atMs)
   const told = new Map(discovered.filter((each) => each.seen).map((each) => [resourceKey(each), each.health ?? null]))
   for (const key of new Set([...named, ...told.keys()])) look(state, key, event.seq, atMs, told.get(key) ?? null)
+}
+
+function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventMetadata['tool_finished']): void {
+  for (const write of writes) if (write.callId === callId) write.changed = changed
 }
 
 /** Was this call sent and nothing decided about it? It counts as not made: a hand-over that never arrived is to be made again. */

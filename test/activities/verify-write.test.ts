@@ -29,8 +29,14 @@ const healthy = (status: string, more = {}) =>
 
 let turns = 0
 /** A write as far as its run has come: started, and answered with done or failed. */
-async function written(tool: string, args: Record<string, unknown>, outcome: 'done' | 'failed' | 'indeterminate') {
+async function written(
+  tool: string,
+  args: Record<string, unknown>,
+  outcome: 'done' | 'failed' | 'indeterminate',
+  { changed = null, health }: { changed?: string[] | null; health?: string } = {},
+) {
   const incidentId = await claimedIncident(database.db)
+  if (health) await lookedAt(incidentId, health)
   turns += 1
   const place = { incidentId, attempt: 1, turn: turns, call: 0 }
   const callId = `c${turns}_0`
@@ -49,11 +55,24 @@ async function written(tool: string, args: Record<string, unknown>, outcome: 'do
   await note(incidentId, key.replace('started', 'finished'), {
     ...about,
     outcome,
+    changed,
     discovered: [],
     result: outcome === 'done' ? { ok: true, meta: {} } : failedEnvelope('X', 'the platform said no'),
   })
   return { place, key }
 }
+
+const lookedAt = (incidentId: string, health: string) =>
+  note(incidentId, `${incidentId}.1:0:tool_finished:0`, {
+    callId: 'c0_0',
+    tool: 'node_health',
+    arguments: {},
+    effect: 'read',
+    targets: [node],
+    outcome: 'done',
+    result: { ok: true, data: {}, meta: {} },
+    discovered: [{ ...node, name: node.id, aliases: [], seen: true, health }],
+  })
 
 async function note(incidentId: string, stepKey: string, metadata: object) {
   return await database.db.transaction().execute(
@@ -76,10 +95,11 @@ async function told(incidentId: string) {
   return { row, ...row.metadata, state: fold(events, 1) }
 }
 
-const converge = (outcome: 'done' | 'failed' | 'indeterminate') => written('converge_shard', { id: 's' }, outcome)
+const converge = (outcome: 'done' | 'failed' | 'indeterminate', more: Parameters<typeof written>[3] = {}) =>
+  written('converge_shard', { id: 's' }, outcome, more)
 
 test('what a write promised is held when code has looked', async () => {
-  const { place } = await converge('done')
+  const { place } = await converge('done', { changed: ['n: restarted'] })
   await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
   const { outcome, postcondition, row, state } = await told(place.incidentId)
   expect([outcome, postcondition, row.action]).toEqual(['held', 'every node of the shard is nominal', 'fix_succeeded'])
@@ -94,8 +114,19 @@ test('a write that failed does not hold, though the state is as it was wished fo
   expect(observed).toBe('it failed (the platform said no); all 1 nodes of s are nominal')
 })
 
-test('of a write of which nobody can tell what became the state tells', async () => {
-  const { place } = await converge('indeterminate')
+test.each([
+  ['that cannot tell what it changed is unproven, for all may be as before', { changed: null }, 'unproven'],
+  ['that cannot tell, on what was nominal before', { changed: null, health: 'nominal' }, 'unproven'],
+  ['that cannot tell, on what was ill before', { changed: null, health: 'degraded' }, 'held'],
+  ['that had nothing to change is held, and says so itself', { changed: [] }, 'held'],
+])('a write %s', async (_what, more, outcome) => {
+  const { place } = await converge('done', more)
+  await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
+  expect((await told(place.incidentId)).outcome).toBe(outcome)
+})
+
+test('of a write of which nobody can tell what became the state tells, where it was ill before', async () => {
+  const { place } = await converge('indeterminate', { health: 'critical' })
   await verifyWrite({ db: database.db, core: core(healthy('nominal')) }, place, signal)
   expect((await told(place.incidentId)).outcome).toBe('held')
 })
@@ -122,7 +153,8 @@ test.each<[string, CoreAnswer]>([
 })
 
 test('a later look at the target closes an open write on a device, asked for by the key of that write', async () => {
-  const { place, key } = await written('proc_kill', { on: node.id, pid: 7, start_time: '1', signal: 'TERM' }, 'done')
+  const kill = { on: node.id, pid: 7, start_time: '1', signal: 'TERM' }
+  const { place, key } = await written('proc_kill', kill, 'done', { changed: ['process 7 was sent TERM'] })
   const { incidentId } = place
   await lookOnce({ db: database.db, core: core(unreadable) }, place)
   expect((await told(incidentId)).outcome).toBe('open')

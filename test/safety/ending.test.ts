@@ -5,7 +5,7 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import { categoryRule, outcomeRule } from '../../safety/ending.ts'
 import { fold } from '../../safety/fold.ts'
 import type { Policy } from '../../safety/ruling.ts'
-import { logOf, row, verified, wrote } from '../support/events.ts'
+import { changedBy, logOf, row, verified, wrote } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const vm: ResourceRef = { kind: 'vm', id: 'vm-1' }
@@ -26,7 +26,8 @@ const read = (thing: ResourceRef, health: string) =>
     body: null,
     discovered: [{ ...thing, name: thing.id, aliases: [], seen: true, health }],
   })
-const alertEnded = row('alert_received', { status: 'resolved' })
+const alertBegan = row('alert_received', { status: 'firing', fingerprint: 'f' })
+const alertEnded = row('alert_received', { status: 'resolved', fingerprint: 'f' })
 
 const state = (rows: IncidentEvent[]) => fold(logOf(...rows), 1, shard)
 const ruled = (outcome: string, rows: IncidentEvent[], more: Partial<Policy> = {}) =>
@@ -117,13 +118,47 @@ describe('a repair', () => {
     ['not held', [write, verified('c2_0', 'not_held')], 'REPAIR_NOT_VERIFIED'],
     ['not read', [write, verified('c2_0', 'open')], 'FSM_BLOCKED'],
     ['unproven', [write, verified('c2_0', 'unproven')], 'REPAIR_NOT_VERIFIED'],
-    ['unproven, then the resource is nominal', [write, verified('c2_0', 'unproven'), read(shard, 'nominal')], null],
+    [
+      'unproven, the resource was ill before it and is nominal after it',
+      [read(shard, 'degraded'), write, verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      null,
+    ],
+    [
+      'unproven, what it wrote to was ill before it and is nominal after it',
+      [read(vm, 'down'), wrote('c2_0', [vm]), verified('c2_0', 'unproven'), read(vm, 'nominal')],
+      null,
+    ],
+    [
+      'unproven, the resource was nominal before it and is so after it',
+      [read(shard, 'nominal'), write, verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      'REPAIR_NOT_VERIFIED',
+    ],
+    [
+      'unproven, the resource is nominal and nobody had looked before',
+      [write, verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      'REPAIR_NOT_VERIFIED',
+    ],
+    [
+      'unproven, one thing was ill before it and another is nominal after it',
+      [read(vm, 'down'), write, verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      'REPAIR_NOT_VERIFIED',
+    ],
     [
       'unproven, the resource was nominal before',
       [read(shard, 'nominal'), write, verified('c2_0', 'unproven')],
       'REPAIR_NOT_VERIFIED',
     ],
     ['unproven, then every alert ended', [write, verified('c2_0', 'unproven'), alertEnded], null],
+    [
+      'unproven, an alert that began after it ended',
+      [write, verified('c2_0', 'unproven'), alertBegan, alertEnded],
+      'REPAIR_NOT_VERIFIED',
+    ],
+    [
+      'unproven, an alert that fired before it ended',
+      [alertBegan, write, verified('c2_0', 'unproven'), alertEnded],
+      null,
+    ],
     ['unproven, every alert ended before', [alertEnded, write, verified('c2_0', 'unproven')], 'REPAIR_NOT_VERIFIED'],
     [
       'held, and the resource is degraded after it',
@@ -160,6 +195,44 @@ describe('a repair', () => {
   })
 })
 
+describe('a repair changed something', () => {
+  const held = (callId: string, changed: string[] | null) => [
+    wrote(callId, [shard]),
+    changedBy(callId, [shard], changed),
+    verified(callId, 'held'),
+  ]
+  const was = read(shard, 'nominal')
+
+  test.each([
+    ['nothing', [was, ...held('c2_0', [])], 'NOTHING_CHANGED'],
+    ['nothing, twice', [was, ...held('c2_0', []), ...held('c3_0', [])], 'NOTHING_CHANGED'],
+    ['nothing, of what was ill before', [read(shard, 'degraded'), ...held('c2_0', []), was], 'NOTHING_CHANGED'],
+    ['something, of what was nominal before and after', [was, ...held('c2_0', ['restarted']), was], null],
+    ['something, and nothing by a second write', [was, ...held('c2_0', ['restarted']), ...held('c3_0', [])], null],
+    ['nobody knows what', [was, ...held('c2_0', null)], null],
+  ])('it changed %s', (_what, rows, code) => {
+    expect(ruled('repaired', rows, { alerts: firing })?.code ?? null).toBe(code)
+    expect(categoryRule('mitigated', state(rows), { ...policy, alerts: firing })?.code ?? null).toBe(code)
+  })
+
+  test('the way out of a write that changed nothing is to say that the alert goes on, or that nothing is wrong', () => {
+    const hint = ruled('repaired', [was, ...held('c2_0', [])], { alerts: firing })?.hint
+    expect(hint).toContain('alert_goes_on')
+    expect(hint).toContain('no_fault_found')
+    expect(ruled('self_resolved', [was, ...held('c2_0', [])])).toBeNull()
+  })
+
+  test.each([
+    ['a write held', held('c2_0', []), firing, null],
+    ['a write is unproven', [wrote('c2_0', [shard]), verified('c2_0', 'unproven')], firing, null],
+    ['a write did not hold', [wrote('c2_0', [shard]), verified('c2_0', 'not_held')], firing, 'NO_WRITE_HELD'],
+    ['nothing was written', [was], firing, 'NO_WRITE_HELD'],
+    ['the alert has ended', held('c2_0', ['restarted']), over, 'NO_WRITE_HELD'],
+  ])('alert_goes_on, when %s', (_what, rows, alerts, code) => {
+    expect(categoryRule('alert_goes_on', state(rows), { ...policy, alerts })?.code ?? null).toBe(code)
+  })
+})
+
 describe('other endings', () => {
   test('a question ends answered, and nothing else does', () => {
     expect(ruled('answered', [], { isQuestion: true })).toBeNull()
@@ -170,7 +243,27 @@ describe('other endings', () => {
   test.each([
     ['nothing was written', [], 'NOT_MITIGATED'],
     ['a write did not hold', [wrote('c2_0', [vm]), verified('c2_0', 'not_held'), read(vm, 'nominal')], 'NOT_MITIGATED'],
-    ['it held, and nothing was read after it', [wrote('c2_0', [vm]), verified('c2_0', 'held')], 'NOT_MITIGATED'],
+    ['it held, as for a repair', [wrote('c2_0', [vm]), verified('c2_0', 'held')], null],
+    [
+      'a command is unproven, and the disk was full before it and is not after it',
+      [read(shard, 'degraded'), wrote('c2_0', [shard]), verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      null,
+    ],
+    [
+      'a command is unproven, and an alert ended',
+      [wrote('c2_0', [vm]), verified('c2_0', 'unproven'), alertEnded],
+      null,
+    ],
+    [
+      'a command is unproven, and nothing became better',
+      [wrote('c2_0', [vm]), verified('c2_0', 'unproven'), read(shard, 'nominal')],
+      'NOT_MITIGATED',
+    ],
+    [
+      'it held for what it touched, and the resource of the incident is left ill',
+      [wrote('c2_0', [vm]), verified('c2_0', 'held'), read(vm, 'nominal'), read(shard, 'degraded')],
+      null,
+    ],
     [
       'it held, and what it touched is ill',
       [wrote('c2_0', [vm]), verified('c2_0', 'held'), read(vm, 'degraded')],
@@ -182,7 +275,8 @@ describe('other endings', () => {
       null,
     ],
   ])('mitigated, when %s', (_what, rows, code) => {
-    expect(categoryRule('mitigated', state(rows as IncidentEvent[]), policy)?.code ?? null).toBe(code)
+    const alerts = { ...policy, alerts: over }
+    expect(categoryRule('mitigated', state(rows as IncidentEvent[]), alerts)?.code ?? null).toBe(code)
   })
 
   test('every other category needs no more than a look', () => {

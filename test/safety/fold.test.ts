@@ -78,9 +78,10 @@ describe('the phase', () => {
 test('each write is known with its targets and with the row that closed it', () => {
   const rows = [wrote('c2_0', [shard]), verified('c2_0', 'open'), verified('c2_0', 'unproven'), wrote('c3_0', [shard])]
   const write = { tool: 'converge_shard', arguments: {}, targets: [shard], touchesMonitoring: false }
+  const untold = { changed: null, illBefore: [], laterAlerts: [], hasEndedAlert: false }
   expect(fold(logOf(...rows), 1).writes).toEqual([
-    { ...write, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
-    { ...write, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
+    { ...write, ...untold, callId: 'c2_0', startedSeq: 1, verified: 'unproven', verifiedSeq: 3 },
+    { ...write, ...untold, callId: 'c3_0', startedSeq: 4, verified: 'open', verifiedSeq: null },
   ])
 })
 

@@ -35,6 +35,10 @@ export function judgeWithout(
           verified: 'held' as const,
           arguments: {},
           touchesMonitoring: false,
+          changed: null,
+          illBefore: [],
+          laterAlerts: [],
+          hasEndedAlert: false,
         },
       ]
       return judge(call, tools, { ...state, evidence, writes }, policy, nowMs)

@@ -1,4 +1,5 @@
 import { actionOf } from '../../db/log/append.ts'
+import type { Changed } from '../../domain/changed.ts'
 import type { VerificationOutcome } from '../../domain/envelope.ts'
 import { agentActor, type EventKind, type EventMetadata, type IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
@@ -92,6 +93,22 @@ export function wrote(callId: string, targets: ResourceRef[], more: { atSeconds?
     },
     more,
   )
+}
+
+/** What a write answered that it changed. */
+export function changedBy(callId: string, targets: ResourceRef[], changed: Changed) {
+  return row('tool_finished', {
+    callId,
+    tool: 'converge_shard',
+    arguments: {},
+    effect: 'write',
+    targets,
+    outcome: 'done',
+    result: { ok: true, data: { changed }, meta: {} },
+    body: null,
+    discovered: [],
+    changed,
+  })
 }
 
 export function verified(callId: string, outcome: VerificationOutcome) {
