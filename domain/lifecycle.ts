@@ -12,6 +12,7 @@ export type LifecycleView = {
   outcome: ResolveOutcome | null
   closedBy: ClosedBy | null
   closedAtMs: number | null
+  isCritical: boolean
   /** A person took it: no reminder and no attempt while they have it. */
   isOwned: boolean
   alerts: AlertCounts
@@ -20,7 +21,7 @@ export type LifecycleView = {
   /** When an alert last changed what is known: raised, ended, begun again. A look must be newer. */
   lastAlertChangeMs: number | null
   watchUntilMs: number | null
-  /** People were told that the repair held and the alert goes on. */
+  /** A look showed that the write held, and the alert fires on. */
   isRepairConfirmed: boolean
   /** Looks since the watch was over that could not read what they were to read. */
   unreadableLooks: number
@@ -71,7 +72,8 @@ export type LifecycleDecision =
   | { do: 'tell_run' }
   | { do: 'start_watch' }
   | { do: 'end_watch'; word: 'over' | 'unknown' }
-  | { do: 'confirm_repair' }
+  /** The write held, the alert fires on: people are told and it is watched on, or it is escalated. */
+  | { do: 'confirm_repair'; next: 'watch' | 'escalate' }
   | { do: 'look' }
   | { do: 'remind' }
   | { do: 'mark_quiet' }
@@ -205,7 +207,10 @@ function judgeRepair(view: LifecycleView): LifecycleDecision {
   const isReadable = look.verification !== 'open' && look.resource !== 'unknown'
   if (!isReadable && view.unreadableLooks < maxUnreadableLooks) return { do: 'look' }
   const isHeld = look.verification === 'held' || look.verification === 'unproven'
-  if (isHeld && look.resource === 'nominal') return { do: 'confirm_repair' }
+  if (isHeld && look.resource === 'nominal') {
+    // What was repaired is not what is critical: nobody sleeps until the longest time is over.
+    return { do: 'confirm_repair', next: view.isCritical ? 'escalate' : 'watch' }
+  }
   return again(view, 'did_not_last')
 }
 

@@ -184,7 +184,7 @@ const alertsSettings = [
   }),
   setting('alert.settle', seconds(1, 604_800), '900', {
     label: 'Time to end after a repair',
-    description: 'Seconds a firing alert gets to end after a repair.',
+    description: 'Seconds a firing alert gets to end after a repair; one that is critical is escalated then.',
   }),
   setting('alert.settle.*', seconds(1, 604_800), '900', {
     label: 'Time to end after a repair, by type',

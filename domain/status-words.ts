@@ -71,7 +71,7 @@ export const categoryWords: Record<EscalationCategory, string> = {
   needs_approval: 'needs an approval',
   no_tool: 'no tool for it',
   does_not_last: 'repairs do not last',
-  alert_goes_on: 'the alert goes on',
+  alert_goes_on: 'the write held, the alert fires on',
   mitigated: 'mitigated',
   unknown: 'unknown',
 }
@@ -249,7 +249,8 @@ export function describeTonight(tonight: Home['tonight']): string {
 
 /** Why a line of Home needs its reader. */
 export function describeNeed({ need, category, count, incident, approval }: NeedLine): string {
-  const firing = incident.alerts.firing > 0 && count === 1 ? ', its alert still fires' : ''
+  const isSaid = category === 'alert_goes_on' && need === 'escalated'
+  const firing = incident.alerts.firing > 0 && count === 1 && !isSaid ? ', its alert still fires' : ''
   if (approval) return `Approve or deny: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
   if (need === 'review') return 'Done alone: somebody else reviews it'
   if (need === 'yours') return `You have it${firing}`

@@ -105,7 +105,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
       missing: (_, events) =>
         listUnmet({
           'one attempt was made': countClaims(events) === 1,
-          'people were notified once that the repair held': countNotes(events, 'repair_confirmed') === 1,
+          'a look showed once that the write held': countNotes(events, 'repair_confirmed') === 1,
         }),
     },
   },

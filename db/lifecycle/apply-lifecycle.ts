@@ -126,7 +126,7 @@ export async function applyLifecycle(
       await endWatch(trx, row, decision.word)
       break
     case 'confirm_repair':
-      await confirmRepair(trx, row)
+      await confirmRepair(trx, row, decision.next)
       break
     case 'look':
       await requestLook(trx, row.id, row.status === 'resolved' ? 'watch' : 'crowd')
@@ -206,11 +206,12 @@ async function endWatch(trx: Trx, row: IncidentRow, word: 'over' | 'unknown'): P
   await note(trx, row.id, 'watch_unknown', 'Nothing was heard of its alert any more: whether it is over is unknown')
 }
 
-async function confirmRepair(trx: Trx, row: IncidentRow): Promise<void> {
-  const text = 'The repair held, the alert goes on: look at the alert rule, or at what else may raise it'
+async function confirmRepair(trx: Trx, row: IncidentRow, next: 'watch' | 'escalate'): Promise<void> {
+  const text = 'The write held, the alert fires on: look at the alert rule, or at what else may raise it'
   await change(trx, row.id, { repairConfirmedAt: now })
   await note(trx, row.id, 'repair_confirmed', text)
-  await tell(trx, row.id, 'watch', text)
+  if (next === 'watch') await tell(trx, row.id, 'watch', text)
+  else await escalateByTable(trx, row, 'ALERT_GOES_ON')
 }
 
 /** Asks for a look at the world: a worker takes it without a lock and writes it down. */
@@ -290,7 +291,7 @@ export async function escalateByTable(
   const stories = await attemptStories(trx, row.id)
   const reason =
     code === 'ALERT_GOES_ON'
-      ? 'The repair held and the alert has gone on for too long: it is not about what was repaired, or its rule is wrong'
+      ? 'The write held, the alert fires on: it is not about what was repaired, or its rule is wrong'
       : `It came back after ${attemptsPerDay} attempts within a day: another one would hide the cause`
   if (row.closedAt !== null) await reopenIncident(trx, row.id)
   await closeIncident(

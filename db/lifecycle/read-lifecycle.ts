@@ -32,6 +32,7 @@ export async function lifecycleView(trx: Trx, row: IncidentRow, settings: Settin
     outcome: row.outcome,
     closedBy: row.closedBy,
     closedAtMs: millis(row.closedAt),
+    isCritical: row.severity === 'critical',
     isOwned: row.ownerId !== null,
     alerts,
     lastEndMs: millis(lastEnd),

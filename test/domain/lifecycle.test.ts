@@ -28,6 +28,7 @@ function view(change: Partial<LifecycleView>): LifecycleView {
     outcome: null,
     closedBy: null,
     closedAtMs: null,
+    isCritical: false,
     isOwned: false,
     alerts: { total: 1, firing: 1, unknown: 0, unproven: 0 },
     lastEndMs: null,
@@ -141,7 +142,7 @@ const cells: Cell[] = [
     'repaired, overdue: held and nominal is told once',
     { ...overdue, look: look('held', 'nominal') },
     'tick',
-    { do: 'confirm_repair' },
+    { do: 'confirm_repair', next: 'watch' },
   ],
   [
     'repaired, overdue: told already, it is watched on',
@@ -153,13 +154,25 @@ const cells: Cell[] = [
     'repaired, overdue: unproven and nominal is told once',
     { ...overdue, look: look('unproven', 'nominal') },
     'tick',
-    { do: 'confirm_repair' },
+    { do: 'confirm_repair', next: 'watch' },
   ],
   [
     'repaired, overdue: not held is the next attempt',
     { ...overdue, look: look('not_held', 'nominal') },
     'tick',
     { do: 'reopen', why: 'did_not_last' },
+  ],
+  [
+    'repaired, overdue: held and nominal under a critical alert is for people at once',
+    { ...overdue, isCritical: true, look: look('held', 'nominal') },
+    'tick',
+    { do: 'confirm_repair', next: 'escalate' },
+  ],
+  [
+    'repaired, watched still: a critical alert gets its time to end',
+    { ...repaired, isCritical: true, look: look('held', 'nominal') },
+    'tick',
+    { do: 'nothing' },
   ],
   [
     'repaired, overdue: held and degraded is the next attempt',

@@ -50,9 +50,9 @@ const fires = (startsAt: string) => send({ startsAt })
 const ends = (startsAt: string, endsAt: string) => send({ status: 'resolved', startsAt, endsAt })
 
 /** One firing alert of its own, and the start that its sender gives it. */
-async function raised(): Promise<{ id: string; startsAt: string }> {
+async function raised(change: Partial<Alert> = {}): Promise<{ id: string; startsAt: string }> {
   const startsAt = await nowIso()
-  const { incidentId } = await fires(startsAt)
+  const { incidentId } = await send({ startsAt, ...change })
   return { id: incidentId ?? '', startsAt }
 }
 
@@ -261,9 +261,9 @@ test('what is expected and comes back is held for a look; when nobody looks, it 
 })
 
 describe('after a repair', () => {
-  async function repairedButFiring() {
+  async function repairedButFiring(change: Partial<Alert> = {}) {
     await webhooks()
-    const { id, startsAt } = await raised()
+    const { id, startsAt } = await raised(change)
     await claimed(id)
     await pass(30)
     await closed(id, 'repaired')
@@ -293,6 +293,21 @@ describe('after a repair', () => {
     await watchdog()
     expect(await standing(id)).toMatchObject({ status: 'escalated', category: 'alert_goes_on' })
     expect(await told(id)).toEqual(['resolved', 'watch', 'reopened', 'escalated'].filter((each) => each !== 'reopened'))
+  })
+
+  test('a critical alert that fires on is for people once it had its time and a look, and the incident says why', async () => {
+    const { id } = await repairedButFiring({ severity: 'critical' })
+    await pass(899)
+    await watchdog()
+    expect(await standing(id)).toMatchObject({ status: 'resolved' })
+    await pass(2)
+    await watchdog()
+    expect(await looked({ verification: 'held', resource: 'nominal' })).toBe(1)
+    await watchdog()
+    expect(await standing(id)).toMatchObject({ status: 'escalated', category: 'alert_goes_on' })
+    expect((await standing(id))?.resolution).toContain('The write held, the alert fires on')
+    expect(await noted(id)).toContain('repair_confirmed')
+    expect(await told(id)).toEqual(['resolved', 'escalated'])
   })
 
   test('a repair that did not last is the next attempt, and people hear of it', async () => {

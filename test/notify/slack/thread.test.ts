@@ -156,9 +156,9 @@ test('a message about an incident without a thread begins the thread and is an a
   const incidentId = await claimedIncident(database.db, { title: 'A quiet one' })
   await database.db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)
-    if (row) await enqueueNotification(trx, row, 'watch', 'The repair held, the alert goes on')
+    if (row) await enqueueNotification(trx, row, 'watch', 'The write held, the alert fires on')
   })
-  const told = await message('The repair held, the alert goes on')
+  const told = await message('The write held, the alert fires on')
   const root = posted().find(({ ts }) => ts === told.body.thread_ts)
   expect(textOf(root)).toContain('A quiet one')
   expect(told.body.reply_broadcast).toBe(false)
