@@ -72,7 +72,7 @@ export type LifecycleDecision =
   | { do: 'tell_run' }
   | { do: 'start_watch' }
   | { do: 'end_watch'; word: 'over' | 'unknown' }
-  /** The write held, the alert fires on: people are told and it is watched on, or it is escalated. */
+  /** The write held, the alert fires on: people hear of it and it is watched on, or it is escalated. */
   | { do: 'confirm_repair'; next: 'watch' | 'escalate' }
   | { do: 'look' }
   | { do: 'remind' }
