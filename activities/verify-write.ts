@@ -172,6 +172,7 @@ async function recordVerification(
         outcome,
         postcondition: outcome === 'unproven' ? '' : promisedBy(tool),
         observed: observation?.observed ?? '',
+        ...(observation?.steps && { steps: observation.steps }),
       },
     })
     if (outcome !== 'open') await releaseLeases(trx, run.incidentId)

@@ -67,6 +67,15 @@ export function refusedEnvelope(refusal: {
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
 export type VerificationOutcome = (typeof verificationOutcomes)[number]
 
+/** What a look showed of one step of a plan: it may hold where another did not. */
+export type StepVerification = {
+  step: number
+  vm: string
+  to: string
+  status: Exclude<VerificationOutcome, 'open'>
+  observed: string
+}
+
 /** What shows afterwards that a write worked: code looks at the state, or nothing does and a person has to look. */
 export const proof = z.object({
   by: z.enum(['state', 'nothing']),

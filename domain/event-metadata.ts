@@ -1,7 +1,7 @@
 import type { AlertResource } from './alert-resource.ts'
 import type { Changed } from './changed.ts'
 import type { TokenUsage } from './chat.ts'
-import type { VerificationOutcome } from './envelope.ts'
+import type { StepVerification, VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { Certainty, StoredClaim, StoredHypothesis, UnshownSentence } from './hypothesis.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, ReviewVerdict, Severity } from './incident.ts'
@@ -245,6 +245,8 @@ export type EventMetadata = {
     /** What had to be true; empty where nothing was promised. */
     postcondition: string
     observed: string
+    /** Of a plan: each step. Absent in rows of earlier versions. */
+    steps?: StepVerification[]
   }
   approval_requested: {
     approvalId: string

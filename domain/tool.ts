@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Attachments } from './attachment.ts'
-import type { PostconditionProof } from './envelope.ts'
+import type { PostconditionProof, StepVerification } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './registry.ts'
 import type { QueryVerdict } from './source.ts'
@@ -124,7 +124,7 @@ export type Preparation = {
 }
 
 /** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */
-export type Observation = { holds: boolean | null; observed: string }
+export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
 export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   name: string

@@ -76,8 +76,15 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
       }
       case 'verification': {
         const result = results.get(event.metadata.callId)
-        const { outcome, postcondition, observed } = event.metadata
-        if (result) result.envelope.meta.verification = { outcome, postcondition, observed, seq: event.seq }
+        const { steps, outcome, postcondition, observed } = event.metadata
+        if (result)
+          result.envelope.meta.verification = {
+            outcome,
+            postcondition,
+            observed,
+            ...(steps && { steps }),
+            seq: event.seq,
+          }
         break
       }
       case 'approval_decided':

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
-import { type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import { type PlanStep, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
@@ -115,22 +116,31 @@ function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: st
  * and not all could be read.
  */
 async function planHolds(core: CorePort, plan: Proposal): Promise<Observation | null> {
-  const wrong: string[] = []
-  let isUnread = false
   const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
-  for (const [vm, host] of final) {
+  const seen = new Map<string, VmSeen | null>()
+  for (const vm of final.keys()) {
     const answer = await core.get(`/api/v1/vms/${vm}`)
-    const state = answer.ok
-      ? z.looseObject({ host: z.string().nullable(), running: z.boolean() }).parse(answer.data)
-      : null
-    if (!state) isUnread = true
-    else if (state.host !== host || !state.running) {
-      wrong.push(`${vm} is ${state.running ? 'running' : 'stopped'} on ${state.host ?? 'no host'}, not on ${host}`)
-    }
+    seen.set(vm, answer.ok ? vmSeen.parse(answer.data) : null)
   }
-  if (wrong.length > 0) return { holds: false, observed: wrong.join('; ') }
-  if (isUnread) return null
-  return { holds: true, observed: `all ${final.size} VMs run where the plan put them` }
+  const steps = plan.steps.map((step) => verifyStep(step, seen.get(step.vm) ?? null, final.get(step.vm)))
+  const wrong = steps.filter(({ status }) => status === 'not_held')
+  if (wrong.length > 0) return { holds: false, observed: wrong.map(({ observed }) => observed).join('; '), steps }
+  if ([...seen.values()].includes(null)) return null
+  return { holds: true, observed: `all ${final.size} VMs run where the plan put them`, steps }
+}
+
+const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean() })
+type VmSeen = z.infer<typeof vmSeen>
+
+/** What a look at the VM shows of one step. A step on the way to another host is shown by the last one alone. */
+function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: string | undefined): StepVerification {
+  if (!seen) return { step, vm, to, status: 'unproven', observed: `${vm} could not be read` }
+  const where = `${vm} is ${seen.running ? 'running' : 'stopped'} on ${seen.host ?? 'no host'}`
+  const isThere = seen.running && seen.host === last
+  if (isThere) return { step, vm, to, status: 'held', observed: where }
+  return to === last
+    ? { step, vm, to, status: 'not_held', observed: `${where}, not on ${to}` }
+    : { step, vm, to, status: 'unproven', observed: where }
 }
 
 /** Executes a stored plan: always asked. */

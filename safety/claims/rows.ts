@@ -59,10 +59,10 @@ function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
       parts.push(finishedPart(row, bodies))
     } else if (row.kind === 'verification') {
       const written = seqOfCall.get(row.metadata.callId)
-      const { outcome, postcondition, observed, targets, tool, callId } = row.metadata
+      const { outcome, postcondition, observed, steps, targets, tool, callId } = row.metadata
       const seqs = written === undefined ? [row.seq] : [row.seq, written]
       parts.push({
-        ...bare(row, 'verification', { outcome, postcondition, observed }),
+        ...bare(row, 'verification', { outcome, postcondition, observed, ...(steps && { steps }) }),
         seqs,
         tool,
         callId,
