@@ -12,9 +12,9 @@ import {
 import { report } from './stage.ts'
 
 /**
- * Recorded public investigations through the real loop, judge and ledger: what a diagnosis claims
- * is accepted where the readings show it, and refused where the reading that decides was not read,
- * where the readings are of another case, or where a scripted model lies.
+ * Recorded public investigations through the real loop, judge and ledger: what a diagnosis claims is said by rows, or in the agent's words, where
+ * the readings show it, and by no rows where the reading that decides was not read, where the readings are of another case, or where a
+ * scripted model lies.
  */
 
 /**
@@ -208,11 +208,12 @@ function otherOf(known: readonly Diagnosed[], at: number): Diagnosed | undefined
 }
 
 const isGolden = ({ trial }: Played) => trial === 'golden'
-const isAccepted = ({ outcome }: Played) => outcome.ending === 'answered'
+const isByRows = ({ outcome }: Played) => outcome.ending === 'A'
+const isShown = ({ outcome }: Played) => outcome.ending === 'A' || outcome.ending === 'B'
 
 function lines(played: readonly Played[]): Record<string, unknown>[] {
   return played
-    .filter((each) => isGolden(each) !== isAccepted(each))
+    .filter((each) => (isGolden(each) ? !isShown(each) : isByRows(each)))
     .map(({ trial, own, otherId, outcome }) => ({
       trial,
       case: own.id,
@@ -227,34 +228,40 @@ function lines(played: readonly Played[]): Record<string, unknown>[] {
 function summary(all: readonly GroundingCase[], played: readonly Played[]) {
   const golden = played.filter(isGolden)
   const mutated = played.filter((each) => !isGolden(each))
-  const accepted = golden.filter(isAccepted).length
-  const false_ = mutated.filter(isAccepted).length
+  const shown = golden.filter(isShown).length
+  const byRows = golden.filter(isByRows).length
+  const false_ = mutated.filter(isByRows).length
+  const of = (ending: GroundingOutcome['ending']) => mutated.filter(({ outcome }) => outcome.ending === ending).length
   const percent = (part: number, whole: number) => `${((part / Math.max(1, whole)) * 100).toFixed(2)} %`
   return {
     cases: new Set(all.map(({ id }) => id.replace(/\/[^/]+$/, ''))).size,
     'ways to a diagnosis': all.length,
     'ways whose readings hold no cause': all.length - golden.length,
-    'golden accepted': `${accepted} of ${all.length}, ${percent(accepted, all.length)} (at least 98 %)`,
+    'golden not shown': `${golden.length - shown} of ${golden.length}, ${percent(golden.length - shown, golden.length)} (at most 3 %)`,
+    'golden by rows': `${byRows} of ${golden.length}, ${percent(byRows, golden.length)}`,
     'mutated endings': mutated.length,
-    'mutated accepted unmarked': `${false_}, ${percent(false_, mutated.length)} (at most 0.1 %)`,
-    'mutated marked': mutated.filter(({ outcome }) => outcome.ending === 'marked').length,
+    'mutated by rows': `${false_}, ${percent(false_, mutated.length)} (must be 0)`,
+    "mutated in the agent's words": of('B'),
+    'mutated not shown or refused': of('C') + of('refused'),
   }
 }
 
 function print(all: readonly GroundingCase[], played: readonly Played[], seconds: number): void {
-  console.log('category          ways  no cause  golden accepted  mutated  accepted unmarked')
+  console.log('category          ways  no cause  golden shown     mutated  by rows')
   for (const category of [...new Set(all.map((each) => each.category))].sort()) {
     const of = all.filter((each) => each.category === category)
     const own = played.filter((each) => each.own.category === category)
     const golden = own.filter(isGolden)
     const mutated = own.filter((each) => !isGolden(each))
-    const cells = [of.length, of.length - golden.length, golden.filter(isAccepted).length, mutated.length]
+    const cells = [of.length, of.length - golden.length, golden.filter(isShown).length, mutated.length]
     const row = cells.map((cell, at) => String(cell).padEnd([6, 10, 17, 9][at] ?? 0)).join('')
-    console.log(`${category.padEnd(18)}${row}${mutated.filter(isAccepted).length}`)
+    console.log(`${category.padEnd(18)}${row}${mutated.filter(isByRows).length}`)
   }
   for (const trial of trials) {
     const own = played.filter((each) => each.trial === trial)
-    console.log(`  ${trial.padEnd(40)}${String(own.length).padEnd(8)}accepted ${own.filter(isAccepted).length}`)
+    console.log(
+      `  ${trial.padEnd(40)}${String(own.length).padEnd(8)}A ${own.filter(isByRows).length}, B ${own.filter(isShown).length - own.filter(isByRows).length}`,
+    )
   }
   for (const each of lines(played)) console.log(JSON.stringify(each))
   for (const { id, fault, diagnosis } of all) if (!diagnosis) console.log(`no reading shows the cause: ${id} ${fault}`)

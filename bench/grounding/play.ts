@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import pino from 'pino'
+import { z } from 'zod'
 import { actActivities } from '../../activities/act.ts'
 import { contextActivities } from '../../activities/context.ts'
 import { servedModels } from '../../activities/served-models.ts'
@@ -16,6 +17,7 @@ import { putSource } from '../../db/inventory/sources.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import type { Claim } from '../../domain/claim.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { type ClaimGrade, claimGrades } from '../../domain/hypothesis.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { readPrompts } from '../../prompts/render.ts'
@@ -44,10 +46,10 @@ export type ModelScript = {
 }
 
 /**
- * What became of an ending, by the rows that it left. `answered`: recorded without a mark. `marked`: recorded, and what is not shown says
- * so. `refused`: not recorded, with the reason of the judge.
+ * What became of an ending, by the rows that it left: the grade of its claim, with why it is not a better one. `refused`: not recorded, with the
+ * reason of the judge.
  */
-export type GroundingOutcome = { ending: 'answered' | 'marked' | 'refused'; why: string | null }
+export type GroundingOutcome = { ending: ClaimGrade | 'refused'; why: string | null }
 
 /** `play` answers an outcome for each ending that was tried: none behind one that was recorded. */
 export type Player = { play(script: ModelScript): Promise<GroundingOutcome[]>; stop(): Promise<void> }
@@ -191,13 +193,17 @@ function toResult(text: string): PlayedResult {
   return { seq, text, digest: /"digest":"([0-9a-f]{64})"/.exec(text)?.[1] ?? null }
 }
 
+const graded = z.looseObject({
+  claims: z.array(z.looseObject({ grade: z.enum(claimGrades), why: z.string().optional() })).default([]),
+})
+
 function outcomesOf(events: readonly IncidentEvent[]): GroundingOutcome[] {
   const ruled = events.flatMap((event) =>
     event.kind === 'call_judged' && event.metadata.tool === 'resolve_incident' ? [event.metadata] : [],
   )
   return ruled.map(({ verdict, code, reason, details }) => {
     if (verdict !== 'run') return { ending: 'refused', why: `${code}: ${reason}` }
-    const isMarked = JSON.stringify(details).includes('"shown":false')
-    return { ending: isMarked ? 'marked' : 'answered', why: null }
+    const [claim] = graded.parse(details).claims
+    return { ending: claim?.grade ?? 'C', why: claim?.why ?? null }
   })
 }
