@@ -37,6 +37,11 @@ export const placementLimits = z.object({
 })
 export type PlacementLimits = z.infer<typeof placementLimits>
 
+/** A host that a VM is not brought to in this incident: a step to it failed there. */
+const avoided = z.object({ vm: z.string(), host: z.string(), why: z.string() })
+export type AvoidedHost = z.infer<typeof avoided>
+export const avoidedHosts = z.array(avoided).max(1_000)
+
 export const placementIntent = z.enum(['recover', 'drain', 'rebalance'])
 
 export const placementProblem = z.object({
@@ -49,6 +54,7 @@ export const placementProblem = z.object({
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),
   hosts: z.array(placementHost),
   vms: z.array(placementVm),
+  avoided: avoidedHosts.optional(),
 })
 export type PlacementProblem = z.infer<typeof placementProblem>
 

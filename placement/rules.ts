@@ -33,6 +33,7 @@ export type Restriction =
   | { kind: 'region'; region: string }
   | { kind: 'pinned'; to: string[] }
   | { kind: 'forbidden' }
+  | { kind: 'failed'; why: string }
   | { kind: 'beside'; group: string; member: string; on: string }
 
 /** Reads a valid problem, sorted by name: the order of an inventory changes nothing. */
@@ -92,6 +93,8 @@ export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: P
   if (region !== null && host.region !== null && region !== host.region) restrictions.push({ kind: 'region', region })
   if (pinnedTo.length > 0 && !pinnedTo.includes(host.name)) restrictions.push({ kind: 'pinned', to: pinnedTo })
   if (forbiddenHosts.includes(host.name)) restrictions.push({ kind: 'forbidden' })
+  const failed = rules.problem.avoided?.find((each) => each.vm === vm.vm && each.host === host.name)
+  if (failed) restrictions.push({ kind: 'failed', why: failed.why })
   if (peers && peers.best !== host.name) {
     const member = peers.members.find((name) => rules.place.get(name) === peers.best) as string
     restrictions.push({ kind: 'beside', group: affinityGroup as string, member, on: peers.best })
@@ -103,7 +106,8 @@ export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: P
 /** The same for all VMs that may go to the same hosts. */
 export function toRuleKey(rules: PlacementRules, vm: PlacementVm): string {
   const best = findPeersToJoin(rules, vm)?.best ?? null
-  return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts].sort(), best])
+  const failed = (rules.problem.avoided ?? []).flatMap((each) => (each.vm === vm.vm ? [each.host] : []))
+  return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts, ...failed].sort(), best])
 }
 
 /** The failure domain of a host: itself, or its rack. Racks of two regions are two, whatever they are called. */

@@ -103,6 +103,7 @@ function limitsOf(rules: PlacementRules, vm: PlacementVm, live: PlacementHost[])
     if (bar.kind === 'region') return `region ${bar.region} only`
     if (bar.kind === 'pinned') return `pinned to ${formatList(bar.to)}`
     if (bar.kind === 'forbidden') return `never on ${host.name}`
+    if (bar.kind === 'failed') return `not on ${host.name}, where it failed in this incident`
     return bar.kind === 'beside' ? `only beside ${bar.member} (${bar.group}) on ${bar.on}` : null
   })
   return [...new Set(told.filter((each) => each !== null))].slice(0, 2 * hostsTold)
@@ -178,6 +179,8 @@ export function describeReason(reason: Reason): string {
       return `pinned to ${reason.to.join(', ')}`
     case 'forbidden':
       return 'it must not run there'
+    case 'failed':
+      return `it failed there in this incident (${reason.why})`
     case 'region':
       return `its disks are in region ${reason.region}`
   }
@@ -217,6 +220,8 @@ function shortenReason(reason: Reason): string {
       return `only on ${reason.to[0]}${reason.to.length > 1 ? ' …' : ''}`
     case 'forbidden':
       return 'never here'
+    case 'failed':
+      return 'failed here before'
     case 'region':
       return `region ${reason.region} only`
   }

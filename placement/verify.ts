@@ -129,6 +129,8 @@ function describeRestriction(rules: PlacementRules, vm: PlacementVm, to: Placeme
       return `${vm.vm} is pinned to ${bar.to.join(', ')}`
     case 'forbidden':
       return `${vm.vm} must not run on ${to.name}`
+    case 'failed':
+      return `${vm.vm} failed on ${to.name} in this incident (${bar.why})`
     case 'beside':
       return `${vm.vm} belongs beside ${bar.member} of affinity group ${bar.group} on ${bar.on}`
   }

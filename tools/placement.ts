@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
-import { type PlanStep, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import { avoidedHosts, type PlanStep, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
@@ -63,6 +63,7 @@ async function readProposal(core: CorePort, id: string, signal?: AbortSignal): P
 const proposalToday = proposal.extend({
   currentFingerprint: z.string(),
   unfitBecause: z.string().nullable().default(null),
+  avoided: avoidedHosts.default([]),
 })
 type ProposalToday = z.infer<typeof proposalToday>
 
@@ -99,16 +100,18 @@ function preparation(plan: ProposalToday): Preparation {
         obstacle: plan.obstacle?.text ?? null,
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,
+        ...(plan.avoided.length > 0 && { avoided: plan.avoided }),
       },
     },
   }
 }
 
-function summaryOf({ migrations, unplaced }: Proposal, starts: number, hosts: string[]): string {
+function summaryOf({ migrations, unplaced, avoided }: ProposalToday, starts: number, hosts: string[]): string {
   const down =
     unplaced.length === 0 ? '' : `; ${[formatDown(unplaced.length), ...formatOvertaken(unplaced)].join('; ')}`
+  const tried = avoided.map(({ vm, host }) => `; ${vm} not to ${host}, where it failed`).slice(0, 5)
   const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
-  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}`
+  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}${tried.join('')}`
 }
 
 /**

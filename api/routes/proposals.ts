@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
+import { failedPlaces, placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import {
+  avoidedHosts,
   type PlacementProblem,
   type Proposal,
   placementIntent,
@@ -37,7 +38,7 @@ const proposeEndpoint = endpoint({
   tag,
   summary: 'Plans where VMs should go; executes nothing',
   description:
-    'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
+    'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. A VM is not planned onto a host where a step of the same incident failed: `avoided`. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
   body: z.strictObject({
     intent: placementIntent,
     host_ids: z.array(resourceId).min(1).max(50),
@@ -53,7 +54,7 @@ const proposeEndpoint = endpoint({
     use_rack_constraints: true,
     incident_id: incidentId,
   },
-  answer: proposal.extend({ proposal_id: z.string() }),
+  answer: proposal.extend({ proposal_id: z.string(), avoided: avoidedHosts.optional() }),
   example: { ...proposalExample, proposal_id: proposalId },
   status: 201,
   problems: [404],
@@ -72,7 +73,7 @@ const proposeEndpoint = endpoint({
     const incidentId = judged?.incidentId ?? body.incident_id
     if (incidentId !== null) await requireIncident(scope, incidentId)
     const { plan, problem } = await soundBody(await c.req.arrayBuffer())
-      .then(() => planned(deps, body, c.req.raw.signal))
+      .then(() => planned(deps, { ...body, incidentId }, c.req.raw.signal))
       .catch((error) => {
         if (!(error instanceof InvalidProblemError)) throw error
         const errors = error.flaws.map(({ path, message }) => ({ path, message }))
@@ -91,7 +92,7 @@ const proposeEndpoint = endpoint({
       },
       problem,
     )
-    return { ...stored, isTimeUp: plan.isTimeUp, proposal_id: stored.id }
+    return { ...stored, ...avoidedOf(problem), isTimeUp: plan.isTimeUp, proposal_id: stored.id }
   },
 })
 
@@ -102,7 +103,11 @@ const getProposalEndpoint = endpoint({
   tag,
   summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
   params,
-  answer: proposal.extend({ currentFingerprint: z.string(), unfitBecause: z.string().nullable() }),
+  answer: proposal.extend({
+    currentFingerprint: z.string(),
+    unfitBecause: z.string().nullable(),
+    avoided: avoidedHosts.optional(),
+  }),
   example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
   problems: [404],
   async run({ params: { id } }, deps) {
@@ -110,7 +115,7 @@ const getProposalEndpoint = endpoint({
     await deps.state.requireCurrent()
     const today = await placementState(deps.db)
     const unfitBecause = whyUnfit(deps, found, today)
-    return { ...found.proposal, currentFingerprint: stateFingerprint(today), unfitBecause }
+    return { ...found.proposal, ...avoidedOf(found.problem), currentFingerprint: stateFingerprint(today), unfitBecause }
   },
 })
 
@@ -246,7 +251,13 @@ async function soundBody(body: ArrayBuffer): Promise<void> {
   parseJson(decodeUtf8(new Uint8Array(body)))
 }
 
+/** Where a VM was not planned to, since a step to it failed in this incident; nothing where none did. */
+function avoidedOf({ avoided = [] }: Pick<PlacementProblem, 'avoided'>): Pick<PlacementProblem, 'avoided'> {
+  return avoided.length > 0 ? { avoided } : {}
+}
+
 type Asked = {
+  incidentId: string | null
   intent: PlacementProblem['intent']
   host_ids: string[]
   vm_ids: string[] | null
@@ -270,6 +281,7 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     useRackConstraints: use_rack_constraints,
     limits: placement.limits,
     ...(await placementState(db)),
+    ...avoidedOf({ avoided: asked.incidentId === null ? [] : await failedPlaces(db, asked.incidentId) }),
   }
   return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
 }

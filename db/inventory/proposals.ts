@@ -1,5 +1,12 @@
 import { newId } from '../../domain/digest.ts'
-import { type PlacementProblem, type Proposal, placementProblem, planStep } from '../../domain/placement.ts'
+import type { EventMetadata } from '../../domain/event.ts'
+import {
+  type AvoidedHost,
+  type PlacementProblem,
+  type Proposal,
+  placementProblem,
+  planStep,
+} from '../../domain/placement.ts'
 import type { Db, Trx } from '../connect.ts'
 
 export async function storeProposal(
@@ -78,3 +85,30 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
     })),
   }
 }
+
+/** Hosts on which a step of this incident failed, by VM: where it failed once, nobody is asked to try it again. */
+export async function failedPlaces(db: Db, incidentId: string): Promise<AvoidedHost[]> {
+  const rows = await db
+    .selectFrom('incidentEvent')
+    .select(['kind', 'metadata'])
+    .where('incidentId', '=', incidentId)
+    .where('kind', 'in', ['step_started', 'step_finished'])
+    .orderBy('seq')
+    .execute()
+  const begun = new Map<string, { vm: string; to: string }>()
+  const failed = new Map<string, AvoidedHost>()
+  for (const { kind, metadata } of rows) {
+    const { callId, step } = metadata as EventMetadata['step_started']
+    const key = `${callId} ${step}`
+    if (kind === 'step_started') begun.set(key, metadata as EventMetadata['step_started'])
+    const at = begun.get(key)
+    if (kind !== 'step_finished' || !at) continue
+    const { status, detail } = metadata as EventMetadata['step_finished']
+    const place = `${at.vm} ${at.to}`
+    if (status === 'OK') failed.delete(place)
+    if (status === 'FAILED') failed.set(place, { vm: at.vm, host: at.to, why: detail.slice(0, maxWhyCharacters) })
+  }
+  return [...failed.values()]
+}
+
+const maxWhyCharacters = 200

@@ -90,6 +90,32 @@ test('a step that fails stops what needs it, and nothing else', async () => {
   expect(hostOf('big')).toBe('c')
 })
 
+test('a VM is not planned again onto the host where its step failed in this incident, and the plan says so', async () => {
+  const incident = await claimedIncident(api.db)
+  const propose = async (incidentId: string | null) => {
+    const body = { intent: 'recover', host_ids: ['c'], use_rack_constraints: false, incident_id: incidentId }
+    return (await api.post('/placement/proposals', { body })).body as unknown as Proposed & { avoided?: object[] }
+  }
+  platform.script.lone = 'failed'
+  const first = await propose(incident)
+  expect(first.avoided).toBeUndefined()
+  const tried = first.steps.find(({ vm }) => vm === 'lone')?.to
+  await execute(first, incident)
+
+  platform.script = {}
+  const avoided = [{ vm: 'lone', host: tried, why: 'lone did not start' }]
+  const second = await propose(incident)
+  expect(second.avoided).toEqual(avoided)
+  const steps = second.steps.filter(({ vm }) => vm === 'lone')
+  expect(steps.map(({ to }) => to)).not.toContain(tried)
+  expect((await api.get(`/placement/proposals/${second.proposal_id}`)).body).toMatchObject({
+    avoided,
+    unfitBecause: null,
+  })
+  // What failed in one incident says nothing in another.
+  expect((await propose(null)).avoided).toBeUndefined()
+})
+
 test('a VM that is not where the platform said is a step that failed', async () => {
   platform.startVm = async (vm, host, key) => {
     const answer = await startVm(vm, host, key)
