@@ -1,5 +1,6 @@
 import { toEnvelope } from '../../activities/send.ts'
 import { actionByKeys } from '../../domain/approval.ts'
+import { readChanged } from '../../domain/changed.ts'
 import { marked } from '../../domain/claim.ts'
 import { blockedEnvelope, failedEnvelope } from '../../domain/envelope.ts'
 import { agentActor, type IncidentEvent, type JudgedBasis } from '../../domain/event.ts'
@@ -258,6 +259,7 @@ async function send(world: World, incident: SimIncident, place: Place, started: 
       body: null,
       discovered: sent.discovered,
       durationMs: 1,
+      ...(effect === 'write' && { changed: readChanged(sent.envelope.data) }),
     },
   })
   if (sent.envelope.ok && (effect === 'read' || effect === 'resolve')) closeByReading(world, incident, place, event)
@@ -314,7 +316,7 @@ function becameOf(world: World, key: string): Sent | null {
   const effect = world.effects.get(key)
   if (!effect) return null
   return effect.status === 'done'
-    ? { envelope: { ok: true, data: {}, meta: {} }, outcome: 'done', discovered: [] }
+    ? { envelope: { ok: true, data: { changed: effect.changed }, meta: {} }, outcome: 'done', discovered: [] }
     : { envelope: failedEnvelope('EFFECT_FAILED', 'failed'), outcome: 'failed', discovered: [] }
 }
 

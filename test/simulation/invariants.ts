@@ -120,6 +120,13 @@ function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
         each.kind === 'verification' && each.metadata.outcome === 'held' && write !== undefined && each.seq > write.seq,
     )
     if (!held) tell('9.3', 'a repair is claimed that nothing verified')
+    const answers = before.flatMap((each) =>
+      each.kind === 'tool_finished' && each.metadata.effect === 'write' && each.attempt === row.attempt
+        ? [each.metadata.changed]
+        : [],
+    )
+    if (answers.length > 0 && answers.every((changed) => changed?.length === 0))
+      tell('9.3', 'a repair is claimed, and no write changed anything')
   }
 }
 

@@ -23,6 +23,10 @@ export function judgeWithout(
       const writes = state.writes.map((write) => ({ ...write, verified: 'held' as const }))
       return judge(call, tools, { ...state, open: null, writes }, policy, nowMs)
     }
+    case 'changes': {
+      const writes = state.writes.map((write) => ({ ...write, changed: null }))
+      return judge(call, tools, { ...state, writes }, policy, nowMs)
+    }
     case 'evidence': {
       const evidence = new Set(Array.from({ length: 1000 }, (_, seq) => seq))
       const writes = [

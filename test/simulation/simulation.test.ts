@@ -42,6 +42,7 @@ describe('the invariants notice a gate that is switched off', () => {
     ['discovery before action', 'discovery', '9.1'],
     ['verification after write', 'verification', '9.2'],
     ['evidence for claims', 'evidence', '9.3'],
+    ['a repair changed something', 'changes', '9.3'],
     ['no call twice in a row', 'repetition', '9.4'],
     ['nothing again that was denied', 'denial', '9.4'],
     ['commands are parsed', 'commands', '9.5'],

@@ -176,6 +176,8 @@ export function execute(
     return { ok: true, status: 200, data: {} }
   }
   const status = world.random.chance(0.1) ? 'failed' : 'done'
+  const broken = write.targets.filter(({ id }) => world.broken.has(id)).map(({ id }) => `${id}: restarted`)
+  const changed = status === 'failed' ? null : broken
   world.effects.set(write.key, {
     ...write,
     incidentId: incident.id,
@@ -183,10 +185,11 @@ export function execute(
     step: world.step,
     executions: 1,
     status,
+    changed,
   })
   if (status === 'failed') return problem(502, 'EFFECT_FAILED')
   for (const target of write.targets) world.broken.delete(target.id)
-  return { ok: true, status: 200, data: {} }
+  return { ok: true, status: 200, data: { changed } }
 }
 
 /** Is what the write promised true now? Null: it could not be read. */
@@ -323,6 +326,7 @@ export type Gate =
   | 'mentions'
   | 'lease_names'
   | 'denial_names'
+  | 'changes'
 
 export type SimIncident = {
   id: string
@@ -373,6 +377,8 @@ export type Effect = {
   step: number
   executions: number
   status: 'done' | 'failed'
+  /** What it found broken and mended; what failed cannot tell. */
+  changed: string[] | null
   ifMatch: string | null
 }
 
