@@ -128,7 +128,7 @@ const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().
 
 export const home = z.object({
   since: z.string(),
-  /** Of incidents that began since then. */
+  /** Of incidents that began since then; repairs, tokens and dollars are those since then, whenever their incident began. */
   tonight: z.object({
     incidents: z.number().int(),
     /** Resolved, escalated, cancelled, or quiet and unproven. */
@@ -140,7 +140,7 @@ export const home = z.object({
     unproven: z.number().int(),
     escalated: z.number().int(),
     medianSeconds: z.number().nullable(),
-    /** Repairs whose verification found the fault still there. */
+    /** Repairs whose newest verification found the fault still there. */
     failedRepairs: z.number().int(),
     tokens: z.number().int(),
     dollars: z.number(),

@@ -7,7 +7,7 @@ export const isClosed = sql.raw("status in ('resolved', 'escalated', 'cancelled'
 /** Its alert went quiet and nothing proves that it is over: closed, and not resolved. */
 export const isUnproven = sql.raw("(status = 'resolved' and outcome is not distinct from 'unproven')")
 export const isResolved = sql.raw("(status = 'resolved' and outcome is distinct from 'unproven')")
-/** Resolved by the agent or by code; whether a person had a hand in it says its log. */
+/** Resolved by the agent or by code; whether a person had a hand in it says its log. `changed` is a person's own write. */
 export const isResolvedByItself = sql.raw(
-  "(status = 'resolved' and closed_by in ('agent', 'code') and outcome not in ('expected', 'unproven'))",
+  "(status = 'resolved' and closed_by in ('agent', 'code') and outcome not in ('expected', 'unproven', 'changed'))",
 )

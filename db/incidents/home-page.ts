@@ -38,7 +38,7 @@ export async function readHome(scope: Scope, since: string): Promise<Home> {
     since,
     tonight,
     needsYou: {
-      incidents: asked.length + (needing[0]?.all ?? 0),
+      incidents: new Set(asked.map(({ incidentId }) => incidentId)).size + (needing[0]?.all ?? 0),
       lines: [...questions, ...needs].sort(byUrgency).slice(0, maxLines),
     },
     inProgress: {
@@ -125,7 +125,7 @@ async function pendingQuestions({ db }: Scope): Promise<Question[]> {
 
 /** It is shown by its question: its other lines leave it out. */
 const isAsked = sql<boolean>`exists (
-  select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced)`
+  select 1 from approval where approval.incident_id = incident.id and approval.status = 'pending' and announced and expires_at > ${onceNow})`
 
 type NeedGroup = Group & { need: Exclude<Need, 'approval'>; category: EscalationCategory | null }
 
@@ -156,8 +156,9 @@ async function groupsAtWork({ db, reader }: Scope): Promise<WorkGroup[]> {
       (array_agg(id order by status = 'investigating' desc, role = 'leader' desc nulls last, ${urgency}, id))[1:1] as ids,
       sum(count(*)) over ()::int as "all"
     from incident
-    where ((status in ('open', 'investigating', 'awaiting_approval') and kept_reason is null) or (status = 'escalated' and owner_id is not null))
-      and owner_id is distinct from ${me ?? 'nobody'} and not ${isAsked}
+    where review_wanted_at is null and not ${isAsked} and case
+      when owner_id is not null then owner_id is distinct from ${me} and status in ('open', 'investigating', 'awaiting_approval', 'escalated')
+      else status in ('investigating', 'awaiting_approval') or (status = 'open' and kept_reason is null) end
     group by type order by min(${urgency}), min(created_at) limit 100`.execute(db)
   return rows
 }
@@ -169,7 +170,7 @@ async function groupsDone({ db }: Scope, since: string): Promise<DoneGroup[]> {
     select type, outcome, count(*)::int as count, max(closed_at) as since,
       percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))::float8 as seconds,
       (array_agg(id order by closed_at desc))[1:${sql.lit(shownEach)}] as ids, sum(count(*)) over ()::int as "all"
-    from incident where status in ('resolved', 'cancelled') and closed_at > ${since}::timestamptz
+    from incident where status in ('resolved', 'cancelled') and closed_at >= ${since}::timestamptz and review_wanted_at is null
     group by type, outcome order by max(closed_at) desc limit 100`.execute(db)
   return rows
 }
@@ -183,19 +184,22 @@ async function sumUp({ db }: Scope, since: string): Promise<Home['tonight']> {
         count(*) filter (where ${isUnproven})::int as unproven,
         count(*) filter (where ${isResolvedByItself} and not exists (
             select 1 from incident_event event where event.incident_id = incident.id and seq > 1 and at <= closed_at
-              and (kind = 'claimed' or actor like 'user:%') and actor like 'user:%'
+              and actor like 'user:%'
           ))::int as "resolvedAlone",
         count(*) filter (where status = 'escalated')::int as escalated,
         percentile_cont(0.5) within group (order by extract(epoch from closed_at - created_at))
           filter (where ${isResolved})::float8 as "medianSeconds"
-      from incident where created_at > ${since}::timestamptz`.execute(db),
+      from incident where created_at >= ${since}::timestamptz`.execute(db),
     sql<{ count: number }>`
-      select count(*)::int as count from incident_event
-      where kind = 'verification' and at > ${since}::timestamptz and metadata->>'outcome' = 'not_held'`.execute(db),
+      select count(*)::int as count from (
+        select distinct on (incident_id, attempt, metadata->>'callId') metadata->>'outcome' as outcome
+        from incident_event where kind = 'verification' and at >= ${since}::timestamptz
+        order by incident_id, attempt, metadata->>'callId', seq desc) as newest
+      where outcome = 'not_held'`.execute(db),
     sql<{ tokens: number; dollars: number }>`
       select coalesce(sum((metadata->'usage'->>'promptTokens')::float8 + (metadata->'usage'->>'completionTokens')::float8), 0)::float8
           as tokens, coalesce(sum((metadata->'cost'->>'dollars')::float8), 0)::float8 as dollars
-      from incident_event where kind in ('model_answered', 'model_failed') and at > ${since}::timestamptz`.execute(db),
+      from incident_event where kind in ('model_answered', 'model_failed') and at >= ${since}::timestamptz`.execute(db),
   ])
   const [count] = counts.rows
   if (!count) throw new Error('PostgreSQL counted nothing')

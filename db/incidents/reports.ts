@@ -125,7 +125,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       select incident_id, min(at) as first_at, min(at) filter (where actor like 'user:%') as person_at
       from incident_event where (${isHand}) and seq > 1 and incident_id in (select id from begun) group by 1),
     repaired as materialized (
-      select incident_id, count(*) as repairs from incident_event
+      select incident_id, count(*) as repairs, max(seq) as last_seq, max(at) as last_at from incident_event
       where ${isRepair} and incident_id in (select id from begun) group by 1),
     unshown as materialized (
       select incident_id, count(*) as unshown from incident_event
@@ -136,7 +136,9 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
         ${isResolvedByItself} and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
         case when ${isResolved} then extract(epoch from closed_at - created_at)::float8 end as resolve,
-        repairs - case when status = 'resolved' and outcome = 'repaired' and again.id is null then 1 else 0 end as not_lasting
+        repairs - case when status = 'resolved' and again.id is null and not exists (
+          select 1 from incident_event as later where later.incident_id = begun.id and later.seq > last_seq
+            and later.kind in ('claimed', 'resolved', 'escalated', 'cancelled')) then 1 else 0 end as not_lasting
       from begun
       left join hands on hands.incident_id = begun.id
       left join repaired on repaired.incident_id = begun.id
@@ -144,8 +146,8 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       left join lateral (
         select other.id from incident as other
         where repairs > 0 and other.type = begun.type and other.resource_kind = begun.resource_kind
-          and other.resource_id = begun.resource_id and other.created_at > begun.closed_at
-          and other.created_at < begun.closed_at + interval '1 day' limit 1) as again on true)
+          and other.resource_id = begun.resource_id and other.created_at > repaired.last_at
+          and other.created_at <= repaired.last_at + interval '1 day' limit 1) as again on true)
     select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as incidents,
       (count(*) filter (where is_closed))::int as closed,
       (count(*) filter (where is_resolved))::int as resolved,
