@@ -9,7 +9,7 @@ import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
 import { manualChangeType } from './manual-change.ts'
 import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
-import { describeEnd } from './status-words.ts'
+import { describeEnd, withItsAlert } from './status-words.ts'
 
 /** A sentence with the numbers of the rows that it rests on. It may hold a stranger's text. */
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
@@ -117,7 +117,7 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
   return {
     since: sinceWhen(incident, alerts),
     alert: alertNow(alerts),
-    resource: resourceNow(incident.resource, events),
+    resource: resourceNow(incident.resource, events, alertNow(alerts)),
     cause: causeOf(incident, events, asked),
     impact: impactOf(sources, own),
     done: listDone(events).slice(0, maxDone),
@@ -152,11 +152,18 @@ const isAbout = (things: readonly ResourceRef[], resource: ResourceRef) =>
   things.some((thing) => resourceKey(thing) === resourceKey(resource))
 
 /** The newest row that says how the resource is: a verification, a look by code, or a read that tells its health. */
-function resourceNow(resource: ResourceRef | null, events: readonly IncidentEvent[]): IncidentBrief['resource'] {
+function resourceNow(
+  resource: ResourceRef | null,
+  events: readonly IncidentEvent[],
+  alert: IncidentBrief['alert'],
+): IncidentBrief['resource'] {
   if (resource === null) return null
   for (const event of events.toReversed()) {
     const text = healthIn(event, resource)
-    if (text !== null) return { text: toSentence(text), rows: [event.seq], at: event.at }
+    if (text !== null) {
+      const said = withItsAlert(toSentence(text), showsWell(event, resource), alert)
+      return { text: said, rows: [event.seq], at: event.at }
+    }
   }
   return null
 }
@@ -179,6 +186,16 @@ function healthIn(event: IncidentEvent, resource: ResourceRef): string | null {
     default:
       return null
   }
+}
+
+/** What a row of `healthIn` shows is that it is well. */
+function showsWell(event: IncidentEvent, resource: ResourceRef): boolean {
+  if (event.kind === 'verification') return event.metadata.outcome === 'held'
+  if (event.kind === 'looked') return event.metadata.resource === 'nominal'
+  if (event.kind !== 'tool_finished') return false
+  return (event.metadata.discovered ?? []).some(
+    (thing) => thing.seen && resourceKey(thing) === resourceKey(resource) && thing.health === 'nominal',
+  )
 }
 
 type Cause = IncidentBrief['cause']

@@ -4,7 +4,7 @@ import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from '.
 import { formatVerification } from './format-approval.ts'
 import { foldHypotheses, isUnshown, notShown, rowsOf } from './hypothesis.ts'
 import type { Incident } from './incident.ts'
-import { resourceKey } from './registry.ts'
+import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { plainWords } from './say.ts'
 import { categoryWords, outcomeWords } from './status-words.ts'
 import { describeEndReason } from './unproven-end.ts'
@@ -82,7 +82,7 @@ function describeEnding(ending: Ending): string {
   }
 }
 
-/** Which alerts fired, and what was seen to be unwell. */
+/** What was down or unwell, and which alerts fired. */
 export function impactOf(events: IncidentLog): Sentence[] {
   const alerts = Map.groupBy(
     ofKind(events, 'alert_received'),
@@ -104,34 +104,64 @@ export function impactOf(events: IncidentLog): Sentence[] {
       last.seq,
     ])
   })
-  const seen = healthSeen(events)
-  const all = [...said.slice(0, maxListed), ...seen.slice(0, maxListed)]
+  const seen = [...startedOf(events), ...healthSeen(events)]
+  const all = [...seen.slice(0, maxListed), ...said.slice(0, maxListed)]
   const more = said.length + seen.length - all.length
   if (more > 0) all.push(say(`${more} more alerts and resources are in the log.`, []))
   return all.length > 0 ? all : [say('No row says what was affected.', [])]
 }
 
-/** Of every resource that a look-up showed unwell: how it was then, and how it was when it was looked at last. */
-function healthSeen(events: IncidentLog): Sentence[] {
-  const seen = new Map<string, { ill: [health: string, seq: number]; last: [health: string, seq: number] }>()
-  for (const { metadata, seq } of ofKind(events, 'tool_finished')) {
-    if (!metadata.result.ok) continue
-    for (const thing of metadata.discovered) {
-      if (!thing.health) continue
-      const known = seen.get(resourceKey(thing))
-      const last: [string, number] = [thing.health, seq]
-      if (known) known.last = last
-      else if (thing.health !== 'nominal') seen.set(resourceKey(thing), { ill: last, last })
-    }
+/** VMs that a plan started: they did not run until then. */
+function startedOf(events: IncidentLog): Sentence[] {
+  const ends = ofKind(events, 'step_finished')
+  const starts = ofKind(events, 'step_started').filter(({ metadata }) => metadata.action === 'start')
+  return [...Map.groupBy(starts, ({ metadata }) => metadata.vm)].map(([vm, rows]) => {
+    const first = rows[0] as (typeof rows)[number]
+    const started = ends.find(
+      ({ attempt, metadata: { callId, step, status } }) =>
+        status === 'OK' &&
+        rows.some((row) => row.attempt === attempt && row.metadata.callId === callId && row.metadata.step === step),
+    )
+    const end = started ? `started again at ${formatMinute(started.at)}` : 'no row says that it was started'
+    return say(`${vm} was down, and ${end}.`, [first.seq, started?.seq ?? []].flat())
+  })
+}
+
+/** What a look-up of the agent, or a look of code at one thing, says of health. */
+function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
+  if (event.kind === 'looked') {
+    const { about, resource: health } = event.metadata
+    return health && about.length === 1 ? about.map((thing) => ({ ...thing, health })) : []
   }
-  return [...seen].map(([key, { ill, last }]) =>
+  if (event.kind !== 'tool_finished' || !event.metadata.result.ok) return []
+  return event.metadata.discovered.flatMap(({ kind, id, health }) => (health ? [{ kind, id, health }] : []))
+}
+
+/** Of every resource that a look showed unwell: how it was then, and how it was when it was looked at last. */
+function healthSeen(events: IncidentLog): Sentence[] {
+  const seen = new Map<
+    string,
+    { name: string; ill: [health: string, seq: number]; last: [health: string, seq: number] }
+  >()
+  for (const event of events)
+    for (const thing of healthIn(event)) {
+      const known = seen.get(resourceKey(thing))
+      const last: [string, number] = [thing.health, event.seq]
+      if (known) known.last = last
+      else if (thing.health !== 'nominal' && thing.health !== 'unknown')
+        seen.set(resourceKey(thing), { name: nameResource(thing), ill: last, last })
+    }
+  return [...seen.values()].map(({ name, ill, last }) =>
     say(
-      ill[1] === last[1] ? `${key} was ${ill[0]}.` : `${key} was ${ill[0]}, and ${last[0]} when it was looked at last.`,
+      ill[1] === last[1]
+        ? `${name} was ${ill[0]}.`
+        : `${name} was ${ill[0]}, and ${last[0]} when it was looked at last.`,
       [ill[1], last[1]],
     ),
   )
 }
 
+/** What was taken for the cause, and how it stands. How it was repaired stands under what was done. */
 export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
   const said = causes.map(({ state, text, seq, supports, refutes }) => {
@@ -143,7 +173,10 @@ export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentenc
   })
   const ending = events.findLast(isEnding)
   if (ending?.kind === 'resolved') {
-    said.push(say(plainWords(ending.metadata.resolution), [ending.seq]))
+    if (!causes.some(({ state }) => state === 'supported'))
+      said.push(
+        say(`No row is quoted for a cause; the ending says: ${plainWords(ending.metadata.resolution)}`, [ending.seq]),
+      )
     for (const claim of ending.metadata.claims)
       said.push(say(`${claim.text}${isUnshown(claim) ? ` (${notShown})` : ''}`, rowsOf(claim)))
   }
@@ -164,6 +197,7 @@ export function doneOf(incident: PostmortemAbout, events: IncidentLog): Sentence
     const rows = [began?.seq ?? [], ending?.seq ?? []].flat()
     return [
       ...(attempt > 0 && (began || ending) ? [say(`${how}, after ${turns}.`, rows, attempt)] : []),
+      ...(ending?.kind === 'resolved' ? [say(plainWords(ending.metadata.resolution), [ending.seq], attempt)] : []),
       ...writesOf(own).map((write) => tellWrite(write, events)),
       ...own.flatMap(tellPerson),
     ]

@@ -169,6 +169,23 @@ export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
   none: 'no alert',
 }
 
+/** How a thing is that looks well, and that its alert fires all the same: the one does not hide the other. */
+export function withItsAlert(
+  observed: string,
+  isWell: boolean,
+  { state }: Pick<IncidentBrief['alert'], 'state'>,
+): string {
+  return isWell && state === 'firing' ? `${observed.replace(/\.$/, '')}, and its alert fires` : observed
+}
+
+/** It is closed, and what it was about goes on, which no person called expected. */
+export function isClosedAndFiring(
+  { closedAt, outcome }: Pick<Incident, 'closedAt' | 'outcome'>,
+  { state }: Pick<IncidentBrief['alert'], 'state'>,
+): boolean {
+  return closedAt !== null && outcome !== 'expected' && state === 'firing'
+}
+
 /** How the cause is known. Empty where the sentence says it. */
 export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   supported: 'quoted',

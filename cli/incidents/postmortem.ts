@@ -48,7 +48,11 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
     ...formatLine('since', [
       `${formatMoment(since.at)}, ${formatSpan(now - Date.parse(since.at))}; ${alertWords[alert.state]}`,
     ]),
-    ...(resource ? formatLine('now', [inert(resource.text) + formatRows(resource.rows)]) : []),
+    ...(resource
+      ? formatLine('now', [
+          paint(alert.state === 'firing' ? 'yellow' : 'reset', inert(resource.text)) + formatRows(resource.rows),
+        ])
+      : []),
     ...formatLine('cause', [`${inert(cause.text)}${how && ` [${how}]`}${formatRows(cause.rows)}`]),
     ...(impact ? formatLine('impact', [inert(impact.text) + formatRows(impact.rows)]) : []),
     ...formatLine('done', [

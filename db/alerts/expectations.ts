@@ -3,6 +3,7 @@ import type { Alert } from '../../domain/alert.ts'
 import { describeMark } from '../../domain/authority-words.ts'
 import { newId } from '../../domain/digest.ts'
 import { systemActor } from '../../domain/event.ts'
+import { formatMinute } from '../../domain/format.ts'
 import { incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { formerTypes, incidentTypeOf, isType } from '../../domain/incident-type.ts'
 import { inSeconds, now } from '../clock.ts'
@@ -57,7 +58,7 @@ export async function markIncidentExpected(
   const row = await lockIncident(trx, incidentId)
   if (!row) throw new IncidentNotFoundError(incidentId)
   const expectation = await markExpected(trx, { ...mark, createdBy: by.operatorId })
-  const text = `${by.name} expects this until ${expectation.until}: ${mark.reason}`
+  const text = `${by.name} expects this until ${formatMinute(expectation.until)}: ${mark.reason}`
   const detail = `${describeMark(expectation)}: ${mark.reason}`
   await recordAudit(trx, { who: by.name, what: 'expectation.marked', subject: expectation.id, detail })
   await append(trx, incidentId, null, {
@@ -68,7 +69,7 @@ export async function markIncidentExpected(
   })
   const isRunning = (runningStatuses as string[]).includes(row.status)
   if ((incidentActions.resolve as string[]).includes(row.status)) {
-    const resolution = `Expected (${expectation.id}): ${mark.reason}`
+    const resolution = `${by.name} expects it until ${formatMinute(expectation.until)}: ${mark.reason}`
     const closing = {
       status: 'resolved' as const,
       outcome: 'expected' as const,
@@ -214,6 +215,12 @@ export async function settleExpected(
   if (row?.status !== 'open' || row.expectationId === null || row.lookWanted !== 'expected') return false
   if (look.differs === null) {
     const { expectationId } = row
+    const mark = await trx
+      .selectFrom('expectation')
+      .innerJoin('operator', 'operator.id', 'expectation.createdBy')
+      .select(['expectation.reason', 'expectation.until', 'operator.name'])
+      .where('expectation.id', '=', expectationId)
+      .executeTakeFirstOrThrow()
     await closeIncident(
       trx,
       incidentId,
@@ -221,7 +228,7 @@ export async function settleExpected(
       {
         status: 'resolved',
         outcome: 'expected',
-        resolution: `Expected (${expectationId}): ${look.seen}`,
+        resolution: `As ${mark.name} expects until ${formatMinute(mark.until)} (${mark.reason}): ${look.seen}`,
         claims: [],
         confidence: null,
       },

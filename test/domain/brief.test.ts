@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { approvalExample, incidentExample } from '../../api/routes/examples.ts'
 import { type BriefSources, foldBrief, incidentBrief } from '../../domain/brief.ts'
 import type { EventKind, IncidentEvent } from '../../domain/event.ts'
-import { describeLooks, nameOfCause } from '../../domain/status-words.ts'
+import { describeLooks, isClosedAndFiring, nameOfCause } from '../../domain/status-words.ts'
 
 const host = { kind: 'host' as const, id: 'host-osl-1' }
 const incident = { ...incidentExample, resource: host, createdAt: '2026-11-21T01:45:00.000000Z' }
@@ -164,6 +164,24 @@ describe('a brief', () => {
     })
     expect(folded.resource).toMatchObject({ text: 'host-osl-1 is dead: 0 of 3 VMs run', rows: [2] })
     expect(folded.impact).toEqual({ text: 'down: vm-101; 2 similar incidents in its group', rows: [2] })
+  })
+
+  test('what looks well while its alert fires is said to be both', () => {
+    const alerts = [
+      { status: 'firing' as const, startsAt: '2026-11-21T01:40:00.000000Z', endsAt: null, endReason: null },
+    ]
+    const saidOf = (health: string, more: Partial<BriefSources> = { alerts }) =>
+      brief(rows(look(health, `host-osl-1 is ${health}.`)), more).resource?.text
+    expect(saidOf('nominal')).toBe('host-osl-1 is nominal, and its alert fires')
+    expect(saidOf('critical')).toBe('host-osl-1 is critical.')
+    expect(saidOf('nominal', {})).toBe('host-osl-1 is nominal.')
+  })
+
+  test('a closed incident whose alert fires is pointed at, unless a person expects it', () => {
+    const closed = { closedAt: '2026-11-21T02:00:00.000000Z' }
+    expect(isClosedAndFiring({ ...closed, outcome: 'repaired' }, { state: 'firing' })).toBe(true)
+    expect(isClosedAndFiring({ ...closed, outcome: 'expected' }, { state: 'firing' })).toBe(false)
+    expect(isClosedAndFiring({ closedAt: null, outcome: null }, { state: 'firing' })).toBe(false)
   })
 
   test('what a plan starts or leaves down is down now, and a command is said in words', () => {

@@ -62,9 +62,33 @@ describe('a postmortem is folded from the rows', () => {
       'impact',
       [
         looked('c1', [{ ...shard, health: 'degraded' } as typeof shard]),
-        looked('c2', [{ ...shard, health: 'nominal' } as typeof shard]),
+        row('looked', { purpose: 'watch', resource: 'nominal', about: [shard] }),
       ],
-      ['shard:db-osl-1 was degraded, and nominal when it was looked at last. 1 2'],
+      ['shard db-osl-1 was degraded, and nominal when it was looked at last. 1 2'],
+    ],
+    [
+      'the VMs that a plan had to start were down, before the alert that tells of it',
+      'impact',
+      [
+        alert('firing'),
+        row('step_started', { callId: 'c1', step: 1, action: 'start', vm: 'vm-101', to: 'host-2' }),
+        row('step_finished', { callId: 'c1', step: 1, status: 'OK', detail: '' }, { atSeconds: 120 }),
+        row('step_started', { callId: 'c1', step: 2, action: 'start', vm: 'vm-102', to: 'host-2' }),
+        row('step_finished', { callId: 'c1', step: 2, status: 'FAILED', detail: '' }),
+        row('step_started', { callId: 'c1', step: 3, action: 'migrate', vm: 'vm-103', to: 'host-2' }),
+        looked('c2', [{ kind: 'node', id: 'web-1', health: 'unknown' } as unknown as typeof shard]),
+      ],
+      [
+        'vm-101 was down, and started again at 2026-11-21 02:02 UTC. 2 3',
+        'vm-102 was down, and no row says that it was started. 4',
+        'Alert Lag of am came in at 2026-11-21 02:00 UTC, and has not ended as far as the rows say. 1',
+      ],
+    ],
+    [
+      'an ending without a quoted cause is said as such',
+      'cause',
+      [ended({})],
+      ['No row is quoted for a cause; the ending says: The replica was stopped 1'],
     ],
     [
       'a cause with the rows that support it, what was ruled out, and the claims of the ending',
@@ -81,7 +105,6 @@ describe('a postmortem is folded from the rows', () => {
       [
         'Quoted for: the replica was stopped 1 2',
         'Ruled out: the disk is full 1 3',
-        'The replica was stopped 5',
         'it lagged (not shown by its evidence) 1',
       ],
     ],
@@ -102,6 +125,7 @@ describe('a postmortem is folded from the rows', () => {
         'Escalated to people by the agent: no tool for it, after no turn. 1 4',
         'converge_shard on shard:db-osl-1: its end is in no row. Verification failed. 2 3',
         'Resolved by the agent as repaired, after no turn. 5 8',
+        'The replica was stopped 8',
         'converge_shard on shard:db-osl-1: its end is in no row. Verified. 6 7',
       ],
     ],

@@ -4,7 +4,15 @@ import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../.
 import type { Incident } from '../../domain/incident.ts'
 import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/registry.ts'
-import { alertWords, causeWords, describeLooks, doneWords, nameOfCause } from '../../domain/status-words.ts'
+import {
+  alertWords,
+  causeWords,
+  describeLooks,
+  doneWords,
+  isClosedAndFiring,
+  nameOfCause,
+  withItsAlert,
+} from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
 import { Fact, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
@@ -111,7 +119,7 @@ export function DecisionSentence({
 
 /** The answer below the decision: cause, impact, what was done, what comes next, who has it, what it cost. */
 export function Answer({ incident, brief, state }: Props & { state: ResourceState | null }) {
-  const { cause, resource, impact, asked, next, spent, done } = brief
+  const { cause, impact, asked, next, spent, done } = brief
   const { owner, status } = incident
   const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')
   const looked = describeLooks(brief)
@@ -125,7 +133,7 @@ export function Answer({ incident, brief, state }: Props & { state: ResourceStat
           </span>
         )}
       </Fact>
-      <Now incident={incident} resource={resource} state={state} />
+      <Now incident={incident} brief={brief} state={state} />
       {impact && (
         <Fact name="Impact">
           <Sentence line={impact} />
@@ -155,24 +163,21 @@ export function Answer({ incident, brief, state }: Props & { state: ResourceStat
 }
 
 /** What the agent found last while it is at work; of a closed incident how the resource is at this moment. */
-function Now({
-  incident,
-  resource,
-  state,
-}: Pick<Props, 'incident'> & { resource: ServedBrief['resource']; state: ResourceState | null }) {
+function Now({ incident, brief: { resource, alert }, state }: Props & { state: ResourceState | null }) {
   const isKnown = state !== null && state.health !== 'unknown'
   if (isKnown && (incident.closedAt !== null || !resource)) {
+    const isWell = state.health === 'nominal'
     return (
       <Fact name="Now">
-        <span className={`wraps ${state.health === 'nominal' ? 'tone-good' : 'tone-warning'}`}>
-          <Inert text={state.observed} />
+        <span className={`wraps ${isWell && alert.state !== 'firing' ? 'tone-good' : 'tone-warning'}`}>
+          <Inert text={withItsAlert(state.observed, isWell, alert)} />
         </span>
       </Fact>
     )
   }
   if (!resource) return null
   return (
-    <Fact name="Now">
+    <Fact name="Now" {...(alert.state === 'firing' && { className: 'tone-warning' })}>
       <Sentence line={resource} />
     </Fact>
   )
@@ -217,9 +222,8 @@ export function RowLinks({ rows }: { rows: readonly number[] }) {
   )
 }
 
-/** It is closed, and what it was about goes on. */
 export function StillFires({ incident, brief }: Props) {
-  if (incident.closedAt === null || brief.alert.state !== 'firing') return null
+  if (!isClosedAndFiring(incident, brief.alert)) return null
   return (
     <p className="said wrong" role="status">
       <strong>Closed, but its alert still fires</strong> since {formatMoment(brief.since.at)}.

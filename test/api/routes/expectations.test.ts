@@ -71,7 +71,10 @@ test('a mark ends its incident, stops its run and is listed with what was true t
       state: { health: 'degraded', severity: 'warning' },
     },
   })
-  expect(await standing(id)).toMatchObject({ status: 'resolved', outcome: 'expected', closedBy: 'person' })
+  expect(await standing(id)).toMatchObject({
+    ...{ status: 'resolved', outcome: 'expected', closedBy: 'person' },
+    resolution: expect.stringMatching(/^operator expects it until \d{4}-\d\d-\d\d \d\d:\d\d UTC: /),
+  })
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
   expect(await inForce()).toMatchObject([{ id: made.body.id }])
 })
@@ -85,6 +88,7 @@ test('what comes back and looks the same ends as expected, without a run', async
     outcome: 'expected',
     closedBy: 'code',
     attempt: 0,
+    resolution: expect.stringMatching(/^As admin expects until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(.+\): \w/),
   })
 })
 
