@@ -101,10 +101,10 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
     timeBudgetMs,
   }
-  const { context, parts, hintFrom, jobs, hasFittingJob, runbooks } = await gatherContext(deps, incident)
+  const { context, parts, hintFrom, ...had } = await gatherContext(deps, incident)
   const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
-  const about = { type: incident.type, kind, jobs, hasFittingJob, runbook: runbooks?.chosen?.body ?? null }
-  const { system, tools, more } = await readFirstTurn({ db, prompts, settings }, protocol, about)
+  const about = { type: incident.type, kind, ...had }
+  const { system, tools, more, runbooks } = await readFirstTurn({ db, prompts, settings }, protocol, about)
   const { chosen = null, others = [] } = runbooks ?? {}
   await db.transaction().execute(async (trx) => {
     await append(trx, incidentId, attempt, {

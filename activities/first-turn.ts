@@ -7,9 +7,11 @@ import { systemScope } from '../db/scope.ts'
 import type { SettingsReader } from '../db/settings.ts'
 import type { ChatTool } from '../domain/chat.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
+import type { RunbookMatch } from '../domain/runbook.ts'
+import { fitToSite } from '../domain/runbook-lines.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { type Prompts, renderSystemPrompt, type SiteFacts, topicsOf } from '../prompts/render.ts'
-import { describedTools, splitTools } from '../tools/registry.ts'
+import { describedTools, moreTools, splitTools, tools } from '../tools/registry.ts'
 
 /** What the incident is about, as far as prompt and tools depend on it. */
 type FirstTurnOf = {
@@ -18,8 +20,8 @@ type FirstTurnOf = {
   /** Names of the declared jobs, and whether one is for this resource. */
   jobs: readonly string[]
   hasFittingJob: boolean
-  /** The body of the runbook that fits; null where none does. */
-  runbook: string | null
+  /** The runbook that fits and the names of others; null where none does. */
+  runbooks: RunbookMatch | null
 }
 
 type FirstTurn = {
@@ -29,29 +31,35 @@ type FirstTurn = {
   tools: ChatTool[]
   /** What `more_tools` adds. */
   more: ChatTool[]
+  /** The runbooks without the lines about tools that this site has not. */
+  runbooks: RunbookMatch | null
 }
 
 /** The prompt and the tools with which an investigation begins: the same for a run and for a person who asks what a model would read. */
 export async function readFirstTurn(
   { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
   protocol: 'native' | 'json',
-  { type, kind, jobs, hasFittingJob, runbook }: FirstTurnOf,
+  { type, kind, jobs, hasFittingJob, runbooks: match }: FirstTurnOf,
 ): Promise<FirstTurn> {
   const offered = settings.value<string[] | null>('agent.tools', type)
   const devices = await usableDevices(db)
   const sources = await listSources(db)
-  const has = { changes: await hasChanges(systemScope(db)), jobs: jobs.length > 0 }
+  const inventory = await readSiteFacts(systemScope(db))
+  const has = { ...inventory.platform, changes: await hasChanges(systemScope(db)), jobs: jobs.length > 0 }
   const described = describedTools(
     offered,
     devices,
     sources.map((source) => source.kind),
     has,
   )
+  const here = new Set(described.map(({ name }) => name)).add(moreTools.name)
+  const chosen = match?.chosen && { ...match.chosen, body: fitToSite(match.chosen.body, { every: tools, here }) }
+  const runbook = chosen?.body ?? null
   // An admin's own list is offered whole.
   const lacks = hasFittingJob ? [] : (['jobs'] as const)
   const { first, more } =
     offered === null ? splitTools(described, kind, { lacks, runbook }) : { first: described, more: [] }
-  const site: SiteFacts = { ...(await readSiteFacts(systemScope(db))), sources, jobs, devices: devices.length }
+  const site: SiteFacts = { ...inventory, sources, jobs, devices: devices.length }
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', type),
     protocol,
@@ -59,5 +67,10 @@ export async function readFirstTurn(
     topics: topicsOf(kind),
     site,
   })
-  return { system, tools: protocol === 'native' ? describeTools(first) : [], more: describeTools(more) }
+  return {
+    system,
+    tools: protocol === 'native' ? describeTools(first) : [],
+    more: describeTools(more),
+    runbooks: match && { ...match, chosen: chosen ?? null },
+  }
 }

@@ -242,7 +242,7 @@ function openingOf(context: string, runbooks: readonly Runbook[]): number {
   const kind = resource?.kind ?? null
   const matched = renderRunbooks(matchRunbooks(runbooks, { type, kind, words: title }))
   const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
-  const { first } = splitTools(describedTools(null, [device]), kind)
+  const { first } = splitTools(describedTools(null, [device], [], { shards: true, hosts: true }), kind)
   const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind) }
   return (
     bytes(renderSystemPrompt(readPrompts(), options)) + bytes(JSON.stringify(describeTools(first))) + bytes(matched)

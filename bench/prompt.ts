@@ -17,6 +17,7 @@ import { report } from './stage.ts'
 export const sites = {
   lab: {
     counts: { region: 2, shard: 4, node: 8, tenant: 6, host: 9, vm: 25 },
+    platform: { shards: true, hosts: true },
     databaseShards: 2,
     racks: 5,
     sources: [{ name: 'lab', kind: 'prometheus' }],
@@ -24,7 +25,12 @@ export const sites = {
     devices: 8,
   },
   hosts: { ...noFacts, counts: { region: 1, shard: 1, node: 3, device: 3 }, devices: 3 },
-  proxmox: { ...noFacts, counts: { region: 1, host: 3, vm: 14 }, racks: 3 },
+  proxmox: {
+    ...noFacts,
+    counts: { region: 1, host: 3, vm: 14 },
+    platform: { shards: false, hosts: true },
+    racks: 3,
+  },
 } satisfies Record<string, SiteFacts>
 
 /** Types of the lab's alerts, each with the kind of its resource; `seen`: only metrics tell, so a source is there. */
@@ -52,7 +58,10 @@ function measureFirstTurn(
   sourceKinds: readonly string[],
   runbook: string | null = null,
 ) {
-  const described = describedTools(null, site.devices > 0 ? [device] : [], sourceKinds, { jobs: site.jobs.length > 0 })
+  const described = describedTools(null, site.devices > 0 ? [device] : [], sourceKinds, {
+    ...site.platform,
+    jobs: site.jobs.length > 0,
+  })
   const { first } = splitTools(described, kind, { lacks: ['jobs'], runbook })
   const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind), site }
   const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
@@ -63,7 +72,7 @@ function measureFirstTurn(
 /** Bytes of prompt and tools that every first turn sends: of everything, of the lab's incidents; what three sites read of themselves. */
 export async function prompt(): Promise<void> {
   const prompts = readPrompts()
-  const described = describedTools(null)
+  const described = describedTools(null, [], [], { shards: true, hosts: true })
   const tools = Buffer.byteLength(JSON.stringify(describeTools(described)))
   const whole = (protocol: 'native' | 'json', toolsText: string) =>
     Buffer.byteLength(renderSystemPrompt(prompts, { override: null, protocol, toolsText }))

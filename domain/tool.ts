@@ -126,6 +126,9 @@ export type Preparation = {
 /** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
+/** What a site may lack: changes of senders, declared jobs, and a platform that lists shards, or hosts with their VMs. */
+export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts'
+
 export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   name: string
   description: string
@@ -153,8 +156,10 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   firstFor?: readonly (InventoryKind | null)[]
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it; `more_tools` has it otherwise. */
   isSituational?: boolean
-  /** Offered only where a change was ever taken in, or an operator declared jobs. */
-  needs?: 'changes' | 'jobs'
+  /** Offered only where the site has it: a change was ever taken in, an operator declared jobs, a platform lists shards or hosts. */
+  needs?: SiteNeed
+  /** Offered first for these kinds as well, where the site lacks the tool that is named. */
+  insteadOf?: Partial<Record<InventoryKind, string>>
   /** A successful answer in one sentence that names what it is about: shown in place of the answer's data (`domain/say.ts`). */
   say(output: Output, input: Input): string
   /** What a successful answer made known. */

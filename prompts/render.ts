@@ -8,7 +8,9 @@ import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
 export type SiteFacts = {
   /** Resources that a source lists, by kind. */
   counts: Partial<Record<InventoryKind, number>>
-  /** Of the shards: how many hold databases. */
+  /** What a platform lists, and so can be asked to change: shards, or hosts with their VMs. An imported group is no shard. */
+  platform: { shards: boolean; hosts: boolean }
+  /** Of the platform's shards: how many hold databases. */
   databaseShards: number
   racks: number
   sources: readonly { name: string; kind: string }[]
@@ -16,20 +18,29 @@ export type SiteFacts = {
   devices: number
 }
 
-export const noFacts: SiteFacts = { counts: {}, databaseShards: 0, racks: 0, sources: [], jobs: [], devices: 0 }
+export const noFacts: SiteFacts = {
+  counts: {},
+  platform: { shards: false, hosts: false },
+  databaseShards: 0,
+  racks: 0,
+  sources: [],
+  jobs: [],
+  devices: 0,
+}
 
 /** Names of what an operator connected: the first so many, and how many more there are. */
 const maxNames = 8
 /** Longer, and a name would be a text. Both kinds of name are held to less where they are declared. */
 const maxNameCharacters = 40
 
-/** Database shards with their pairs; shards that serve tenants; else a shard is only the name of a group of nodes. */
-const hasTenants = ({ counts }: SiteFacts) => (counts.tenant ?? 0) > 0
+/** Database shards with their pairs; shards that serve tenants; else there are only groups of nodes. */
+const hasDatabases = ({ platform, databaseShards }: SiteFacts) => platform.shards && databaseShards > 0
+const hasTenants = ({ platform, counts }: SiteFacts) => platform.shards && (counts.tenant ?? 0) > 0
 
 /** What the lines of `system.md` may be about at this site, besides kinds: `{replication} …`. */
 function siteTopics(facts: SiteFacts): string[] {
-  const shards = facts.databaseShards > 0 || hasTenants(facts)
-  return [...(facts.databaseShards > 0 ? ['replication'] : []), ...(shards ? ['shards'] : [])]
+  const shards = hasDatabases(facts) || hasTenants(facts)
+  return [...(hasDatabases(facts) ? ['replication'] : []), ...(shards ? ['shards'] : [])]
 }
 
 /**
@@ -40,7 +51,7 @@ function siteTopics(facts: SiteFacts): string[] {
 export function describePlatform(facts: SiteFacts, topics: ReadonlySet<string> | null): string {
   const isAbout = (...kinds: InventoryKind[]) => topics === null || kinds.some((kind) => topics.has(kind))
   const { counts, sources, jobs, devices } = facts
-  const hasMembers = (counts.vm ?? 0) > 0
+  const hasMembers = facts.platform.hosts && (counts.vm ?? 0) > 0
   const lines = [
     describeCounts(facts),
     ...(isAbout('shard', 'node', 'tenant', 'region') ? describeShards(facts) : []),
@@ -57,24 +68,29 @@ export function describePlatform(facts: SiteFacts, topics: ReadonlySet<string> |
   return lines.join('\n')
 }
 
-function describeCounts({ counts, racks }: SiteFacts): string {
+function describeCounts({ counts, racks, platform }: SiteFacts): string {
   const told = inventoryKinds.flatMap((kind) => {
     const count = counts[kind] ?? 0
     if (count === 0) return []
-    const one = kind === 'vm' ? 'VM' : kind === 'service_unit' ? 'service' : kind
+    const isGroup = kind === 'shard' && !platform.shards
+    const one = isGroup ? 'group of nodes' : (namedOtherwise[kind] ?? kind)
+    const many = isGroup ? 'groups of nodes' : kinds[kind].plural
     const among = kind === 'host' && racks > 1 ? ` in ${racks} racks` : ''
-    return [`${count} ${count === 1 ? one : kinds[kind].plural}${among}`]
+    return [`${count} ${count === 1 ? one : many}${among}`]
   })
   return told.length === 0 ? 'Nothing is in the inventory yet.' : `${told.join(', ')}.`
 }
 
+const namedOtherwise: Partial<Record<InventoryKind, string>> = { vm: 'VM', service_unit: 'service' }
+
 function describeShards(facts: SiteFacts): string[] {
-  const { counts, databaseShards } = facts
+  const { counts, databaseShards, platform } = facts
   const others = (counts.shard ?? 0) - databaseShards
-  if (databaseShards === 0 && !hasTenants(facts)) return others > 0 ? ['A shard is a group of nodes.'] : []
+  if (!hasDatabases(facts) && !hasTenants(facts))
+    return platform.shards && others > 0 ? ['A shard is a group of nodes.'] : []
   const told = [
     'Regions hold shards.',
-    ...(databaseShards > 0 ? ['A database shard is a MySQL replication pair: a primary node and a replica.'] : []),
+    ...(hasDatabases(facts) ? ['A database shard is a MySQL replication pair: a primary node and a replica.'] : []),
     ...(others > 0 && hasTenants(facts) ? ['A web shard is a set of nodes that serve tenants from CephFS.'] : []),
   ]
   return [told.join(' ')]

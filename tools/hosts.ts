@@ -210,6 +210,7 @@ function repair(
 ) {
   return defineTool({
     name: vmTools[action],
+    needs: 'hosts',
     // On a host they are planned; what stops a VM is seldom its repair.
     firstFor: action === 'stop' ? [] : ['vm'],
     ...facts,

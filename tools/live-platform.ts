@@ -36,6 +36,7 @@ function isDrained({ state, vmCount, status }: { state?: string; vmCount?: numbe
 
 export const liveLink = defineTool({
   name: 'live_link',
+  needs: 'hosts',
   firstFor: [],
   description:
     'Cost of the link between two hosts; only if both ends are healthy; unknown where the platform tells no links.',
@@ -53,6 +54,7 @@ export const liveLink = defineTool({
 
 export const canReach = defineTool({
   name: 'can_reach',
+  needs: 'hosts',
   firstFor: [],
   description: 'Is there a healthy path between two hosts now? Unknown where the platform tells no links.',
   input: z.strictObject({ from: resourceId, to: resourceId }),
@@ -87,6 +89,7 @@ export const activeAlerts = defineTool({
 
 export const currentVmHost = defineTool({
   name: 'current_vm_host',
+  needs: 'hosts',
   firstFor: ['host', 'vm'],
   description: 'The host a VM is on now, whether it runs, what it needs.',
   input: z.strictObject({ vm: resourceId }),

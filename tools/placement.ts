@@ -13,6 +13,7 @@ import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state }
  */
 export const scheduleHaProposal = defineTool({
   name: 'schedule_ha_proposal',
+  needs: 'hosts',
   firstFor: ['host', 'vm', 'region'],
   description:
     'Plan where VMs should go, without executing it: proposal_id, steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
@@ -149,6 +150,7 @@ function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: strin
 /** Executes a stored plan: always asked. */
 export const executeMigration = defineTool({
   name: 'execute_migration',
+  needs: 'hosts',
   firstFor: ['host', 'vm', 'region'],
   description: 'Execute a proposal of schedule_ha_proposal. A person approves it first.',
   input: z.strictObject({

@@ -28,6 +28,7 @@ const node = z.looseObject({
 
 export const getShard = defineTool({
   name: 'get_shard',
+  needs: 'shards',
   firstFor: ['shard', 'tenant'],
   description: 'Get shard details: status, role, configuration.',
   input: z.strictObject({ id: resourceId }),
@@ -43,6 +44,7 @@ export const getShard = defineTool({
 
 export const listNodesByShard = defineTool({
   name: 'list_nodes_by_shard',
+  needs: 'shards',
   firstFor: ['shard', 'node', 'tenant'],
   description: 'List the nodes of a shard with their health.',
   input: z.strictObject({ shard_id: resourceId }),
@@ -80,6 +82,7 @@ export const getNode = defineTool({
 
 export const getTenant = defineTool({
   name: 'get_tenant',
+  needs: 'shards',
   firstFor: ['tenant'],
   description: 'Get tenant details by ID.',
   input: z.strictObject({ id: resourceId }),
@@ -109,6 +112,7 @@ export const getResource = defineTool({
   name: 'get_resource',
   // Each of the others has its own read, and find_resource adds this one.
   firstFor: [null, ...inventoryKinds.filter((kind) => !['shard', 'node', 'tenant', 'host', 'vm'].includes(kind))],
+  insteadOf: { shard: 'get_shard', tenant: 'get_tenant', vm: 'current_vm_host' },
   description:
     'Get anything of the inventory, as a service_unit, container or database: its state, who says what of it, what it runs on and holds, what fires on it.',
   input: z.strictObject({
@@ -209,6 +213,7 @@ export function fingerprintOfNodes(nodes: readonly { id: string; hostname?: unkn
  */
 export const convergeShard = defineTool({
   name: 'converge_shard',
+  needs: 'shards',
   firstFor: ['shard', 'node', 'tenant'],
   description: 'Re-apply desired state to all nodes of a shard. Reversible; it clears logs: read them first.',
   input: z.strictObject({ id: resourceId, reason }),

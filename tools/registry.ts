@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { InventoryKind } from '../domain/kinds.ts'
 import { describeItems, toWords } from '../domain/say.ts'
-import type { Tool, ToolFacts } from '../domain/tool.ts'
+import type { SiteNeed, Tool, ToolFacts } from '../domain/tool.ts'
 import { type Offering, specOfTool } from '../mesh/registry.ts'
 import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
 import { defineTool } from './define.ts'
@@ -137,13 +137,13 @@ function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>):
 /**
  * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
  * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it,
- * those of changes and jobs where the site has any.
+ * those of changes, jobs, shards and hosts of a platform where the site has any.
  */
 export function describedTools(
   offered: readonly string[] | null,
   devices: readonly Offering[] = [],
   kindsOfSources: readonly string[] = [],
-  has: { changes?: boolean; jobs?: boolean } = {},
+  has: Partial<Record<SiteNeed, boolean>> = {},
 ): ToolDescription[] {
   const onDevices = deviceToolsOf(devices)
   const served = toolsOfKinds(kindsOfSources)
@@ -169,9 +169,11 @@ export function splitTools(
   { lacks = [], runbook = null }: { lacks?: readonly Tool['needs'][]; runbook?: string | null } = {},
 ): { first: ToolDescription[]; more: ToolDescription[] } {
   const isFirst = ({ name }: ToolDescription) => {
-    const { firstFor, needs, isSituational } = tools.get(name) ?? {}
+    const { firstFor, needs, isSituational, insteadOf } = tools.get(name) ?? {}
     if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     if (needs !== undefined && lacks.includes(needs)) return false
+    const missing = kind === null ? undefined : insteadOf?.[kind]
+    if (missing !== undefined && !described.some((other) => other.name === missing)) return true
     return firstFor === undefined || firstFor.includes(kind)
   }
   const more = described.filter((tool) => !isFirst(tool))

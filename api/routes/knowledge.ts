@@ -130,15 +130,16 @@ async function readPrompt(deps: ApiDeps, type: string, kind: InventoryKind | nul
     kind,
     jobs: jobs.map(({ name }) => name),
     hasFittingJob: jobs.some((job) => job.kind === kind),
-    runbook: match.chosen?.body ?? null,
+    runbooks: match,
   }
   const settings = await readSettings(deps.db, deps.environment)
-  const { system, tools, more } = await readFirstTurn(
-    { db: deps.db, prompts: readPrompts(), settings },
-    protocol,
-    about,
-  )
-  const runbooks = match.chosen === null && match.others.length === 0 ? null : renderRunbooks(match)
+  const {
+    system,
+    tools,
+    more,
+    runbooks: fitting,
+  } = await readFirstTurn({ db: deps.db, prompts: readPrompts(), settings }, protocol, about)
+  const runbooks = match.chosen === null && match.others.length === 0 ? null : renderRunbooks(fitting ?? match)
   return withBytes({ system, tools, more, context: null, runbooks })
 }
 

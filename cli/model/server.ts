@@ -20,6 +20,7 @@ export type ModelServer = { baseUrl: string; apiKey: string; model: string; temp
 const site = {
   ...noFacts,
   counts: { region: 1, shard: 3, node: 6, tenant: 8, host: 6, vm: 20 },
+  platform: { shards: true, hosts: true },
   databaseShards: 1,
   racks: 3,
 }
@@ -30,7 +31,7 @@ const maxAway = 3
 /** The product's own client, prompt and tools, for the check. */
 export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { learned(): Promise<LearnedProfile> } {
   const prompts = readPrompts()
-  const described = describedTools(null)
+  const described = describedTools(null, [], [], site.platform)
   const known: { shape: RequestShape; abilities: SeenAbilities } = { shape: plainShape, abilities: {} }
   const memory: ShapeMemory = {
     recall: async () => known.shape,

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type AlertResource, chooseResource, namesToLookUp } from '../../domain/alert-resource.ts'
+import { platformSource } from '../../domain/declared-resources.ts'
 import type { InventoryKind, RelationStep } from '../../domain/kinds.ts'
 import { type ResourceKind, type ResourceRef, resourceKey, resourcesNear } from '../../domain/registry.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
@@ -87,15 +88,25 @@ export async function findResources(
   return rows.map((row) => ({ ...row, aliases: [] }))
 }
 
-/** How many there are of each kind, of shards that hold databases, and of racks: what the prompt says of a site. */
-export async function readSiteFacts({
-  db,
-}: Scope): Promise<{ counts: Partial<Record<InventoryKind, number>>; databaseShards: number; racks: number }> {
+type InventoryFacts = {
+  counts: Partial<Record<InventoryKind, number>>
+  platform: { shards: boolean; hosts: boolean }
+  databaseShards: number
+  racks: number
+}
+
+/** How many there are of each kind, what of it a platform lists, and how many racks: what prompt and tools depend on. */
+export async function readSiteFacts({ db }: Scope): Promise<InventoryFacts> {
   const { rows } = await sql<{ kind: InventoryKind; count: number }>`
     select kind, count(distinct id)::int as count from resource_source group by kind`.execute(db)
-  const { rows: more } = await sql<{ databaseShards: number; racks: number }>`
-    select (select count(*) from shard where role = 'database')::int as "databaseShards",
+  const { rows: more } = await sql<{ listed: InventoryKind[]; databaseShards: number; racks: number }>`
+    select
+      (select coalesce(array_agg(distinct kind), '{}') from resource_source
+        where source = ${platformSource.name} and exists (select from inventory_sync where at > 'epoch')) as listed,
+      (select count(*) from shard where role = 'database')::int as "databaseShards",
       (select count(distinct rack) from host)::int as racks`.execute(db)
+  const { listed = [], databaseShards = 0, racks = 0 } = more[0] ?? {}
   const counts = Object.fromEntries(rows.map(({ kind, count }) => [kind, count]))
-  return { counts, databaseShards: more[0]?.databaseShards ?? 0, racks: more[0]?.racks ?? 0 }
+  const platform = { shards: listed.includes('shard'), hosts: listed.includes('host') }
+  return { counts, platform, databaseShards: platform.shards ? databaseShards : 0, racks }
 }

@@ -102,6 +102,8 @@ async function upsert(
 export async function declareSite(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
+  // Nobody is asked any more: what a platform listed before can be asked to change nothing.
+  await sql`update inventory_sync set at = 'epoch' where at > 'epoch'`.execute(trx)
 }
 
 /** A node names its group, which need not be written out. */

@@ -1,9 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { z } from 'zod'
 import type { Runbook } from '../../domain/runbook.ts'
+import { fitToSite } from '../../domain/runbook-lines.ts'
 import { matchRunbooks, type Subject } from '../../knowledge/knowledge.ts'
 import { readFolder } from '../../knowledge/read.ts'
-import { tools } from '../../tools/registry.ts'
+import { describedTools, tools } from '../../tools/registry.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { withoutHanging } from '../support/endless.ts'
 
@@ -39,6 +41,45 @@ describe('the runbooks that ship with the product', () => {
       expect([name, named.filter((word) => !tools.has(word))]).toEqual([name, []])
       const others = [...body.matchAll(/runbook ([a-z]+(?:-[a-z]+)+)/g)].map(([, other = '']) => other)
       expect([name, others.filter((other) => !names.has(other))]).toEqual([name, []])
+    }
+  })
+
+  test('the arguments that one says of a tool are fields of it, and take the words that it says', () => {
+    const valued = /\b([a-z_]+) (recover|drain|true|false|TERM|KILL|mitigated|repaired)\b/g
+    for (const { name, body } of shipped)
+      for (const line of body.split('\n')) {
+        const named = [...line.matchAll(/`([a-z_]+)`/g)].flatMap(([, word = '']) => tools.get(word) ?? [])
+        const shapes = named.map(({ input }) => (input as z.ZodObject).shape as Record<string, z.ZodType>)
+        const said = [...line.matchAll(/\b[a-z]+_[a-z_]+\b/g)].map(([word]) => word).filter((word) => !tools.has(word))
+        // Of a plan that its own line names no more: the paragraph before does.
+        const plans = name === 'host-down' ? [tools.get('schedule_ha_proposal')?.input as z.ZodObject] : []
+        const fields = [...shapes, ...plans.map(({ shape }) => shape as Record<string, z.ZodType>)]
+        expect([name, said.filter((word) => !fields.some((shape) => word in shape))]).toEqual([name, []])
+        for (const [whole, field = '', word = ''] of line.matchAll(valued)) {
+          const value = word === 'true' || word === 'false' ? word === 'true' : word
+          const takes = fields.some((shape) => shape[field]?.safeParse(value).success)
+          expect([name, whole, takes]).toEqual([name, whole, true])
+        }
+      }
+  })
+
+  const hasAll = { changes: true, jobs: true, shards: true, hosts: true }
+  const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
+  const files = { ...device, terms: { capabilities: ['fs.read', 'fs.stat', 'proc.list', 'shell.exec'] } }
+  test.each<[string, Parameters<typeof describedTools>]>([
+    ['a plain site with agents that have neither systemd nor containers', [null, [files], [], {}]],
+    ['a plain site with agents and a Prometheus', [null, [device], ['prometheus'], {}]],
+    ['a site whose platform lists hosts alone', [null, [], ['loki'], { hosts: true }]],
+    ['a site with nothing but an inventory', [null, [], [], {}]],
+    ['a site with everything', [null, [device], ['prometheus', 'loki'], hasAll]],
+  ])('%s is told of no tool that it has not', (_, site) => {
+    const here = new Set(describedTools(...site).map(({ name }) => name))
+    for (const { name, body } of shipped) {
+      const shown = fitToSite(body, { every: tools, here })
+      const named = [...shown.matchAll(/`([a-z_]+)`/g)].map(([, word = '']) => word).filter((word) => tools.has(word))
+      expect([name, named.filter((word) => !here.has(word))]).toEqual([name, []])
+      if (site[3] === hasAll) expect([name, shown]).toEqual([name, body])
+      if (!here.has('converge_shard')) expect([name, shown]).toEqual([name, expect.not.stringMatching(/[Cc]onverge/)])
     }
   })
 

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
+import { sql } from 'kysely'
 import { askModel } from '../../activities/ask-model.ts'
 import { contextActivities } from '../../activities/context.ts'
 import { rule } from '../../activities/rule.ts'
@@ -224,7 +225,27 @@ test('a core API that does not answer costs the runbook, which the row says, and
 test('the facts of a site are those of its registry', async () => {
   expect(await readSiteFacts(systemScope(api.db))).toEqual({
     counts: { region: 1, shard: 1, node: 2, tenant: 1, host: 4, vm: 3 },
+    platform: { shards: true, hosts: true },
     databaseShards: 1,
     racks: 4,
   })
+})
+
+test('a site that imported a group of databases, and has no platform, is told of no shard and of no tool of a platform', async () => {
+  await sql`update inventory_sync set at = 'epoch'`.execute(api.db)
+  const { databaseShards, platform, counts } = await readSiteFacts(systemScope(api.db))
+  expect([databaseShards, platform, counts.shard]).toEqual([0, { shards: false, hosts: false }, 1])
+  for (const kind of ['node', 'host', 'vm']) {
+    const { body } = await api.get(`/prompt?type=service_down&kind=${kind}`)
+    expect(body.system).not.toMatch(/shard|MySQL|[Rr]eplica|[Cc]onverge/)
+    const names = [...(body.tools as unknown as { function: { name: string } }[]).map((tool) => tool.function.name)]
+    for (const name of ['converge_shard', 'list_nodes_by_shard', 'vm_start', 'execute_migration'])
+      expect([name, names.includes(name), (body.more as unknown as string[]).includes(name)]).toEqual([
+        name,
+        false,
+        false,
+      ])
+    expect(String(body.runbooks)).not.toMatch(/converge_shard|service_status|docker_/)
+  }
+  await sql`update inventory_sync set at = now()`.execute(api.db)
 })

@@ -79,7 +79,9 @@ describe('the model', () => {
   })
 
   test('has room for all of them beside the prompt', () => {
-    expect(JSON.stringify(describeTools(describedTools(null, [device]))).length).toBeLessThan(22_500)
+    expect(
+      JSON.stringify(describeTools(describedTools(null, [device], [], { shards: true, hosts: true }))).length,
+    ).toBeLessThan(22_500)
   })
 })
 

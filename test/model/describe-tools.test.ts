@@ -41,7 +41,7 @@ test('as text, a tool is one line of JSON', () => {
 })
 
 test('all our tools leave room for the prompt', () => {
-  const all = describedTools(null)
+  const all = describedTools(null, [], [], { shards: true, hosts: true })
   expect(all.length).toBeGreaterThanOrEqual(19)
   expect(JSON.stringify(describeTools(all)).length).toBeLessThan(9_500)
   expect(JSON.stringify(describeTools(all))).toBe(JSON.stringify(describeTools(all)))

@@ -9,6 +9,7 @@ import {
   type SiteFacts,
   topicsOf,
 } from '../../prompts/render.ts'
+import { describedTools, splitTools } from '../../tools/registry.ts'
 
 const prompts = readPrompts()
 
@@ -16,6 +17,12 @@ const promptOf = (site: SiteFacts, kind: Parameters<typeof topicsOf>[0] = null) 
   renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '', topics: topicsOf(kind), site })
 
 const { lab, hosts: threeHosts, proxmox } = sites
+
+/** What only a platform answers, or carries out. */
+const ofPlatforms =
+  'get_shard list_nodes_by_shard get_tenant converge_shard current_vm_host live_link can_reach schedule_ha_proposal execute_migration vm_start vm_stop vm_restart'.split(
+    ' ',
+  )
 
 test('the lab reads of its shards, replication pairs, racks, source, job and devices, in numbers', () => {
   expect(describePlatform(lab, null)).toBe(
@@ -33,7 +40,23 @@ test('the lab reads of its shards, replication pairs, racks, source, job and dev
 test('three plain hosts never read of MySQL, CephFS, replication or VMs, whatever the incident is about', () => {
   for (const kind of [...inventoryKinds, null])
     expect(promptOf(threeHosts, kind)).not.toMatch(/MySQL|CephFS|[Rr]eplica|ha_group|VMs|tenant data/)
-  expect(promptOf(threeHosts, 'node')).toContain('1 region, 1 shard, 3 nodes, 3 devices.\nA shard is a group of nodes.')
+  expect(promptOf(threeHosts, 'node')).toContain('1 region, 1 group of nodes, 3 nodes, 3 devices.\nRead: no source')
+})
+
+test('a site without a platform reads of no shard, replication or convergence, and gets no tool of one', () => {
+  const counts = { region: 1, shard: 2, node: 6, vm: 3, tenant: 2, host: 2 }
+  const plain = { ...noFacts, counts, databaseShards: 1, devices: 3 }
+  for (const kind of [...inventoryKinds, null]) {
+    const prompt = promptOf(plain, kind)
+    expect([kind, prompt]).toEqual([kind, expect.not.stringMatching(/shard|MySQL|[Rr]eplica|[Cc]onverge|ha_group/)])
+    const { first, more } = splitTools(describedTools(null, [], [], plain.platform), kind)
+    const all = [...first, ...more].map(({ name }) => name)
+    for (const name of ofPlatforms) expect([kind, all.includes(name)]).toEqual([kind, false])
+    expect(JSON.stringify(first)).not.toContain('converge')
+    const read =
+      { node: 'get_node', host: 'get_host' }[kind as string] ?? (kind === 'region' ? 'list_hosts' : 'get_resource')
+    expect([kind, first.map(({ name }) => name)]).toEqual([kind, expect.arrayContaining([read])])
+  }
 })
 
 test('Proxmox VE reads of its hosts and VMs, and of no shard', () => {
@@ -79,7 +102,14 @@ test('names of what an operator connected are names: no line, no sentence, and e
   expect(text.split('\n')).toHaveLength(3)
   expect(text).toContain('and 32 more')
   const counts = Object.fromEntries(inventoryKinds.map((kind) => [kind, 1_000_000]))
-  const most = { counts, databaseShards: 500_000, racks: 9_999, devices: 9_999, jobs }
+  const most = {
+    counts,
+    platform: { shards: true, hosts: true },
+    databaseShards: 500_000,
+    racks: 9_999,
+    devices: 9_999,
+    jobs,
+  }
   const many = Array.from({ length: 40 }, (_, index) => ({
     name: `s${index}${'y'.repeat(80)}`,
     kind: 'k'.repeat(80),

@@ -8,7 +8,12 @@ import { describedTools, splitTools, tools, unfoldNames } from '../../tools/regi
 const everyDevice = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 const device = everyDevice
-const everything = describedTools(null, [device], [...sourceKinds.keys()], { changes: true, jobs: true })
+const everything = describedTools(null, [device], [...sourceKinds.keys()], {
+  changes: true,
+  jobs: true,
+  shards: true,
+  hosts: true,
+})
 const prompts = readPrompts()
 const names = (list: { name: string }[]) => list.map(({ name }) => name)
 
@@ -105,7 +110,8 @@ describe('the first turn', () => {
 describe('the prompt', () => {
   const { system } = prompts
 
-  const facts = { ...noFacts, counts: { shard: 2, node: 4, tenant: 3 }, databaseShards: 1 }
+  const platform = { shards: true, hosts: false }
+  const facts = { ...noFacts, counts: { shard: 2, node: 4, tenant: 3 }, platform, databaseShards: 1 }
   const readAbout = (kind: InventoryKind | null, site = facts) =>
     renderSystemPrompt(prompts, { override: null, protocol: 'native', toolsText: '', topics: topicsOf(kind), site })
 
