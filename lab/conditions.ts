@@ -6,7 +6,7 @@ import type { SentAttachment } from '../domain/attachment.ts'
 import type { HostState } from '../domain/platform.ts'
 import { startNode } from './lab.ts'
 import { fullFraction, lookAtNode, type NodeLook, type PlatformView, usedBytes } from './look.ts'
-import { excessOf } from './metric-faults.ts'
+import { excessOf, restartInPlace } from './metric-faults.ts'
 import { desiredConfig, type Fault, type Lab, nodeDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 import { VmRefusal } from './vm.ts'
@@ -46,8 +46,7 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
     await startNode(lab, plan.id)
     changed.push('restarted')
   } else if (!before.answers) {
-    await lab.children.kill(plan.id)
-    await startNode(lab, plan.id)
+    await restartInPlace(lab, plan.id)
     changed.push('did not answer, restarted')
   }
   for (const { what, run } of await excessOf(lab, plan)) {

@@ -6,7 +6,16 @@ import { startNode } from './lab.ts'
 import { certificateEndMs, issueCertificate } from './monitoring.ts'
 import type { MetricFault } from './monitoring-rules.ts'
 import { clockFile } from './node/program.ts'
-import { type Fault, type Lab, nodeAt, nodeDirectory, runningPid, WrongTarget, writeForNode } from './state.ts'
+import {
+  type Fault,
+  type Lab,
+  nodeAt,
+  nodeDirectory,
+  runningPid,
+  saveState,
+  WrongTarget,
+  writeForNode,
+} from './state.ts'
 import { deployFeature, hasSite, type NodePlan, renewSite, siteProblems } from './topology.ts'
 
 /**
@@ -122,10 +131,7 @@ export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   const bytes = residentBytes(lab, node)
   const held = await heldConnections(lab, node.id)
   const offset = clockOffset(lab, node)
-  const restart = async () => {
-    await lab.children.kill(node.id)
-    await startNode(lab, node.id)
-  }
+  const restart = () => restartInPlace(lab, node.id)
   const restartWorker = async () => {
     await lab.children.kill(workerOf(node.id))
     await startWorker(lab, node.id, usualPool)
@@ -149,6 +155,20 @@ export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
       ? [{ what: 'renew its certificate', run: () => issueCertificate(lab, node) }]
       : []),
   ]
+}
+
+/**
+ * Restarts a service that a convergence found wanting. That is what another fault asked for, so the measure of the faults that want it
+ * untouched goes on with the new process; a process that ended otherwise stays another one.
+ */
+export async function restartInPlace(lab: Lab, id: string): Promise<void> {
+  const before = lab.children.get(id)?.pid
+  await lab.children.kill(id)
+  await startNode(lab, id)
+  const after = lab.children.get(id)?.pid
+  if (after === undefined) return
+  for (const { pids } of lab.faults) if (pids[id] === before) pids[id] = after
+  saveState(lab)
 }
 
 const workerOf = (node: string): string => `worker-${node}`

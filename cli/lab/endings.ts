@@ -1,5 +1,6 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
+import { rowsOf } from '../../domain/hypothesis.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { getEndingCode } from '../incidents/follow.ts'
 import type { ApiIncident } from '../read-api.ts'
@@ -180,7 +181,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
       ...repaired,
       missing: (_, events) =>
         listUnmet({
-          'a log told the cause': countOf(events, 'search_logs') > 0,
+          'a log told the cause': isLogRead(events),
           'the job that the operator declared ran': countOf(events, 'run_job') === 1,
         }),
     },
@@ -227,6 +228,23 @@ function countOf(events: IncidentEvent[], tool: string): number {
   return events.filter(
     (event) => event.kind === 'tool_finished' && event.metadata.tool === tool && event.metadata.outcome === 'done',
   ).length
+}
+
+const aboutLog = /\blogs?\b|\.log\b|journalctl/
+
+/** A search of logs, or another read of a log, as `tail` of its file, that the resolution quotes. */
+function isLogRead(events: IncidentEvent[]): boolean {
+  if (countOf(events, 'search_logs') > 0) return true
+  const quoted = new Set(
+    events.flatMap((event) => (event.kind === 'resolved' ? event.metadata.claims.flatMap(rowsOf) : [])),
+  )
+  return events.some(
+    (event) =>
+      event.kind === 'tool_finished' &&
+      event.metadata.outcome === 'done' &&
+      quoted.has(event.seq) &&
+      aboutLog.test(JSON.stringify(event.metadata.arguments)),
+  )
 }
 
 function countNotes(events: IncidentEvent[], code: string): number {

@@ -12,7 +12,7 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
-import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
+import { type Audience, askOracle, createAudience, type PlayWorld, untilNobodyWorks } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
@@ -101,9 +101,10 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   }
   const listener = options.json ? silentAudience : createAudience(api, run)
   const incident = await withInterrupt((interrupted) =>
-    withTimeout(options.timeout ?? course.limitSeconds, (timeout) => {
+    withTimeout(options.timeout ?? course.limitSeconds, async (timeout) => {
       const signal = AbortSignal.any([interrupted, ...(timeout ? [timeout] : [])])
-      return playScript({ api, lab, signal }, course, target, listener)
+      await untilNobodyWorks(api, target, { signal, tell: listener.remark })
+      return await playScript({ api, lab, signal }, course, target, listener)
     }),
   )
   const verdict = await askOracle({ api, lab }, course.oracle, target)

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
+import { formatSpan } from '../../domain/format.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { LabClient } from '../../lab/client.ts'
 import type { OracleVerdict, Scenario } from '../../lab/oracle.ts'
@@ -64,7 +65,7 @@ export async function breakAndFind(
 ): Promise<BrokenFault> {
   const fault = await lab.break(name, target)
   audience.broken(fault)
-  const incident = await findIncident(api, fault, signal)
+  const incident = await findIncident(api, fault, { signal, tell: audience.remark })
   audience.found(incident)
   const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
   return { fault, incidentId: incident.id, afterSeq: earlier.at(-1)?.seq ?? 0 }
@@ -101,10 +102,14 @@ export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: 
   return lab.oracle(scenario, target)
 }
 
-/** Long enough for the lab's prober, which probes every second and needs to see a fault twice. */
-const alertTimeoutMs = 60_000
+/** A loaded machine takes minutes from a fault to its alert: prober and rules look when they get to run. */
+const findWithinMs = 600_000
+/** After each such time people read what is waited for. */
+const tellEveryMs = 15_000
 /** After this time an incident whose alert already fired counts as the one of the fault. */
 const newAlertTimeoutMs = 10_000
+
+type Waiting = { signal?: AbortSignal | undefined; tell?: (text: string) => void; withinMs?: number; everyMs?: number }
 
 const surroundings = z.looseObject({
   alerts: z.array(z.looseObject({ startsAt: z.string(), status: z.string() })),
@@ -113,13 +118,15 @@ const surroundings = z.looseObject({
 /**
  * Waits for the incident that this fault's alert opened, reopened or joined. It is recognised by
  * the alert's type, its resource, and an alert that began after the fault. Throws CommandFailed
- * after 60 s.
+ * where none comes within `withinMs`; until then `tell` hears what is waited for.
  */
-export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortSignal): Promise<ApiIncident> {
+export async function findIncident(api: ApiClient, fault: Fault, waiting: Waiting = {}): Promise<ApiIncident> {
+  const { signal, tell = () => undefined, withinMs = findWithinMs, everyMs = tellEveryMs } = waiting
   const type = faultRows[fault.fault].alert
   if (type === null) throw new CommandFailed('usage', `${fault.fault} raises no alert, so there is nothing to follow.`)
   const begun = Date.now()
-  while (Date.now() < begun + alertTimeoutMs) {
+  const waitedFor = `an incident by an alert ${type} about ${fault.on} that began after the fault`
+  for (let told = begun; ; ) {
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
     // The oldest first: when one rack opens several incidents, the others follow it.
     for (const incident of about.reverse()) {
@@ -127,12 +134,47 @@ export async function findIncident(api: ApiClient, fault: Fault, signal?: AbortS
     }
     const joined = Date.now() > begun + newAlertTimeoutMs ? await findFiringIncident(api, about) : null
     if (joined) return joined
+    const now = Date.now()
+    if (now >= begun + withinMs)
+      throw new CommandFailed(
+        'timeout',
+        `After ${withinMs / 1000} s there is not ${waitedFor}. The log of the lab (.nightshift/logs/lab.log) shows whether its alert was refused; "nightshift lab status" whether another repair took the fault away.`,
+      )
+    if (now >= told + everyMs) {
+      tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)
+      told = now
+    }
     await delay(300, undefined, { signal })
   }
-  throw new CommandFailed(
-    'timeout',
-    `No incident about ${fault.on} after ${alertTimeoutMs / 1000} s. The log of the lab (.nightshift/logs/lab.log) shows whether its alert was refused.`,
-  )
+}
+
+/** A convergence is of a whole shard: `node-web-osl-1a` is of `web-osl-1`. */
+const shardOf = (id: string): string => /^node-(.+\d)[a-z]$/.exec(id)?.[1] ?? id
+
+/** What is left to people is worked on by nobody here. */
+const isWorkedOn = ({ status, keptReason, owner }: ApiIncident): boolean =>
+  !closedStatuses.includes(status) && !(status === 'open' && (keptReason !== null || owner !== null))
+
+/** Waits until nobody works on this target any more: a repair of an earlier scenario would end the next one's fault as well. */
+export async function untilNobodyWorks(api: ApiClient, target: string, waiting: Waiting = {}): Promise<void> {
+  const { signal, tell = () => undefined, withinMs = findWithinMs, everyMs = tellEveryMs } = waiting
+  const begun = Date.now()
+  for (let told = 0; ; ) {
+    const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident, 200)
+    const working = all.find(
+      (each) => each.resource && shardOf(each.resource.id) === shardOf(target) && isWorkedOn(each),
+    )
+    if (!working) return
+    const now = Date.now()
+    const waitedFor = `${working.id} (${working.type}, ${working.status}) about ${target} to end`
+    if (now >= begun + withinMs)
+      throw new CommandFailed('timeout', `Waited ${withinMs / 1000} s for ${waitedFor}: nothing was broken.`)
+    if (now >= told + everyMs) {
+      tell(`Waiting for ${waitedFor}, so that its repair leaves this scenario alone.`)
+      told = now
+    }
+    await delay(300, undefined, { signal })
+  }
 }
 
 /** An open incident whose alert already fires: a fault that repeats the alert opens no new one. */

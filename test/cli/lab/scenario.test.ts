@@ -4,7 +4,7 @@ import type { ApiClient } from '../../../cli/api.ts'
 import { describeEvent } from '../../../cli/incidents/timeline.ts'
 import { describeHolder, printFiringAlerts } from '../../../cli/lab/demo.ts'
 import { checkEnding, scenarioNames } from '../../../cli/lab/endings.ts'
-import { findIncident } from '../../../cli/lab/play.ts'
+import { findIncident, untilNobodyWorks } from '../../../cli/lab/play.ts'
 import { withShortTimes } from '../../../cli/lab/scripts.ts'
 import type { ApiIncident } from '../../../cli/read-api.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
@@ -81,6 +81,39 @@ test.each<[string, Stored[], string]>([
   expect((await findIncident(apiWith(stored), fault)).id).toBe(expected)
 })
 
+test('an incident that comes late is waited for, and people read for what; the end names it too', async () => {
+  const stored: Stored[] = []
+  const told: string[] = []
+  const tell = (text: string) => {
+    told.push(text)
+    stored.push({ id: 'inc_late', alerts: [at(11)] })
+  }
+  const late = { ...apiWith([]), get: (path: string) => apiWith(stored).get(path) } as unknown as ApiClient
+  expect((await findIncident(late, fault, { tell, everyMs: 0 })).id).toBe('inc_late')
+  expect(told).toEqual([expect.stringContaining(`an alert service_down about ${node}`)])
+  await expect(findIncident(apiWith([]), fault, { withinMs: 0 })).rejects.toThrow(`an alert service_down about ${node}`)
+})
+
+test('a scenario begins when nobody works on its target any more', async () => {
+  const working = {
+    ...incidentExample,
+    id: 'inc_1',
+    type: 'red',
+    status: 'investigating',
+    resource: { kind: 'node', id: node },
+  }
+  const items = [working]
+  const api = { url: 'http://api.test', get: async () => ({ items, nextCursor: null }) } as unknown as ApiClient
+  await expect(untilNobodyWorks(api, node, { withinMs: 0 })).rejects.toThrow('inc_1 (red, investigating)')
+  const told: string[] = []
+  const tell = (text: string) => {
+    told.push(text)
+    items.pop()
+  }
+  await untilNobodyWorks(api, 'web-osl-1', { everyMs: 0, tell })
+  expect(told).toEqual([expect.stringContaining('inc_1')])
+})
+
 test('an alert that is only counted, on an incident that was handed over before, is said so at once', async () => {
   const stored = [{ id: 'inc_1', status: 'escalated', closedAt: at(5), alerts: [at(11)] }]
   await expect(findIncident(apiWith(stored), fault)).rejects.toThrow('its alert is only counted')
@@ -133,6 +166,17 @@ const row = (kind: string, code?: string) => ({ kind, metadata: { code } }) as u
 const rows = (...kinds: string[]) => kinds.map((kind) => row(kind))
 const quotes = [1, 2, 3].map((attempt) => `Attempt ${attempt} of inc_1: …`).join('\n')
 
+const readsOfLock = (seq: number) =>
+  [
+    {
+      seq: 7,
+      kind: 'tool_finished',
+      metadata: { tool: 'exec', outcome: 'done', arguments: { argv: ['tail', 'logs/search.log'] } },
+    },
+    { seq: 8, kind: 'tool_finished', metadata: { tool: 'run_job', outcome: 'done', arguments: {} } },
+    { seq: 9, kind: 'resolved', metadata: { claims: [{ quotes: [{ seq, text: 'locked by pid 7' }] }] } },
+  ] as unknown as IncidentEvent[]
+
 test.each<[string, Parameters<typeof checkEnding>]>([
   ['a repair', ['service_down', incident({ status: 'resolved', outcome: 'repaired' }), []]],
   ["a tenant's disk that people have", ['disk_pressure_tenant', incident({}), []]],
@@ -150,6 +194,10 @@ test.each<[string, Parameters<typeof checkEnding>]>([
     ['unended_alert', incident({ category: 'alert_goes_on' }), [row('claimed'), row('noted', 'repair_confirmed')]],
   ],
   [
+    'a log that tail read and the resolution quotes',
+    ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), readsOfLock(7)],
+  ],
+  [
     'what is expected, without a run after the mark',
     [
       'backup_notice',
@@ -164,6 +212,10 @@ test.each<[string, Parameters<typeof checkEnding>]>([
   [
     'a mitigation of what does not fire',
     ['host_lost', incident({ category: 'mitigated', alerts: { firing: 0, unknown: 0 } }), []],
+  ],
+  [
+    'a log that no word was quoted of',
+    ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), readsOfLock(8)],
   ],
   ['a plan without room that is called a mitigation', ['rack_down', incident({ category: 'mitigated' }), []]],
   ['a notice that is called no fault', ['backup_notice', incident({ status: 'resolved', outcome: 'no_fault' }), []]],
