@@ -259,7 +259,7 @@ export function terminalRule(
   return (
     (state.open ? blockedByVerification(state.open) : null) ??
     ownTargetRule(state, policy) ??
-    evidenceRule(inPlace(claims, state, policy, bodies), state) ??
+    (evidenceRule(claims, state) && evidenceRule(inPlace(claims, state, policy, bodies), state)) ??
     outcomeRule(args.outcome, state, policy) ??
     unshown ?? { ...run('TERMINAL', 'every claim cites rows of this incident'), details: { ...marks, ...certainty } }
   )

@@ -129,7 +129,11 @@ function clausesOf(text: string): string[] {
 }
 
 /** What rows make of an ending: the grade of each claim, and sentences of its text that no row shows. */
-type ClaimFindings = { claims: GradedClaim[]; unshown: (UnshownSentence & { isRefused: boolean })[] }
+type ClaimFindings = {
+  claims: GradedClaim[]
+  unshown: (UnshownSentence & { isRefused: boolean })[]
+  evidence: ClaimEvidence
+}
 
 export type ClaimedText = { text: string; claims: readonly Claim[] }
 
@@ -142,6 +146,7 @@ export function findingsOf(
   const evidence = evidenceOf(state, incidentId, bodies)
   const said = claims.map(({ text: claimed }) => claimed)
   return {
+    evidence,
     claims: gradeClaims(claims, evidence),
     // A sentence that a claim says too is judged by what the claim quotes.
     unshown: checkText(text, evidence)
@@ -163,7 +168,7 @@ export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean)
 }
 
 /** The grades of an ending as its ruling keeps them, to be stored, with what code read beside the agent's words. */
-function marksOf({ claims, unshown }: ClaimFindings, evidence: ClaimEvidence): Record<string, unknown> {
+function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, unknown> {
   return {
     claims: claims.map(({ grade, problem, why, moved, claim }) => ({
       shown: grade !== 'C',
@@ -209,7 +214,7 @@ export function claimsRule(
   isStrict: boolean,
 ): { rule: RuleAnswer | null; marks: Record<string, unknown> } {
   const findings = findingsOf(said, state, incidentId, bodies)
-  const marks = marksOf(findings, evidenceOf(state, incidentId, bodies))
+  const marks = marksOf(findings)
   const isCorrected = state.phantoms > 0 || [...state.corrected].some((code) => code.startsWith('budget_'))
   const phantom = isCorrected ? null : phantomIn(said, state)
   if (phantom) return { rule: phantom, marks }
