@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { type RealAlertmanager, startAlertmanager } from './real-servers.ts'
 
-const count = 2_500
+const count = Number(process.env.GROUP_ALERTS ?? 1_200)
 
 let spine: Spine
 let alertmanager: RealAlertmanager
@@ -28,7 +28,7 @@ const counted = async () => {
   return rows
 }
 
-test('one group of 2,500 of a real Alertmanager: 2,500 alerts and later 2,500 ends, whatever worker dies meanwhile', async () => {
+test(`one group of ${count} of a real Alertmanager: as many alerts and later as many ends, whatever worker dies meanwhile`, async () => {
   const targets = Array.from({ length: count }, (_, n) => ({ alertname: 'TargetDown', instance: `web-${n}:9100` }))
   await alertmanager.raiseAll(targets, 'The target is down')
   await spine.until('the first part', async () => (await counted()).length > 0)

@@ -16,7 +16,7 @@ import { type PartName, type Spine, startSpine } from '../support/spine.ts'
 import { ownTemporal } from '../support/temporal-proxy.ts'
 
 /** How long things are killed for: `KILL_STORM_SECONDS=600` for the ten minutes that a release has to stand. */
-const stormSeconds = Number(process.env.KILL_STORM_SECONDS ?? 45)
+const stormSeconds = Number(process.env.KILL_STORM_SECONDS ?? 30)
 /** Two writes every three seconds, and an approval for each. */
 const alerts = Math.max(20, Math.round(stormSeconds * 0.42))
 const settledWithinMs = 300_000
