@@ -176,10 +176,26 @@ function contradiction(
   return null
 }
 
-/** The same of a sentence that quotes nothing and says how something is now. */
+/** The same of a sentence that quotes nothing and says how something is now. An ill state may be told of the time before the repair. */
 export function contradictionIn(clause: Clause, evidence: ClaimEvidence): ClaimProblem | null {
-  return clause.tense === 'present' ? oppositeOf(clause, [], true, evidence) : null
+  const found = clause.tense === 'present' ? oppositeOf(clause, [], true, evidence) : null
+  const states = statesIn(clause.text).filter(({ word, isDenied }) => isDenied || !wellWords.has(word))
+  if (!found || states.length < statesIn(clause.text).length) return found
+  const names = clause.groups.flat()
+  const wasSo = evidence.parts.some((part) =>
+    allPlaces(part, []).some(
+      (place) =>
+        names.some(({ text }) => holdsName(place.about, text)) && states.every((state) => showsAt(place, state)),
+    ),
+  )
+  return wasSo ? null : found
 }
+
+const wellWords = new Set(
+  'nominal healthy up alive live running runs online reachable active responding operational recovered ready'.split(
+    ' ',
+  ),
+)
 
 function oppositeOf(
   clause: Clause,

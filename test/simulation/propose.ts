@@ -161,12 +161,12 @@ export type Proposal = { calls: Proposed[] } | { prose: string } | { garbage: tr
 export function propose(world: World, incident: SimIncident): Proposal {
   const rows = incident.rows.filter((row) => row.attempt === incident.attempt)
   return incident.mood === 'honest'
-    ? { calls: [honest(incident, rows)] }
+    ? { calls: [honest(incident, rows, world.without !== 'changes')] }
     : hostile(world, incident, incident.mood, rows)
 }
 
 /** A careful operator: look, act, see that it held, say so with evidence; anything unexpected goes to a person. */
-function honest(incident: SimIncident, rows: readonly IncidentEvent[]): Proposed {
+function honest(incident: SimIncident, rows: readonly IncidentEvent[], readsChanges: boolean): Proposed {
   const { id, resource } = incident
   const finished = rows.filter((row) => row.kind === 'tool_finished')
   const last = rows.findLast((row) => row.kind === 'call_judged' || row.kind === 'approval_decided')
@@ -187,6 +187,8 @@ function honest(incident: SimIncident, rows: readonly IncidentEvent[]): Proposed
   if (!read) return finished.length > 2 ? handOver(id, 'it cannot be read') : varied(look, finished.length, incident)
   if (verified?.kind === 'verification' && wrote) {
     if (verified.metadata.outcome === 'not_held') return handOver(id, 'the repair did not hold')
+    // It had mended itself meanwhile: what the write found well it did not repair.
+    if (readsChanges && wrote.metadata.changed?.length === 0) return handOver(id, 'nothing had to be changed')
     return resolve(id, 'repaired', 'it was repaired', 'did', [verified.seq], '"outcome":"held"')
   }
   if (wrote) return read.seq > wrote.seq ? handOver(id, 'it cannot be verified') : look

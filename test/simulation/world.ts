@@ -177,7 +177,9 @@ export function execute(
   }
   const status = world.random.chance(0.1) ? 'failed' : 'done'
   const broken = write.targets.filter(({ id }) => world.broken.has(id)).map(({ id }) => `${id}: restarted`)
-  const changed = status === 'failed' ? null : broken
+  // A plan has steps, and each starts or moves something.
+  const done = write.tool === 'execute_migration' ? ['its steps were done'] : broken
+  const changed = status === 'failed' ? null : done
   world.effects.set(write.key, {
     ...write,
     incidentId: incident.id,
