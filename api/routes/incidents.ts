@@ -32,7 +32,7 @@ import { wordsOf, writtenText } from '../http/body.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
-import { notFound } from '../http/problem.ts'
+import { notFound, Problem } from '../http/problem.ts'
 import { eventExample, incidentExample } from './examples.ts'
 
 export const incidentParams = z.object({ id: z.string().max(100) })
@@ -169,21 +169,23 @@ const askAgentEndpoint = endpoint({
   summary: 'Asks the agent a question',
   description:
     'Opens an incident of type `question`; its answer closes it. Questions about a resource may name it; `node` is short for the resource of that kind.',
-  body: z
-    .strictObject({
-      question: writtenText(3, 2_000),
-      resource: resourceRef.nullable().default(null),
-      node: z.string().min(1).max(200).optional(),
-    })
-    .refine(({ resource, node }) => resource === null || node === undefined, {
-      path: ['node'],
-      message: 'names a resource beside `resource`: send one of the two',
-    }),
+  body: z.strictObject({
+    question: writtenText(3, 2_000),
+    resource: resourceRef.nullable().default(null),
+    node: z.string().min(1).max(200).optional(),
+  }),
   bodyExample: { question: 'Which host runs vm-osl-3 now?', resource: null },
   answer: incident,
   example: { ...incidentExample, type: 'question', status: 'open', severity: 'info', severitySource: 'person' },
+  problems: [409],
   status: 201,
   async run({ body: { question, node, ...named }, actor, principal }, deps) {
+    if (node !== undefined && named.resource !== null)
+      throw new Problem(
+        409,
+        'AMBIGUOUS',
+        'The question names a resource by `node` and by `resource`: send one of the two.',
+      )
     const resource = node === undefined ? named.resource : { kind: 'node' as const, id: node }
     const by = { actor, operatorId: principal.operatorId }
     const opened = await deps.db

@@ -60,7 +60,7 @@ test('a question may name a node as the first document has it, and one thing alo
   const answer = await api.post('/agent', { body: { node: 'node-web-osl-1a', question } })
   expect(answer.body).toMatchObject({ type: 'question', resource: { kind: 'node', id: 'node-web-osl-1a' } })
   const both = { question, node: 'node-web-osl-1a', resource: { kind: 'node', id: 'node-web-osl-1b' } }
-  expect(await api.post('/agent', { body: both })).toMatchObject({ status: 422, body: { code: 'INVALID' } })
+  expect(await api.post('/agent', { body: both })).toMatchObject({ status: 409, body: { code: 'AMBIGUOUS' } })
 })
 
 test('the log is read from a number on', async () => {
