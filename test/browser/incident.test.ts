@@ -228,6 +228,8 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
   await on.page.clock.install()
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
   await on.page.getByText('Live', { exact: true }).waitFor()
+  // Its form is there once the incident has come: a server that hangs before would leave the page without it.
+  await on.page.getByLabel('Add a note').waitFor()
   on.spine.signal('api', 'SIGSTOP')
   try {
     await on.page.clock.runFor(40_000)
