@@ -44,7 +44,7 @@ test('a repair that does not last: the service is well after each converge, and 
   const again = `${node} was started again, and not more than three times`
   expect(await failing('relapse')).toEqual([again])
 
-  expect(await converge()).toMatchObject({ status: 'done', result: { changed: [`${node}: restarted`] } })
+  expect(await converge()).toMatchObject({ status: 'done', changed: [`${node}: restarted`] })
   expect(await statusOf(node)).toBe('nominal')
   await told('service_down', 'resolved')
   const second = await told('service_down', 'firing', 2)
