@@ -124,7 +124,7 @@ function outcomeOf(observation: Observation | null): VerificationOutcome {
 
 const notKnown = 'what the write changed is not known, and no look before it showed its target ill'
 
-/** That all is well after a write shows a repair only where the write says what it changed, or a look showed its target ill before. */
+/** A nominal look after a write shows a repair only where the write says what it changed, or an earlier look showed its target ill. */
 async function unlessAsBefore(
   db: Db,
   run: RunRef,

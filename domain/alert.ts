@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { severity } from './incident.ts'
 
-/** So much of a sender's word for a state is kept. */
+/** Characters that are kept of a sender's word for a state. */
 export const maxWordChars = 100
 
 const link = z.string().nullable()

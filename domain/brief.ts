@@ -274,7 +274,7 @@ function impactOf({ incident, followers, asked }: BriefSources, own: readonly In
   return { text: [...byHealth, ...alike].join('; '), rows: distinct(ill.map(({ seq }) => seq)) }
 }
 
-/** Of what the question would do only what its plan costs afterwards: the card has the rest. */
+/** The plan's cost afterwards, without the rest of the dry run: the card has that. */
 function costOf({ dryRun: { details } }: Approval): Record<string, unknown> {
   return details.standing ? { standing: details.standing } : {}
 }

@@ -230,7 +230,7 @@ export type EventMetadata = {
     durationMs: number
     /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
     said?: string
-    /** Of a write: what it changed. Absent in rows of earlier versions. */
+    /** What a write changed. Absent for reads and in rows of earlier versions. */
     changed?: Changed
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
@@ -245,7 +245,7 @@ export type EventMetadata = {
     /** What had to be true; empty where nothing was promised. */
     postcondition: string
     observed: string
-    /** Of a plan: each step. Absent in rows of earlier versions. */
+    /** Each step of a plan. Absent for other writes and in rows of earlier versions. */
     steps?: StepVerification[]
   }
   approval_requested: {

@@ -128,7 +128,7 @@ const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().
 
 export const home = z.object({
   since: z.string(),
-  /** Of incidents that began since then; repairs, tokens and dollars are those since then, whenever their incident began. */
+  /** Counts incidents that began since then. Failed repairs, tokens and dollars count since then, whenever their incident began. */
   tonight: z.object({
     incidents: z.number().int(),
     /** Resolved, escalated, cancelled, or quiet and unproven. */

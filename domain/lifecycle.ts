@@ -129,7 +129,7 @@ function whileAtWork(view: LifecycleView, happening: Happening, rules: Lifecycle
   if (by === 'nothing' && wantsDoubtLook(view, happening)) return { do: 'look' }
   if (!isQuiet(view, rules)) return nothing
   if (view.status === 'open') return { do: 'close_quiet', by }
-  // What is gone without a word that it is over ends no investigation.
+  // An alert that only went silent ends no investigation.
   return by === 'nothing' ? nothing : { do: 'tell_run' }
 }
 

@@ -137,7 +137,7 @@ function healthIn(event: IncidentEvent): (ResourceRef & { health: string })[] {
   return event.metadata.discovered.flatMap(({ kind, id, health }) => (health ? [{ kind, id, health }] : []))
 }
 
-/** Of every resource that a look showed unwell: how it was then, and how it was when it was looked at last. */
+/** Each resource that a look showed ill: its health then, and at the last look. */
 function healthSeen(events: IncidentLog): Sentence[] {
   const seen = new Map<
     string,

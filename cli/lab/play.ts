@@ -151,7 +151,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
 /** A convergence is of a whole shard: `node-web-osl-1a` is of `web-osl-1`. */
 const shardOf = (id: string): string => /^node-(.+\d)[a-z]$/.exec(id)?.[1] ?? id
 
-/** What is left to people is worked on by nobody here. */
+/** Nobody here works on an incident that is left to people. */
 const isWorkedOn = ({ status, keptReason, owner }: ApiIncident): boolean =>
   !closedStatuses.includes(status) && !(status === 'open' && (keptReason !== null || owner !== null))
 

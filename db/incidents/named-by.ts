@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { alertWordsIn, typeWordsIn } from '../../domain/search-words.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 
-/** So many are few, one that is named twice counted twice: all of them are found by indexes before they are put in order. */
+/** Up to this many matches are found by indexes first and sorted afterwards. An incident that matches twice counts twice. */
 const maxFew = 2_000
 
 /**

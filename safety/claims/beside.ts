@@ -3,7 +3,7 @@ import type { ClaimBeside } from '../../domain/hypothesis.ts'
 import { namesIn } from './actions.ts'
 import { placesOfAll } from './check.ts'
 import { newestLook } from './grade.ts'
-import type { QuotePlace } from './quote.ts'
+import { lineWithKey } from './quote.ts'
 import type { ClaimEvidence } from './rows.ts'
 
 const maxLines = 4
@@ -17,15 +17,14 @@ export function besideOf({ text, quotes }: Claim, evidence: ClaimEvidence): Clai
     newestLook(name, evidence).map((place) => ({ ...place, name })),
   )
   const lines = [
-    ...places.slice(0, maxLines).map((place) => ({ seq: place.part.seq, text: lineOf(place) })),
-    ...looks.slice(0, maxLines).map((place) => ({ seq: place.part.seq, text: `${place.name} ${lineOf(place)}` })),
+    ...places
+      .slice(0, maxLines)
+      .map((place) => ({ seq: place.part.seq, text: lineWithKey(place).slice(0, lineCharacters) })),
+    ...looks
+      .slice(0, maxLines)
+      .map((place) => ({ seq: place.part.seq, text: `${place.name} ${lineWithKey(place)}`.slice(0, lineCharacters) })),
   ]
   return lines.filter(
     (each, at) => lines.findIndex(({ seq, text: line }) => seq === each.seq && line === each.text) === at,
   )
-}
-
-function lineOf({ leaf, line }: QuotePlace): string {
-  const key = leaf.path.findLast((step) => !/^\d+$/.test(step))
-  return `${key ? `${key}: ` : ''}${line}`.slice(0, lineCharacters)
 }

@@ -8,6 +8,7 @@ import {
   allPlaces,
   type ClaimProblem,
   foldText,
+  lineWithKey,
   type ProblemCode,
   placesOf,
   problem,
@@ -213,17 +214,12 @@ function oppositeOf(
   for (const state of statesIn(clause.text)) {
     const opposite = seen.find((place) => showsAt(place, { ...state, isDenied: !state.isDenied }))
     if (opposite && !seen.some((place) => showsAt(place, state)))
-      return problem('CONTRADICTED', `row ${opposite.part.seq} says ${said(lineOf(opposite))}`)
+      return problem('CONTRADICTED', `row ${opposite.part.seq} says ${said(lineWithKey(opposite))}`)
   }
   return null
 }
 
 const healthKeys = /^(?:status|state|health|running|reachable|alive|active)$/
-
-function lineOf({ leaf, line }: QuotePlace): string {
-  const key = leaf.path.at(-1)
-  return key && !/^\d+$/.test(key) ? `${key}: ${line}` : line
-}
 
 /** How a thing was when it was read last: the lines of its element, in the newest row that holds it. */
 export function newestLook(name: string, { parts }: ClaimEvidence): QuotePlace[] {

@@ -286,5 +286,11 @@ export function problem(code: ProblemCode, why: string): ClaimProblem {
   return { code, why, remedy: problems[code] }
 }
 
+/** The quoted line with the key that it stands under: `status: critical`. */
+export function lineWithKey({ leaf, line }: QuotePlace): string {
+  const key = leaf.path.findLast((step) => !/^\d+$/.test(step))
+  return key ? `${key}: ${line}` : line
+}
+
 /** A piece of the claim in a sentence, inert and short. */
 export const said = (text: string) => quote(text.trim())
