@@ -65,7 +65,7 @@ export function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'ask
 /** The same by the question that each answers, in the order in which a card asks them. */
 export const listAnswers = ({ approve, deny, wait, after }: Consequences): [question: string, answer: string][] => [
   ['If you approve', approve],
-  ...(after === null ? [] : [['Afterwards', after] as [string, string]]),
+  ...(after === null ? [] : [['After that', after] as [string, string]]),
   ['If you deny', deny],
   ['If you do nothing', wait],
 ]

@@ -87,16 +87,14 @@ export function formatAfterwards(standing: Standing): string | null {
   if (notFound.length === 0) return null
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
-  const of = (names: string[]) => `the loss of ${formatList(names, 'or')} is not survived`
+  // What was not found may exist: no more is said than that.
+  const of = (names: string[]) => `should ${formatList(names, 'or')} fail, no room for all its VMs was found`
   if (fresh.length === 0) return `${of(notFound)}, as today`
-  const as =
-    fresh.length < notFound.length
-      ? `; that of ${formatList(
-          notFound.filter((name) => lostBefore.has(name)),
-          'or',
-        )} is not, as today`
-      : ''
-  return `${of(fresh)}; today it is${as}`
+  const already = formatList(
+    notFound.filter((name) => lostBefore.has(name)),
+    'or',
+  )
+  return `${of(fresh)}; today it was${already && `; for ${already} it is not found today either`}`
 }
 
 /** N-1 in a sentence or two, with the formatList of those that are not simply survived, and of those that were before. */

@@ -68,11 +68,13 @@ test('what a plan costs afterwards stands beside the buttons, with how it is tod
   const afterwards = (before: Parameters<typeof loss>[0], after: Parameters<typeof loss>[0]) =>
     formatAfterwards({ domain: 'host', before: loss(before), after: loss(after) })
   expect(afterwards(['restarted', 'restarted'], ['restarted', 'not_found'])).toBe(
-    'the loss of h2 is not survived; today it is',
+    'should h2 fail, no room for all its VMs was found; today it was',
   )
   expect(afterwards(['not_found', 'restarted'], ['not_found', 'not_found'])).toBe(
-    'the loss of h2 is not survived; today it is; that of h1 is not, as today',
+    'should h2 fail, no room for all its VMs was found; today it was; for h1 it is not found today either',
   )
-  expect(afterwards(['not_found', 'moved'], ['not_found', 'moved'])).toBe('the loss of h1 is not survived, as today')
+  expect(afterwards(['not_found', 'moved'], ['not_found', 'moved'])).toBe(
+    'should h1 fail, no room for all its VMs was found, as today',
+  )
   expect(afterwards(['not_found', 'moved'], ['restarted', 'moved'])).toBeNull()
 })

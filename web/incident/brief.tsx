@@ -72,7 +72,7 @@ export function DecisionSentence({
   const { approve, deny, wait, after } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
   const lines: [string, string][] = [
     ['If you approve', approve],
-    ...(after === null ? [] : [['Afterwards', after] as [string, string]]),
+    ...(after === null ? [] : [['After that', after] as [string, string]]),
     ['If you deny', deny],
     ['If nobody acts', wait],
   ]
