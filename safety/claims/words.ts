@@ -172,7 +172,10 @@ function ofSubjects(clause: Clause, { places }: Quoted, lacks: (support: Support
     const own = supports.filter(
       (support) => names.every(({ text }) => holdsName(support.about, text)) && isOfThese(support, clause),
     )
-    if (own.length === 0) return `nothing quoted is about ${names.map(({ text }) => text).join(' and ')}`
+    if (own.length === 0)
+      return names.length === 0
+        ? 'it names none of what is quoted'
+        : `nothing quoted is about ${names.map(({ text }) => text).join(' and ')}`
     const found = own.map(lacks)
     return found.includes(null) ? null : (found[0] ?? null)
   })
