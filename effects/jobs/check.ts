@@ -132,10 +132,7 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
 }
 
 /** What is missing proves nothing: of an output that was cut nobody says that it changes nothing. */
-export function wouldChange(
-  { noChanges }: Pick<JobCheck, 'noChanges'>,
-  { exitCode, output, isCut }: JobOutcome,
-): boolean | null {
+function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOutcome): boolean | null {
   if (!noChanges) return null
   const { exitCode: code, pattern, unless } = noChanges
   const saysSo =

@@ -6,16 +6,7 @@ import { type JobNote, type JobOutcome, jobNote, systemOf } from '../../domain/j
 import { resourceKey } from '../../domain/registry.ts'
 import { type EffectDeps, type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import {
-  jobSlot,
-  lookAtStep,
-  matchesDefinition,
-  noteOtherwise,
-  recentMs,
-  runCheck,
-  runStep,
-  wouldChange,
-} from './check.ts'
+import { jobSlot, lookAtStep, matchesDefinition, noteOtherwise, recentMs, runCheck, runStep } from './check.ts'
 import { type ResourceJob, requireJob } from './jobs.ts'
 
 /** Jobs at once in this process: each holds two connections that hold locks. */
@@ -127,14 +118,16 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
   }
 }
 
-/** By the words of the job's own check mode, which said before that something would change. Without such words it cannot be told. */
-function changedBy({ name, check }: ResourceJob['job'], outcome: JobOutcome): Changed {
-  if (!outcome.isOk || !check?.noChanges) return null
+/**
+ * A run begins only where its check mode has just said that something would change. That it changed nothing is said by words of the
+ * check mode that the run prints too: words that are missing tell nothing, since a run may speak otherwise.
+ */
+function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
+  if (!isOk || !check?.noChanges) return null
   const { pattern, unless } = check.noChanges
-  // An exit code says in a run how it ended, and not what it changed.
-  const saysNothing =
-    (pattern ?? unless) !== undefined && wouldChange({ noChanges: { pattern, unless } }, outcome) === false
-  return saysNothing ? [] : [`${name}: what its check mode said would change`]
+  const says = (words: string | undefined) => words !== undefined && new RegExp(words, 'm').test(output)
+  const isNothing = says(pattern) && !says(unless) && !isCut
+  return isNothing ? [] : [`${name}: what its check mode said would change`]
 }
 
 /**

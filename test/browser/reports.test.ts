@@ -128,7 +128,7 @@ test.each(looks)(
     const page = await signIn(width, colorScheme)
     await page.goto(`${on.spine.url}/incidents/${id}`)
     await page.getByRole('link', { name: 'Postmortem' }).press('Enter')
-    await page.getByText('shard:db-osl-1 was degraded.').waitFor()
+    await page.getByText('shard db-osl-1 was degraded.').waitFor()
     await screenshot(page, `postmortem-${colorScheme}-${width}`)
     await page.getByRole('button', { name: 'Edit Cause' }).press('Enter')
     const field = page.getByLabel('Cause, in Markdown')
@@ -142,7 +142,7 @@ test.each(looks)(
     await page.getByText('What the rows say').press('Enter')
     await page
       .getByRole('listitem')
-      .getByText(/The replica was stopped by/)
+      .getByText(/^The replica was stopped by/)
       .waitFor()
     await page.getByText(/^Appendix: the log/).press('Enter')
     await page.getByRole('table', { name: 'The log, oldest first' }).waitFor()

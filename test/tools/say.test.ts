@@ -203,11 +203,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
     { on, processes: [{ name: 'httpd', pid: 7, cpu_percent: 99 }], total: 1 },
     'web-7: on port 80: 1 process: httpd (pid 7, 99 % CPU)',
   ],
-  proc_kill: [
-    { pid: 7, start_time: '9', signal: 'TERM' },
-    { on },
-    'web-7: Stop process 7: done',
-  ],
+  proc_kill: [{ pid: 7, start_time: '9', signal: 'TERM' }, { on }, 'web-7: Stop process 7: done'],
   docker_list: [
     {},
     { on, containers: [{ name: 'web', status: 'Up 2 hours' }], total: 1 },

@@ -43,6 +43,13 @@ jobs:
     about: Does something to it
     resources: { kind: node, ids: [node-osl-2] }
     run: { command: [${playbook}, ${hosts.path}, --limit, node-osl-2] }
+  - name: other-words
+    about: Writes what is wanted, and says so otherwise than its check mode
+    resources: { kind: node, ids: [node-osl-2] }
+    run: { command: [echo, "rewrote it"] }
+    check:
+      command: [echo, would-write it]
+      noChanges: { unless: would-write }
   - name: slow
     about: Takes longer than it may
     resources: { kind: node, ids: [node-osl-2] }
@@ -83,7 +90,7 @@ async function run(ifMatch: string | null, name: string, job = 'converge-node') 
 
 test('jobs that are declared for a resource are listed with it', async () => {
   const { items } = (await api.get(`/jobs?${about}`)).body as unknown as { items: { name: string }[] }
-  expect(items.map(({ name }) => name)).toEqual(['converge-node', 'no-check', 'slow'])
+  expect(items.map(({ name }) => name)).toEqual(['converge-node', 'no-check', 'other-words', 'slow'])
   expect((await api.get('/jobs?kind=node&id=node-osl-1')).body.items).toMatchObject([
     { name: 'converge-node', system: 'command', hasCheck: true, isProvable: true },
   ])
@@ -168,6 +175,15 @@ test('a job runs once per key, and its check mode proves it afterwards', async (
   })
   const nothing = await api.get(`/jobs/converge-node/preparation?${about}`)
   expect([nothing.status, nothing.body.code]).toEqual([409, 'NOTHING_TO_CHANGE'])
+})
+
+test('a run that speaks other words than its check mode does not pass for one that changed nothing', async () => {
+  const { stateFingerprint } = await prepared('other-words')
+  const ran = await run(stateFingerprint, 'in other words', 'other-words')
+  expect(ran.body).toMatchObject({
+    output: 'rewrote it\n',
+    changed: ['other-words: what its check mode said would change'],
+  })
 })
 
 test('what changed since it was decided stops the job before it begins', async () => {
