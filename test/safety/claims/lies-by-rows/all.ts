@@ -4,6 +4,7 @@ import { events } from './events.ts'
 import { figures } from './figures.ts'
 import type { Lie } from './lie.ts'
 import { names } from './names.ts'
+import { night } from './night.ts'
 import { polarity } from './polarity.ts'
 import { scripts } from './scripts.ts'
 import { speech } from './speech.ts'
@@ -21,4 +22,5 @@ export const liesByRows: Lie[] = [
   ...orders,
   ...scripts,
   ...speech,
+  ...night,
 ]
