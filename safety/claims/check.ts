@@ -79,7 +79,7 @@ function clauseProblem(
       places.map(({ line, from, to }) => line.slice(from, to)),
       evidence,
     ) ??
-    denialProblem(clause, cited)
+    denialProblem(clause, cited, places)
   // What an older row shows and a newer one does not was so before the last write.
   return found && fresh !== places && findUnsupported(clause, fresh, false) && !findUnsupported(clause, places, false)
     ? stale()
@@ -266,6 +266,9 @@ function isOthers(claim: Claim, action: Action, clause: Clause, places: readonly
 const recording =
   /(?<![a-z])(?:git|git_log|git_show|journalctl|recent_changes|search_logs|list_incident_events|rollout_history|kubernetes_events)(?![a-z])/
 
+/** Rows that are records of events: what they tell was done, in whatever form of the verb. */
+export const isRecord = ({ head }: Part) => recording.test(head)
+
 /**
  * Does the quoted piece tell that somebody did this, to what the clause speaks of: in a past form of the verb, or as a record of events?
  * What an annotation, a hint or a runbook asks for is no report.
@@ -282,7 +285,7 @@ export function tellsAction(
   const key = leaf.path.at(-1) ?? ''
   const isKeyed = !/^\d+$/.test(key) && leaf.value !== false && leaf.value !== null && leaf.value !== 0
   const piece = `${isKeyed ? key : ''} ${line.slice(from, to)}`.toLowerCase()
-  const forms = recording.test(part.head) ? anyFormsOf(verb) : pastFormsOf(verb)
+  const forms = isRecord(part) ? anyFormsOf(verb) : pastFormsOf(verb)
   const found = forms.map((form) => new RegExp(`(?<![a-z_])${form}(?![a-z_])`).exec(piece)).find((match) => match)
   if (!found || /\b(?:not|never|no|without|n't)\b[^,;]*$/.test(piece.slice(0, found.index))) return false
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')

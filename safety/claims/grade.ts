@@ -1,5 +1,6 @@
 import type { Claim } from '../../domain/claim.ts'
 import type { ClaimGrade } from '../../domain/hypothesis.ts'
+import { findLooseAbsence } from './absent-words.ts'
 import { actionsIn, holdsName } from './actions.ts'
 import { checkClaim, isOwnWord, placesOfAll } from './check.ts'
 import { matchesFigure } from './measure.ts'
@@ -19,7 +20,7 @@ import type { ClaimEvidence, Part } from './rows.ts'
 import { showsAt, statesIn } from './states.ts'
 import { isAskedFor } from './support.ts'
 import { type Clause, clausesOf } from './text.ts'
-import { findLoose, findLooseAbsence } from './words.ts'
+import { findLoose } from './words.ts'
 
 /** A row number that code put right, since the quote stands in one other row alone. */
 type MovedQuote = { text: string; from: number; to: number }
@@ -83,8 +84,8 @@ function gradeClaim(sent: Claim, evidence: ClaimEvidence): GradedClaim {
   const wrong = checkClaim(claim, evidence)
   const against = wrong && isRefusing(wrong) ? null : contradiction(claim, clauses, places, evidence)
   if (against) return own('C', against.why, against)
-  // Said as past, in words of the present: the rows are older than the write, and so is what it says.
-  const isOlder = wrong?.code === 'READ_BEFORE_WRITE' && claim.kind === 'was'
+  // Said as past, in words of the present: the rows are older than the write, and so is what it says. So is how one write of several ended.
+  const isOlder = wrong?.code === 'READ_BEFORE_WRITE' && (claim.kind === 'was' || claim.kind === 'did')
   if (wrong) return own(isOlder || isOnlyWords(wrong, clauses, evidence) ? 'B' : 'C', wrong.why, wrong)
   const loose =
     claim.kind !== 'absent'
@@ -170,7 +171,7 @@ function contradiction(
 ): ClaimProblem | null {
   if (claim.kind === 'absent') return null
   for (const clause of clauses) {
-    const isNow = claim.kind === 'is' && clause.tense !== 'past'
+    const isNow = claim.kind === 'did' ? clause.tense === 'present' : claim.kind === 'is' && clause.tense !== 'past'
     const found = oppositeOf(clause, places, isNow, evidence)
     if (found) return found
   }

@@ -1,9 +1,12 @@
 import { keyWords } from './measure.ts'
 import type { QuotePlace } from './quote.ts'
 import type { Part } from './rows.ts'
+import { quotedColumns } from './table-columns.ts'
 import { keySynonyms, noWords, sourceWords, valueWords, yesWords } from './word-tables.ts'
 
-export const denialWords = /\b(?:no|not|never|without|none|nothing|nobody|neither|nor|cannot|[a-z]+n't)\b/
+/** Not within a name: /run/no-cleanup denies nothing. */
+export const denialWords =
+  /(?<![\w./-])(?:no|not|never|without|none|nothing|nobody|neither|nor|cannot|[a-z]+n't)(?![\w-]|\.\w)/
 export const subjectKeys =
   /^(?:id|name|host|hostname|node|shard|service|unit|kind|type|region|tenant|device|mount|path|file|container|namespace|pod|instance|job|alertname|user|database|resource|target|role|labels)$/
 /** Of these a denial says that it is not that one; what else a field says is denied only by a row that denies it. */
@@ -64,6 +67,13 @@ function addElement({ plain, denied }: KnownWords, { part, item }: QuotePlace): 
   }
 }
 
+/** Nothing is there: as a number, a word, or left empty. */
+export function isNothing(value: unknown): boolean {
+  return (
+    value === null || value === 0 || (typeof value === 'string' && /^(?:0|none|no|nil|null|n\/a)$/i.test(value.trim()))
+  )
+}
+
 /** The line that is quoted and its keys. A yes or no, or nothing, turns its key: running:false says "not running". */
 function addPlace(known: KnownWords, place: QuotePlace): void {
   const { leaf, line } = place
@@ -77,9 +87,15 @@ function addPlace(known: KnownWords, place: QuotePlace): void {
     add(known.plain, own.map((word) => table[word] ?? '').join(' '))
     return
   }
-  if (value === null || value === 0) add(known.denied, own.join(' '))
+  if (isNothing(value)) add(known.denied, own.join(' '))
   if (value === null) return
   add(known.plain, own.join(' '))
+  add(
+    known.plain,
+    quotedColumns(place)
+      .flatMap(({ words }) => words)
+      .join(' '),
+  )
   if (value === 0 && /^exit_?code$/.test(keyOf(place))) add(known.plain, 'succeeded ended well')
   if (typeof value === 'number') return
   addLine(known, line)
@@ -95,7 +111,7 @@ const supposes =
 /** A line, each piece with its own polarity: what stands behind a denial is denied, up to the next comma. */
 function addLine({ plain, denied }: KnownWords, line: string): void {
   if (supposes.test(line)) return
-  for (const piece of line.split(/[,;.](?=\s|$)|\b(?:but|and)\b/)) {
+  for (const piece of line.split(/[,;.](?=\s|$)|\b(?:but|and|because|since|so|while|although|though|as)\b/)) {
     const at = noValue.test(piece) ? 0 : (denialWords.exec(piece)?.index ?? piece.length)
     add(plain, piece.slice(0, at))
     add(denied, piece.slice(at))

@@ -139,7 +139,9 @@ export function keyWords(path: readonly string[]): string[] {
 
 /** The unit that a key says its number has; null where it says none. */
 export function unitOfKey(path: readonly string[]): Unit | null {
-  const last = keyWords(path.slice(-1)).at(-1) ?? ''
+  const [last = '', before] = keyWords(path.slice(-1)).reverse()
+  // So many a second are no seconds.
+  if (before === 'per') return /^s(?:ec|econds?)?$/.test(last) ? unitOf('rps') : null
   if (last.length < 2) return null
   return keyUnits[last] ?? (last === 'ms' || last.length > 2 ? unitOf(last) : null)
 }

@@ -125,7 +125,7 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
     // A number without a unit may be part of a title, which stands where the name does not: Deploy 42.
     const titles = figure.unit ? [] : places.filter(({ leaf }) => typeof leaf.value === 'string').flatMap(valuesAt)
     const isGiven = [...values, ...titles].some(
-      (value) => matchesFigure(figure, { ...value, from: value }) && isAlike(value, clause, figure),
+      (value) => matchesFigure(figure, known(value, clause)) && isAlike(value, clause, figure),
     )
     if (isGiven || isCount(figure, clause, own, isLoose && isOneRow)) continue
     if (isComputed(figure, clause.text, operands, [...new Set(times)])) continue
@@ -133,6 +133,13 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
     return problem('NUMBER_NOT_SHOWN', `no quote gives ${said(around)}`)
   }
   return null
+}
+
+const shrinks = /\b(?:shr[aiu]nk\w*|f[ae]ll\w*|drop\w*|declin\w*|decreas\w*|sinks?|sank|los(?:es|ing|t)|less|down)\b/
+
+/** A number as it is known. Of what shrinks the sign is in the word. */
+function known(value: QuotedNumber, { text }: Clause): KnownQuantity {
+  return { ...value, value: value.value < 0 && shrinks.test(text) ? -value.value : value.value, from: value }
 }
 
 /** Places about what the clause names: a number of another resource shows nothing. */

@@ -1,5 +1,7 @@
 import type { Claim } from '../../domain/claim.ts'
 import { holdsName, type Name } from './actions.ts'
+import { isNothing } from './known-words.ts'
+import { keyWords } from './measure.ts'
 import { numbersProblem } from './number-support.ts'
 import { holdsMoment } from './numbers.ts'
 import { type ClaimProblem, foldText, problem, type QuotePlace, said } from './quote.ts'
@@ -183,11 +185,22 @@ const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
 /** No errors, without a warning: said in passing, it still has to be true of a whole answer that is cited. */
-export function denialProblem(clause: Clause, cited: readonly Part[]): ClaimProblem | null {
+export function denialProblem(
+  clause: Clause,
+  cited: readonly Part[],
+  places: readonly QuotePlace[],
+): ClaimProblem | null {
   for (const [, phrase] of clause.text.matchAll(noNoun)) {
     const noun = (phrase as string).trim().split(' ')[0] as string
     const stem = noun.replace(/(?:ies|es|s)$/, '')
     if (stem.length < 3) continue
+    // The field that counts it says so: errorsLastHour: 0.
+    if (
+      places.some(
+        ({ leaf }) => isNothing(leaf.value) && keyWords(leaf.path.slice(-1)).some((key) => key.startsWith(stem)),
+      )
+    )
+      continue
     const pattern = trouble.test(noun) ? troubles : new RegExp(`(?<![a-z_])${stem}`)
     const reads = cited.filter(({ source }) => source !== 'record')
     const holding = reads.find(

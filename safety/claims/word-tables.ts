@@ -6,7 +6,7 @@ export const neutral = new Set(
   shows show showed shown says say said reads read reports report reported tells tell told gives gave states stated lists listed returned returns
   contains contain contained named called according row rows result results output answer answers look looked seen found
   node nodes host hosts shard shards vm vms guest server machine device instance value field line lines
-  now currently utc while about around roughly approximately approx nearly almost circa percent`
+  now currently utc while percent`
     .split(/\s+/)
     .filter(Boolean),
 )
@@ -54,6 +54,8 @@ export const keySynonyms: Record<string, string> = {
   used: 'uses usage full',
   free: 'available left',
   available: 'free left',
+  avail: 'available free left',
+  use: 'used full',
   lag: 'lags lagged behind replication',
   uptime: 'up',
   pid: 'process runs',
@@ -69,6 +71,10 @@ export const keySynonyms: Record<string, string> = {
   repl: 'replication',
   limit: 'allows allowed may',
   started: 'since began',
+  starts: 'started since began begins fired fires firing',
+  ends: 'ended over until',
+  first: 'began begins started since from',
+  changed: 'jumped rose fell dropped went',
   count: 'times',
   ended: 'gone',
   owner: 'owned belongs',
@@ -80,7 +86,7 @@ export const keySynonyms: Record<string, string> = {
 
 /** What rows of a program or of a tool are called, whatever they hold. */
 export const sourceWords: [RegExp, string][] = [
-  [/(?<![a-z])df(?![a-z])|disk_usage/, 'used full available free disk filesystem space'],
+  [/(?<![a-z])df(?![a-z])|disk_usage/, 'used full disk filesystem space'],
   [/(?<![a-z])(?:ps|top|pgrep)(?![a-z])|proc_list/, 'process processes runs running pid uses'],
   [/(?<![a-z])(?:ss|netstat|lsof)(?![a-z])/, 'port listens listening socket address process'],
   [/journalctl|search_logs|logs?(?![a-z])/, 'log logs logged journal line lines'],
@@ -90,3 +96,40 @@ export const sourceWords: [RegExp, string][] = [
   [/alert/, 'alert alerts'],
   [/quer(?:y|ies)_metrics|metrics/, 'metric series'],
 ]
+
+/** Words of a key that say which part of a thing its number counts, and what says so too. */
+export const keyQualifiers: Record<string, string> = {
+  per: 'rps qps rate',
+  free: 'available left remaining',
+  available: 'free left remaining',
+  avail: 'available free left',
+  idle: '',
+  unused: 'free',
+  failed: 'failures fail errors',
+  refused: '',
+  rejected: '',
+  dropped: '',
+  denied: '',
+  lost: '',
+  retried: 'retries',
+  wanted: 'should desired',
+  desired: 'should wanted',
+  planned: 'plan',
+  requested: 'requests',
+  ready: '',
+  waiting: 'waits wait',
+  pending: '',
+  blocked: 'blocks',
+  before: 'ago earlier previously yesterday week day from',
+  previous: 'before earlier',
+  mean: 'average averaged',
+  avg: 'average averaged mean',
+  warn: 'warning limit threshold',
+  crit: 'critical limit threshold',
+  above: 'limit threshold',
+  below: 'limit threshold',
+  sent: 'sends send',
+  received: 'receives receive',
+  written: 'writes wrote write',
+  read: 'reads',
+}

@@ -1,38 +1,28 @@
-import type { Claim } from '../../domain/claim.ts'
-import { type Action, actionsIn, holdsName, isGeneralVerb, type Name, namesIn } from './actions.ts'
-import { add, addHead, denialWords, formsOf, type KnownWords, keyOf, knownWords, subjectKeys } from './known-words.ts'
-import { keyWords, matchesFigure } from './measure.ts'
+import { actionsIn, holdsName, isGeneralVerb, type Name, namesIn } from './actions.ts'
+import { type Quoted, wordsOf } from './clause-words.ts'
+import { formsOf, keyOf, knownWords } from './known-words.ts'
+import { matchesFigure } from './measure.ts'
 import { type Figure, figuresIn, valuesAt } from './numbers.ts'
 import type { QuotePlace } from './quote.ts'
-import type { ClaimEvidence, Part } from './rows.ts'
+import {
+  emptyAsFull,
+  halfOfKey,
+  keyOfAnother,
+  momentOfAnother,
+  otherValue,
+  qualifierLeftOut,
+  zeroAsSome,
+} from './quoted-keys.ts'
+import { commentedOut, joinedByGuess, otherColumn, otherOrder } from './quoted-lines.ts'
+import type { Part } from './rows.ts'
 import { isForEach, showsAt, statesIn } from './states.ts'
 import type { Clause } from './text.ts'
-import { neutral, valueWords } from './word-tables.ts'
-
-/** What a rule of grade A reads: the claim, its clauses, and where its quotes stand. */
-type Quoted = {
-  claim: Claim
-  clauses: readonly Clause[]
-  places: readonly QuotePlace[]
-  evidence: ClaimEvidence
-}
 
 /** Keys that name a thing and say nothing of it. */
 const nameKeys = /^(?:id|name|kind|region|type|host|hostname|node|shard|tenant|seq|callid)$/
 /** Parts of the context that give orders, guess, or speak of other incidents. */
 const hearsay =
   /^(?:annotations?|hint|hints|precedents?|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
-/** Why an absent claim is not shown word for word by rows that asked for what it says is not there; null: it is grade A. */
-export function findLooseAbsence({ claim, clauses, evidence }: Omit<Quoted, 'places'>): string | null {
-  const parts = claim.quotes.flatMap(({ seq }) => evidence.parts.filter((part) => part.seqs.includes(seq)))
-  const known: KnownWords = { plain: new Set(), denied: new Set() }
-  for (const part of parts) addHead(known, part)
-  for (const { text } of claim.quotes) add(known.plain, text)
-  const words = clauses.flatMap((clause) => wordsOf(clause, figuresIn(clause.text), []))
-  const word = words.find(({ text }) => !formsOf(text).some((form) => known.plain.has(form)))
-  return mixedLetters({ claim }) ?? (word ? `no row that it cites was asked for "${word.text}"` : null)
-}
-
 /** Why a claim that nothing speaks against is not shown by its rows word for word; null: it is grade A. */
 export function findLoose(quoted: Quoted): string | null {
   for (const rule of rules) {
@@ -47,11 +37,24 @@ const rules: ((quoted: Quoted) => string | null)[] = [
   mixedLetters,
   withoutValue,
   hearsayOnly,
+  commentedOut,
   unprovenWrite,
   joinedByGuess,
-  ...[unmatchedFigure, unspokenWord, otherValue, otherOrder, notOfEach].map(
-    (rule) => (quoted: Quoted) => firstOf(quoted.clauses, (clause) => rule(clause, quoted)),
-  ),
+  ...[
+    unmatchedFigure,
+    unspokenWord,
+    otherValue,
+    zeroAsSome,
+    emptyAsFull,
+    qualifierLeftOut,
+    keyOfAnother,
+    halfOfKey,
+    momentOfAnother,
+    wholeForPart,
+    otherColumn,
+    otherOrder,
+    notOfEach,
+  ].map((rule) => (quoted: Quoted) => firstOf(quoted.clauses, (clause) => rule(clause, quoted))),
 ]
 
 function firstOf<T>(all: readonly T[], find: (each: T) => string | null): string | null {
@@ -63,7 +66,7 @@ function firstOf<T>(all: readonly T[], find: (each: T) => string | null): string
 }
 
 /** Letters of another script beside Latin ones look alike and are other words. */
-function mixedLetters({ claim }: Pick<Quoted, 'claim'>): string | null {
+export function mixedLetters({ claim }: Pick<Quoted, 'claim'>): string | null {
   const other = /(?=\p{L})[^\p{Script=Latin}\p{Script=Common}]/u.exec(claim.text)?.[0]
   return other && /\p{Script=Latin}/u.test(claim.text) ? `"${other}" is a letter of another script` : null
 }
@@ -88,6 +91,24 @@ function withoutValue({ claim, places }: Quoted): string | null {
   return 'what it quotes is a name, not a value'
 }
 
+const partArguments = ['unit', 'service', 'process', 'container', 'package', 'packages', 'path', 'pid']
+
+/** A write on a part of a machine is no write on the machine: a restart of nginx restarted no node. */
+function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): string | null {
+  if (claim.kind !== 'did' || actionsIn(clause.text).length === 0) return null
+  const calls = new Set(places.map(({ part }) => part.callId))
+  const parts = evidence.writes.filter(({ callId }) => calls.has(callId)).flatMap((write) => write.parts)
+  const named = parts.flatMap((part) => partArguments.map((key) => part.arguments[key])).flat()
+  const words = named
+    .filter((each) => typeof each === 'string' || typeof each === 'number')
+    .map((each) => String(each).toLowerCase())
+  const isSaid = (word: string) =>
+    [word, word.split('/').at(-1) as string, word.replace(/\.[a-z]+$/, '')].some((each) =>
+      claim.text.toLowerCase().includes(each),
+    )
+  return words.length === 0 || words.some(isSaid) ? null : `its write was on ${words[0]} alone`
+}
+
 const isLongText = ({ leaf }: QuotePlace) => typeof leaf.value === 'string' && /\s/.test(leaf.value.trim())
 
 /** What was done is shown by a verification that held, not by a command that ended well. */
@@ -100,23 +121,6 @@ function unprovenWrite({ claim, places, evidence, clauses }: Quoted): string | n
   const written = evidence.writes.filter(({ callId }) => calls.has(callId))
   const isTold = written.length === 0 && claim.kind !== 'did'
   return isTold || written.some(({ isProven, failed }) => isProven || failed) ? null : 'its write was not verified'
-}
-
-const joins =
-  /\b(?:because|since|due to|caus\w+|as a result|result\w* (?:in|from)|led to|leads? to|leading to|therefore|thus|hence|so that|so|after|before|once|when|whenever|following|followed|triggered|owing|thanks|made|makes|until|till|then|fell|rose|dropped|grew|than|if|unless)\b/
-
-const reasonKeys = /^(?:reason|why|cause|message|error|detail)$/
-
-/** Two facts that stand in different lines say nothing of each other: one line tells both, or two times their order. */
-function joinedByGuess({ claim, clauses, places }: Quoted): string | null {
-  const found = joins.exec(claim.text.toLowerCase())?.[0]
-  if (!found) return null
-  const isOneLine = new Set(places.map(({ part, line }) => `${part.seq} ${line}`)).size === 1
-  const isReason =
-    found === 'because' && supportsOf(places).length === 1 && places.some((place) => reasonKeys.test(keyOf(place)))
-  const hasTimes = clauses.flatMap(({ moments }) => moments).length >= 2
-  const isInLine = places.some(({ line }) => line.includes(found))
-  return (isOneLine && isInLine) || isReason || hasTimes ? null : `no line that is quoted says "${found}"`
 }
 
 /** Places that speak of one thing: an element of a list, a line of a text, or a whole result. */
@@ -223,57 +227,6 @@ function unspokenWord(clause: Clause, quoted: Quoted): string | null {
 /** An element that is a text, and no field of a thing. */
 function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
   return part.document().leaves.filter((leaf) => leaf.item === item).length < 2
-}
-
-type Word = { text: string; isDenied: boolean }
-
-/** The words of a clause that say something, but for names, times, figures with their units, and what a verified write did. */
-function wordsOf(clause: Clause, figures: readonly Figure[], actions: readonly Action[]): Word[] {
-  let { text } = clause
-  for (const { at, end, unit, isWord } of figures.toReversed()) {
-    const behind = text.slice(end)
-    const unitLength = unit ? (/^[ -]?(?:%|°?[a-zµ]+)/.exec(behind)?.[0].length ?? 0) : 0
-    if (!isWord || unit) text = `${text.slice(0, at)} ${' '.repeat(unitLength)}${text.slice(end + unitLength)}`
-    else text = `${text.slice(0, at)} ${text.slice(end)}`
-  }
-  const deniedFrom = denialWords.exec(text)?.index ?? Number.POSITIVE_INFINITY
-  const verbs = new Set(actions.map(({ verb }) => verb))
-  return [...text.matchAll(/\p{L}[\p{L}']*/gu)].flatMap((match) => {
-    const word = match[0].replace(/'s?$/, '')
-    if (neutral.has(word) || denialWords.test(word) || word.length < 2 || verbs.has(word)) return []
-    return [{ text: word, isDenied: match.index > deniedFrom }]
-  })
-}
-
-/** A key of which the clause speaks has the value that it gives there: "cache is ok" is not said by cache:timeout. */
-function otherValue(clause: Clause, { places }: Quoted): string | null {
-  const words = new Set(wordsOf(clause, [], []).flatMap(({ text }) => formsOf(text)))
-  const says = (text: string) =>
-    (text.match(/\p{L}[\p{L}']*/gu) ?? []).some((word) => formsOf(word).some((form) => words.has(form)))
-  const other = places.find((place) => {
-    const { leaf, line } = place
-    if (typeof leaf.value !== 'string' || subjectKeys.test(keyOf(place)) || !/\p{L}/u.test(line)) return false
-    const isSpokenOf = keyWords([keyOf(place)]).some((word) => formsOf(word).some((form) => words.has(form)))
-    return isSpokenOf && !says(`${line} ${valueWords[line.trim()] ?? ''}`)
-  })
-  return other ? `row ${other.part.seq} says "${keyOf(other)}: ${other.line.slice(0, 80)}"` : null
-}
-
-/** An act of somebody else stands in the order of the line: who, what was done, and to what. */
-function otherOrder(clause: Clause, { claim, places }: Quoted): string | null {
-  if (claim.kind === 'did' || actionsIn(clause.text).length === 0) return null
-  const words = wordsOf({ ...clause, text: clause.raw }, [], []).map(({ text }) => text)
-  const isInOrder = places.some(({ line }) => {
-    let at = 0
-    return words.every((word) => {
-      const next = Math.max(...formsOf(word).map((form) => line.indexOf(form, at)))
-      at = Math.max(at, next)
-      return next >= 0
-    })
-  })
-  return isInOrder || places.every(({ leaf }) => typeof leaf.value !== 'string')
-    ? null
-    : 'no line tells it in this order'
 }
 
 const ofMany =

@@ -6,6 +6,7 @@ import { checkText } from '../../../safety/claims/sentences.ts'
 import { fold } from '../../../safety/fold.ts'
 import { honest, evidence as ofSites } from './from-played.ts'
 import { honestByRows } from './honest-by-rows.ts'
+import { honestOfNight } from './honest-of-night.ts'
 import { labEndings } from './lab-endings/all.ts'
 import { liesByRows } from './lies-by-rows/all.ts'
 import { type SceneName, scenes } from './lies-by-rows/rows.ts'
@@ -43,6 +44,7 @@ describe('an honest claim', () => {
       claims.map((claim) => gradeOf(claim, ofSites.get(about))),
     ),
     'each scenario of the lab': labEndings.flatMap((ending) => gradeClaims(ending.claims, evidenceIn(ending.scene))),
+    'a person on duty, in short': honestOfNight.map(({ about, claim }) => gradeOf(claim, ofScenes.get(about))),
     'free words': honestByRows.map(({ about, claim }) => gradeOf(claim, ofScenes.get(about))),
   }
 

@@ -3,6 +3,7 @@ import { causes } from './causes.ts'
 import { events } from './events.ts'
 import { figures } from './figures.ts'
 import type { Lie } from './lie.ts'
+import { mixedParts } from './mixed-parts.ts'
 import { names } from './names.ts'
 import { night } from './night.ts'
 import { polarity } from './polarity.ts'
@@ -23,4 +24,5 @@ export const liesByRows: Lie[] = [
   ...scripts,
   ...speech,
   ...night,
+  ...mixedParts,
 ]

@@ -1,0 +1,37 @@
+import { keyWords } from './measure.ts'
+import type { QuotePlace } from './quote.ts'
+import { keySynonyms } from './word-tables.ts'
+
+/** A column of which a quoted piece of a row is: its words, and where its value stands in the line. */
+type Column = { at: number; words: string[]; from: number; to: number }
+
+const isHeading = (token: string) => /^(?:[%#a-z(][\w%()./+-]*|1[kb]-blocks|)$/.test(token)
+
+/** The columns of a row of a table that a program printed under headings; none where the text has no headings. */
+export function columnsOf({ leaf, line, part }: QuotePlace): Column[] {
+  const [first] = leaf.lines
+  if (!first || leaf.lines.length < 2) return []
+  const heading = part.document().text.slice(first.start, first.end)
+  const mark = heading.includes('|') ? '|' : ' '
+  const headings = heading.split(mark).map((each) => each.trim())
+  if (heading === line || headings.length < 2 || !headings.every((each) => each.split(' ').every(isHeading))) return []
+  let from = 0
+  const columns: Column[] = []
+  for (const [at, token] of line.split(mark).entries()) {
+    const named = headings[at]
+    // A value of several words moves all that stands behind it.
+    if (named === undefined || (mark === ' ' && token.startsWith('('))) break
+    columns.push({ at, words: wordsOfHeading(named), from, to: from + token.length })
+    from += token.length + 1
+  }
+  return columns
+}
+
+function wordsOfHeading(heading: string): string[] {
+  const own = keyWords([heading.replaceAll('%', ' ')])
+  return own.flatMap((word) => [word, ...(keySynonyms[word]?.split(' ') ?? [])])
+}
+
+/** Columns that lie in the quoted piece. */
+export const quotedColumns = (place: QuotePlace): Column[] =>
+  columnsOf(place).filter(({ from, to }) => from < place.to && to > place.from)
