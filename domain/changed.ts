@@ -13,7 +13,10 @@ const maxCharacters = 300
 export function readChanged(answer: unknown): Changed {
   const told = answer !== null && typeof answer === 'object' ? (answer as { changed?: unknown }).changed : null
   if (!Array.isArray(told) || !told.every((each) => typeof each === 'string')) return null
-  return told.slice(0, maxWords).map((each) => each.slice(0, maxCharacters).toWellFormed())
+  return told
+    .filter((each) => each.trim() !== '')
+    .slice(0, maxWords)
+    .map((each) => each.slice(0, maxCharacters).toWellFormed())
 }
 
 const shown = 3

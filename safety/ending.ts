@@ -44,7 +44,7 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const writes = lastWrites(state)
   const open = writes.find(({ verified }) => verified === 'open')
   if (open) return blockedByVerification(open)
-  const nothing = nothingChangedRule(state)
+  const nothing = nothingChangedRule(state, policy)
   if (nothing) return nothing
   for (const write of writes) {
     if (write.verified === 'held' || (write.verified === 'unproven' && isSupported(write, state, policy))) continue
@@ -61,9 +61,17 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   return degradedRule(state, policy)
 }
 
-/** Where all was as it was to be, no write repaired it, whatever its verification says. */
-function nothingChangedRule({ writes }: SafetyState): RuleAnswer | null {
-  if (writes.some(({ changed }) => changed === null || changed.length > 0)) return null
+/**
+ * Where all was as it was to be, no write repaired it, whatever its verification says. One that failed without telling what it left repaired
+ * nothing either, unless a look or an alert shows that something became better.
+ */
+function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
+  const { writes } = state
+  const mayHaveChanged = (write: WriteState) =>
+    write.changed === null
+      ? write.verified !== 'not_held' || isSupported(write, state, policy)
+      : write.changed.length > 0
+  if (!writes.some(({ changed }) => changed?.length === 0) || writes.some(mayHaveChanged)) return null
   return refuse(
     'NOTHING_CHANGED',
     `repaired is claimed, but nothing had to be changed: ${[...new Set(writes.map(({ tool }) => tool))].join(', ')} found all as it was to be`,

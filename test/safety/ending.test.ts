@@ -202,6 +202,7 @@ describe('a repair changed something', () => {
     verified(callId, 'held'),
   ]
   const was = read(shard, 'nominal')
+  const failed = [wrote('c2_0', [shard]), changedBy('c2_0', [shard], null), verified('c2_0', 'not_held')]
 
   test.each([
     ['nothing', [was, ...held('c2_0', [])], 'NOTHING_CHANGED'],
@@ -210,6 +211,16 @@ describe('a repair changed something', () => {
     ['something, of what was nominal before and after', [was, ...held('c2_0', ['restarted']), was], null],
     ['something, and nothing by a second write', [was, ...held('c2_0', ['restarted']), ...held('c3_0', [])], null],
     ['nobody knows what', [was, ...held('c2_0', null)], null],
+    [
+      'nobody knows what by one that failed, and nothing by a second',
+      [was, ...failed, ...held('c3_0', [])],
+      'NOTHING_CHANGED',
+    ],
+    [
+      'nobody knows what by one that failed, and what was ill is nominal',
+      [read(shard, 'degraded'), ...failed, ...held('c3_0', []), read(shard, 'nominal')],
+      null,
+    ],
   ])('it changed %s', (_what, rows, code) => {
     expect(ruled('repaired', rows, { alerts: firing })?.code ?? null).toBe(code)
     expect(categoryRule('mitigated', state(rows), { ...policy, alerts: firing })?.code ?? null).toBe(code)
