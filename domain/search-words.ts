@@ -1,27 +1,48 @@
 import { incidentTypeOf } from './incident-type.ts'
 
-/** So much of a word of an alert is compared. */
-const maxWordChars = 200
-const pair = /^([\p{L}_][\p{L}\p{N}_.:/-]*)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"',{}]+))$/u
+const pair = /^"?([\p{L}_][\p{L}\p{N}_./-]*)"?\s*(?:=|:(?=\s))\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"'{}][^"{}]*))$/u
+const onlyPairs = /^(?:[\p{L}_][\p{L}\p{N}_./-]*=(?:"(?:[^"\\]|\\.)*"|[^\s"',{}]+)\s+)+$/u
+const heading = /^\[(?:firing|resolved|alerting|ok)\b[^\]]*\]\s*(.+?)(?:\s+\([^()]*\))?$/iu
+/** What a series of Prometheus says of itself, and no label of the alert does. */
+const ofSeries = /^(?:__name__|alertstate)=/
 
 /**
- * The words of an alert that a text names, all of which it has to have: matchers as they stand in Alertmanager and Prometheus (`{job="node", instance="web-1:9100"}`,
- * `env=prod`), else the text as a whole: a name, a value, a fingerprint.
+ * The words of an alert that a text names, in each way that it may be read; of one way the alert has to have all. A name, a value or a fingerprint as a whole; matchers
+ * as they stand in Alertmanager and Prometheus (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`), labels in lines or as JSON writes them;
+ * the heading of a message (`[FIRING:1] NodeDown (web-1)`); a name in quotation marks.
  */
-export function alertWordsIn(text: string): string[] {
-  const parts = splitOutsideQuotes(text.trim().replace(/^\{(.*)\}$/s, '$1')).map((part) => pair.exec(part.trim()))
-  const pairs = parts.flatMap((found) =>
-    found ? [`${found[1]}=${found[2]?.replaceAll(/\\(.)/g, '$1') ?? found[3] ?? found[4] ?? ''}`] : [],
-  )
-  const words = pairs.length > 0 && pairs.length === parts.length ? pairs : [text.trim()]
-  return words.map((word) => word.toLowerCase().slice(0, maxWordChars))
+export function alertWordsIn(text: string): string[][] {
+  const whole = text.trim()
+  const plain = whole.normalize('NFKC').replace(/[“”„«»]/g, '"')
+  const others = [pairsIn(plain), [heading.exec(plain)?.[1] ?? ''], [bare(plain)]]
+  const ways = [[whole], ...others.filter((words) => words.length > 0 && words.every((word) => word !== ''))]
+  const written = ways.map((words) => JSON.stringify(words))
+  return ways.filter((_, at) => written.indexOf(written[at] as string) === at)
 }
 
-/** By commas, of which one may stand at the end. */
-function splitOutsideQuotes(text: string): string[] {
-  const parts = text.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? []
+/** Label and value of each part; none where a part is something else. */
+function pairsIn(text: string): string[] {
+  const inner = text.replace(/^[\p{L}\p{N}_:]*\{(.*)\}$/su, '$1')
+  const parts = onlyPairs.test(`${inner} `)
+    ? (inner.match(/\S+?=(?:"(?:[^"\\]|\\.)*"|\S+)/gu) ?? [])
+    : splitParts(inner)
+  const found = parts.map((part) => pair.exec(part.trim().replace(/^[-*•]\s+/, '')))
+  if (!found.every((each) => each !== null)) return []
+  return found
+    .map(
+      ([, label, quoted, single, open]) => `${label}=${quoted?.replaceAll(/\\(.)/g, '$1') ?? single ?? open?.trim()}`,
+    )
+    .filter((word) => !ofSeries.test(word))
+}
+
+/** By commas and lines, of which one may stand at the end. */
+function splitParts(text: string): string[] {
+  const parts = text.match(/(?:[^,\n"]|"(?:[^"\\]|\\.)*")+/g) ?? []
   return parts.filter((part) => part.trim() !== '')
 }
+
+/** Without marks around it. */
+const bare = (text: string) => text.replace(/^[^\p{L}\p{N}_{/]+|[^\p{L}\p{N}_}/]+$/gu, '')
 
 /** A type as the name of an alert, or a part of it, gives one: `NginxHighHttp5xx` finds `nginx_high_http5xx_error_rate`. */
 export function typeWordsIn(text: string): string[] {

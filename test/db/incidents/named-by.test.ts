@@ -63,6 +63,70 @@ test('what people paste of an alert finds it at every door', async () => {
     expect([q, (await found(q)).list]).toEqual([q, []])
 })
 
+test('an alert is found as other tools write it', async () => {
+  const [id = ''] = await post([
+    alert(
+      {
+        alertname: 'CacheMisses',
+        instance: 'cache-7.example.lan:9121',
+        env: 'stage-7',
+        team: 'Web Shop',
+        city: 'Zürich ÅÄÖ',
+      },
+      'c4c4c4c4',
+    ),
+    alert({ alertname: 'Unrelated', instance: 'cache-6.example.lan:9121', env: 'stage-6', team: 'Other' }, 'd5d5d5d5'),
+  ])
+  const written = [
+    // As people mark a name.
+    ...[
+      '"CacheMisses"',
+      "'CacheMisses'",
+      '`CacheMisses`',
+      '“CacheMisses”',
+      '«CacheMisses»',
+      '*CacheMisses*',
+      ' CacheMisses\n',
+      'CacheMisses.',
+      'CacheMisses:',
+    ],
+    // Headings of Alertmanager and Grafana in Slack and mail.
+    ...[
+      '[FIRING:1] CacheMisses',
+      '[FIRING:1] CacheMisses (cache-7.example.lan:9121 warning)',
+      '[RESOLVED] CacheMisses',
+      '🔥 CacheMisses',
+    ],
+    // A series of Prometheus.
+    ...[
+      'ALERTS{alertname="CacheMisses", alertstate="firing", env="stage-7"}',
+      'up{instance="cache-7.example.lan:9121"}',
+    ],
+    // Labels in lines, with blanks between and around.
+    ...[
+      'env=stage-7 severity=warning',
+      'env=stage-7\nseverity=warning',
+      '- env = stage-7\n- team = Web Shop',
+      'team = Web Shop',
+    ],
+    ...[
+      'team=Web Shop',
+      'env: stage-7',
+      'alertname: CacheMisses',
+      'env="stage-7" team="Web Shop"',
+      'env=“stage-7”',
+      '"env": "stage-7"',
+    ],
+    // Letters in parts, and of another width.
+    ...['Zürich ÅÄÖ'.normalize('NFD'), 'ｅｎｖ＝ｓｔａｇｅ－７'],
+    id,
+    `https://nightshift.example.net/incidents/${id}`,
+  ]
+  const missed: string[] = []
+  for (const q of written) if ((await found(q)).list?.join() !== id) missed.push(q)
+  expect(missed).toEqual([])
+})
+
 test('page and terminal say the name that the sender gives the alert', async () => {
   const [id = ''] = await post([alert({ alertname: 'SomeOtherName' }, 'named-by-sender')])
   expect((await api.get(`/incidents/${id}`)).body).toMatchObject({ alertName: 'SomeOtherName' })
@@ -74,12 +138,17 @@ test('page and terminal say the name that the sender gives the alert', async () 
 })
 
 test.each([
-  ['a word', ['a word']],
-  ['Env = Prod', ['env=prod']],
-  ['{a="b,c", d="e\\"f"}', ['a=b,c', 'd=e"f']],
-  ["job='node',", ['job=node']],
-  ['a=b c', ['a=b c']],
-  ['{}', ['{}']],
+  ['a word', [['a word']]],
+  ['Env = Prod', [['Env = Prod'], ['Env=Prod']]],
+  ['{a="b,c", d="e\\"f"}', [['{a="b,c", d="e\\"f"}'], ['a=b,c', 'd=e"f']]],
+  ["job='node',", [["job='node',"], ['job=node'], ["job='node"]]],
+  ['a=b c', [['a=b c']]],
+  ['{}', [['{}']]],
+  ['', [['']]],
+  [
+    '[FIRING:2] NodeDown (web-1 critical)',
+    [['[FIRING:2] NodeDown (web-1 critical)'], ['NodeDown'], ['FIRING:2] NodeDown (web-1 critical']],
+  ],
 ])('%j names %j', (text, words) => {
   expect(alertWordsIn(text)).toEqual(words)
 })
