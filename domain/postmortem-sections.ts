@@ -58,7 +58,10 @@ export function summaryOf(incident: PostmortemAbout, events: IncidentLog): Sente
     : 'it is not closed'
   return [
     say(`${title}: ${severity}, of type ${type}${about}.`, [first].flat()),
-    say(`It began at ${formatMinute(createdAt)}; ${lasted}.`, [first, closedAt && ending ? ending.seq : []].flat()),
+    say(
+      `It was opened at ${formatMinute(createdAt)}; ${lasted}.`,
+      [first, closedAt && ending ? ending.seq : []].flat(),
+    ),
     ...(closedAt && ending ? [say(`${describeEnding(ending)}.`, [ending.seq])] : []),
     say(
       `${capitalize(formatCount(runs.length, 'attempt'))} of the agent, ${formatCount(writes.length, 'write')}, ${formatCount(ofKind(events, 'approval_requested').length, 'approval')} asked for.`,
@@ -98,7 +101,9 @@ export function impactOf(events: IncidentLog): Sentence[] {
         : endReason === undefined
           ? `ended at ${formatMinute(last.at)}`
           : `went quiet at ${formatMinute(last.at)} without an end (${describeEndReason(endReason)})`
-    const again = rows.length > 1 ? `, received ${rows.length} times` : ''
+    // Most repeats write no row, and an end is no start.
+    const starts = rows.filter(({ metadata }) => metadata.status === 'firing' && metadata.outcome !== 'repeated').length
+    const again = starts > 1 ? `, began ${starts} times` : ''
     return say(`Alert ${name} of ${first.metadata.source} came in at ${formatMinute(first.at)}${again}, and ${end}.`, [
       first.seq,
       last.seq,

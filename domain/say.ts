@@ -1,4 +1,5 @@
 import { capitalize, formatCount, formatList, truncate } from './format.ts'
+import { isShort } from './short-answer.ts'
 import type { Envelope, Tool } from './tool.ts'
 
 /** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
@@ -161,7 +162,9 @@ export function sayResult(
     return toSentence(`${name}${about ? ` of ${about}` : ''} failed: ${error?.message ?? 'without a reason'}`)
   }
   try {
-    return beginSentence(toSentence(say(data, input)), [input, data])
+    const said = beginSentence(toSentence(say(data, input)), [input, data])
+    // A part is no whole, also where it is empty: "no process on port 443" of those that may be seen.
+    return isShort(data) && !/\((?:partial|not all)|more than/.test(said) ? `${said} (not all was read)` : said
   } catch {
     // Nothing of a call may fail because its answer is odd: the row has the answer itself.
     return null

@@ -1,5 +1,6 @@
 import type { BodyRef, IncidentEvent } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
+import { saysShort } from '../../domain/short-answer.ts'
 import type { SafetyState } from '../fold.ts'
 import { type Document, documentOf, foldText } from './quote.ts'
 
@@ -146,19 +147,6 @@ function saysCut(data: unknown): boolean {
     )
   }
   return isShort(data, false) || countsMore(data as Record<string, unknown>)
-}
-
-const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
-const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
-
-function saysShort(key: string, value: unknown): boolean {
-  if (flags.has(key))
-    return value === true || (Array.isArray(value) && value.length > 0) || (key === 'ofPoints' && Boolean(value))
-  if (cursors.has(key)) return value != null
-  if (key === 'notShown' || key === 'otherLines') return Number(value) > 0
-  if (!key.endsWith('_unseen')) return false
-  const { total } = Object(value) as { total?: unknown }
-  return Number(total ?? value) > 0
 }
 
 /** A total that is more than what is listed beside it. */

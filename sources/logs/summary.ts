@@ -153,7 +153,9 @@ export function summarizeDeviceLog(
 ): ToolReading {
   const isTimed = lines.some(([atMs]) => atMs !== null)
   const fromMs = isTimed ? at.nowMs - asked.sinceSeconds * 1_000 : Number.NEGATIVE_INFINITY
-  const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? untilMs, text }))
+  // Lines before the first that tells a time are older than it.
+  const firstMs = lines.find(([atMs]) => atMs !== null)?.[0] ?? untilMs
+  const all = lines.map(([atMs, text]) => ({ atMs: atMs ?? firstMs, text }))
   const found = all.filter(({ atMs }) => atMs >= fromMs)
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
   const since = newSince(range, at.incidentBeganMs)
@@ -175,14 +177,17 @@ const formatWindow = (seconds: number): string =>
 
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
-  const { labels = {}, unit, path, window } = asked
+  const { labels = {}, unit, path, window, until } = asked
   const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
   const lines = Number(summary.lines ?? summary.linesMoreThan ?? 0)
   const templates = toList(summary.templates)
   const [first] = templates
   const isPart = summary.lines === undefined && summary.linesMoreThan !== undefined
-  if (lines === 0 || !first)
-    return `${about}: no line${isPart ? ' among what was read' : ''}${toText(window) && ` in ${toText(window)}`}`
+  const of = `${toText(window) && ` in ${toText(window)}`}${toText(until) && ` until ${toText(until)}`}`
+  if (lines === 0 || !first) {
+    if (summary.partial !== undefined) return `${about}: nothing seen${of}`
+    return `${about}: no line${isPart ? ' among what was read' : ''}${of}`
+  }
   const max = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
   const all = `${isPart ? 'more than ' : ''}${formatCount(lines, 'line')}`
   return `${about}: ${all} of ${formatCount(Number(summary.templatesFound), 'kind')}; ${max}`

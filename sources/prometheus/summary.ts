@@ -131,7 +131,10 @@ export function summarizeValues(
 }
 
 /** The series that moved most, in words: `…: last 0.97, from 0.2 to 0.98, level changed at … from 0.3 to 0.97`. */
-export function saySeries(summary: Record<string, unknown>, { promql }: { promql: string }): string {
+export function saySeries(
+  summary: Record<string, unknown>,
+  { promql, until }: { promql: string; until?: string | undefined },
+): string {
   const found = Number(summary.seriesFound ?? 0)
   const [first] = toList(summary.series ?? summary.values)
   if (found === 0 || !first) return `${promql}: ${summary.partial ? 'nothing seen' : 'no series'}`
@@ -139,10 +142,13 @@ export function saySeries(summary: Record<string, unknown>, { promql }: { promql
   const name = labels.filter(Boolean).slice(0, 3).join(' ')
   const unit = toText(first.unit) && ` ${toText(first.unit)}`
   const ended = first.endedAt === undefined ? '' : ` until ${toText(first.endedAt)}`
+  // Asked of a moment that is past, it tells nothing of now.
+  const verb = ended || until !== undefined ? 'was' : 'is'
+  const at = until === undefined || ended ? '' : ` at ${toText(summary.until ?? summary.at)}`
   const range =
     first.last === undefined
-      ? `is ${toText(first.value)}${unit}`
-      : `${ended ? 'was' : 'is'} ${toText(first.last)}${unit}${ended}, was ${toText(first.min)} to ${toText(first.max)}`
+      ? `${verb} ${toText(first.value)}${unit}${at}`
+      : `${verb} ${toText(first.last)}${unit}${ended}${at}, was ${toText(first.min)} to ${toText(first.max)}`
   const change =
     first.changedAt === undefined
       ? ''

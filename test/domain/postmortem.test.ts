@@ -55,7 +55,7 @@ describe('a postmortem is folded from the rows', () => {
       'an alert that ended, with its first and its last row',
       'impact',
       [alert('firing'), alert('firing'), alert('resolved', { atSeconds: 300 })],
-      ['Alert Lag of am came in at 2026-11-21 02:00 UTC, received 3 times, and ended at 2026-11-21 02:05 UTC. 1 3'],
+      ['Alert Lag of am came in at 2026-11-21 02:00 UTC, began 2 times, and ended at 2026-11-21 02:05 UTC. 1 3'],
     ],
     [
       'what was unwell, and how it was when it was looked at last',
@@ -183,7 +183,7 @@ describe('a postmortem is folded from the rows', () => {
   test('an incident that goes on says so, and its alert fires on', () => {
     const open = { closedAt: null, alerts: { firing: 1, unknown: 0 } }
     expect(sentencesOf('summary', [alert('firing')], open)[1]).toBe(
-      'It began at 2026-11-21 02:00 UTC; it is not closed. 1',
+      'It was opened at 2026-11-21 02:00 UTC; it is not closed. 1',
     )
     expect(sentencesOf('questions', [alert('firing')], open)).toEqual([
       'It is not closed. 1',

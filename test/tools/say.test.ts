@@ -240,6 +240,47 @@ describe('a result is said in one sentence', () => {
     expect(say(tool, { ok: true, data, meta: {} }, input)).toBe(said)
   })
 
+  test.each<[tool: string, input: object, data: object, said: string]>([
+    [
+      'proc_list',
+      { on: 'web-1', port: 443 },
+      { on, processes: [], total: 0, sockets_unseen: { total: 12, first: [] } },
+      'web-7: on port 443: no process (not all was read)',
+    ],
+    [
+      'search_logs',
+      { labels: { app: 'web' }, window: '1h' },
+      {
+        source: 'loki',
+        summary: { partial: ['2 of 6 shards did not answer'], lines: 0, templates: [] },
+        isPartial: true,
+      },
+      'loki: web: nothing seen in 1h (partial)',
+    ],
+    [
+      'query_metrics',
+      { promql: 'lag', window: '1h', until: '2026-11-20T10:00:00Z' },
+      {
+        source: 'prometheus',
+        summary: {
+          until: '2026-11-20T10:00:00Z',
+          seriesFound: 1,
+          series: [{ labels: {}, last: 180, min: 7, max: 180 }],
+        },
+        isPartial: false,
+      },
+      'prometheus: lag: it was 180 at 2026-11-20T10:00:00Z, was 7 to 180',
+    ],
+    [
+      'list_hosts',
+      {},
+      { items: [{ id: 'host-1', state: 'live' }], nextCursor: 'host-1' },
+      '1 of 1 host live (not all was read)',
+    ],
+  ])('%s of a part, or of a time that is past, says that', (tool, input, data, said) => {
+    expect(say(tool, { ok: true, data, meta: {} } as unknown as Envelope, input)).toBe(said)
+  })
+
   test('all results of the lab: one bounded line without data that names what was asked about', () => {
     const wrong: string[] = []
     const told = playedResults()

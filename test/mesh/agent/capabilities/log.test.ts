@@ -174,6 +174,11 @@ test('a model reads templates: what is new since the time before, in 2 kB, and t
   expect(templates[1]?.isNew).toBeUndefined()
   expect(JSON.stringify(summary).length).toBeLessThanOrEqual(2_000)
   expect(whole.split('\n').length).toBeGreaterThan(100)
+  // What stands before the first time is older than it, and not of the moment at which the file was written.
+  const rest = { ...log, lines: [[null, 'at shop.js:10'] as [null, string], ...lines] }
+  expect(JSON.stringify(summarizeDeviceLog(rest, asked, { nowMs, incidentBeganMs: nowMs }).summary)).not.toContain(
+    'shop.js',
+  )
   const untimed = { lines: [[null, 'no time here']] as [null, string][], untilMs: nowMs, isMore: false }
   expect(summarizeDeviceLog(untimed, asked, { nowMs, incidentBeganMs: null }).summary).toMatchObject({
     lines: 1,

@@ -1,0 +1,24 @@
+/** Words by which tools say that an answer is less than what was asked for; `test/safety/claims/short-answers.test.ts` has a row for each. */
+
+const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
+const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
+
+/** Does this field of an answer say that the answer is less than what was asked for? */
+export function saysShort(key: string, value: unknown): boolean {
+  if (flags.has(key))
+    return value === true || (Array.isArray(value) && value.length > 0) || (key === 'ofPoints' && Boolean(value))
+  if (cursors.has(key)) return value != null
+  if (key === 'notShown' || key === 'otherLines') return Number(value) > 0
+  if (!key.endsWith('_unseen')) return false
+  const { total } = Object(value) as { total?: unknown }
+  return Number(total ?? value) > 0
+}
+
+/** What is left out is counted in the sentence itself. */
+const counted = new Set(['ofPoints', 'notShown', 'otherLines'])
+
+/** Does the answer say at its top that it is a part: cut, of some servers, stale, or without what may not be read? */
+export function isShort(answer: unknown): boolean {
+  if (answer === null || typeof answer !== 'object' || Array.isArray(answer)) return false
+  return Object.entries(answer).some(([key, value]) => !counted.has(key) && saysShort(key, value))
+}
