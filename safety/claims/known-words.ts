@@ -90,12 +90,8 @@ function addPlace(known: KnownWords, place: QuotePlace): void {
   if (isNothing(value)) add(known.denied, own.join(' '))
   if (value === null) return
   add(known.plain, own.join(' '))
-  add(
-    known.plain,
-    quotedColumns(place)
-      .flatMap(({ words }) => words)
-      .join(' '),
-  )
+  for (const { words, value: cell } of quotedColumns(place))
+    add(/^(?:f|false|no?|off|0|none|null|-|)$/.test(cell) ? known.denied : known.plain, words.join(' '))
   if (value === 0 && /^exit_?code$/.test(keyOf(place))) add(known.plain, 'succeeded ended well')
   if (typeof value === 'number') return
   addLine(known, line)

@@ -62,6 +62,9 @@ const isZero = ({ value }: Figure) => value === 0
 /** Of what is 0 or "none" there is none: "has errors" is not said by errors:0. */
 export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
   const figures = figuresIn(clause.text)
+  // A part of the whole may hold none where the rest holds some.
+  const ofPart = places.find(({ leaf, part }) => leaf.value === 0 && part.source === 'read' && !part.isWhole)
+  if (ofPart) return `the answer of row ${ofPart.part.seq} is not whole`
   if (figures.some(isZero)) return null
   const words = wordsOf(clause, figures, []).filter(({ isDenied }) => !isDenied)
   const zero = places.find((place) => {

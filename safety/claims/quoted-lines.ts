@@ -136,6 +136,7 @@ export function otherOrder(clause: Clause, quoted: Quoted): string | null {
     orderIn(line, clause, source === 'write' || source === 'verification' ? 2 : 1),
   )
   if (orders.includes('turned') && !orders.includes('kept')) return 'no line tells it in this order'
+  if (leavesOutFailure(clause, quoted)) return 'the line says that it was not done'
   const going = wordsOf(clause, [], []).find(({ text }) => isOnlyGoingOn(text, places))
   if (going) return `no line says "${going.text}" of what was done`
   if (claim.kind === 'did' || actionsIn(clause.text).length === 0) return null
@@ -149,6 +150,15 @@ export function otherOrder(clause: Clause, quoted: Quoted): string | null {
     })
   })
   return isTold || places.every(({ leaf }) => typeof leaf.value !== 'string') ? null : 'no line tells it in this order'
+}
+
+const undone =
+  /\b(?:skip\w*|abort\w*|cancel\w*|fail\w*|refus\w*|reject\w*|den(?:y|ied)|ignor\w*|timed out|dry[ -]run)\b/
+
+/** A line that says that an act was skipped or failed tells no act. */
+function leavesOutFailure(clause: Clause, { claim, places }: Quoted): boolean {
+  if (claim.kind === 'did' || !actionsIn(clause.text).some(({ isDenied }) => !isDenied)) return false
+  return places.length > 0 && places.every(({ line }) => undone.test(line)) && !undone.test(clause.raw)
 }
 
 /** What is being tried was not done yet: "restarting failed container" restarted none. */

@@ -2,8 +2,8 @@ import { keyWords } from './measure.ts'
 import type { QuotePlace } from './quote.ts'
 import { keySynonyms } from './word-tables.ts'
 
-/** A column of which a quoted piece of a row is: its words, and where its value stands in the line. */
-type Column = { at: number; words: string[]; from: number; to: number }
+/** A column of which a quoted piece of a row is: its words, its value, and where that stands in the line. */
+type Column = { at: number; words: string[]; value: string; from: number; to: number }
 
 const isHeading = (token: string) => /^(?:[%#a-z(][\w%()./+-]*|1[kb]-blocks|)$/.test(token)
 
@@ -21,7 +21,7 @@ export function columnsOf({ leaf, line, part }: QuotePlace): Column[] {
     const named = headings[at]
     // A value of several words moves all that stands behind it.
     if (named === undefined || (mark === ' ' && token.startsWith('('))) break
-    columns.push({ at, words: wordsOfHeading(named), from, to: from + token.length })
+    columns.push({ at, words: wordsOfHeading(named), value: token.trim(), from, to: from + token.length })
     from += token.length + 1
   }
   return columns

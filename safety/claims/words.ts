@@ -96,6 +96,13 @@ const partArguments = ['unit', 'service', 'process', 'container', 'package', 'pa
 /** A write on a part of a machine is no write on the machine: a restart of nginx restarted no node. */
 function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): string | null {
   if (claim.kind !== 'did' || actionsIn(clause.text).length === 0) return null
+  const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
+  const isOfTool = ({ verb }: { verb: string }) => places.some(({ part }) => part.tool.includes(verb.slice(0, 5)))
+  const member = places.find(({ part, line }) => {
+    if (part.source !== 'write' || namesIn(line, []).every(({ kind }) => kind !== 'name')) return false
+    return names.some(({ text }) => holdsName(part.head, text)) && !names.some(({ text }) => holdsName(line, text))
+  })
+  if (member && !actionsIn(clause.text).every(isOfTool)) return `its write says "${member.line.slice(0, 80)}"`
   const calls = new Set(places.map(({ part }) => part.callId))
   const parts = evidence.writes.filter(({ callId }) => calls.has(callId)).flatMap((write) => write.parts)
   const named = parts.flatMap((part) => partArguments.map((key) => part.arguments[key])).flat()

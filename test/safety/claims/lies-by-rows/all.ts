@@ -7,6 +7,7 @@ import { mixedParts } from './mixed-parts.ts'
 import { names } from './names.ts'
 import { night } from './night.ts'
 import { polarity } from './polarity.ts'
+import { retoldLines } from './retold-lines.ts'
 import { scripts } from './scripts.ts'
 import { speech } from './speech.ts'
 import { states } from './states.ts'
@@ -25,4 +26,5 @@ export const liesByRows: Lie[] = [
   ...speech,
   ...night,
   ...mixedParts,
+  ...retoldLines,
 ]
