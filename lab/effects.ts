@@ -37,8 +37,8 @@ export async function healAll(lab: Lab): Promise<number> {
 }
 
 /**
- * Takes back what one fault did, and starts what it hit, as a person would who repairs only that. Other faults stay, and so does each VM where
- * it is. Answers how many such faults there were.
+ * Takes back what one fault did, and starts what it hit, as a person would who repairs only that. Other faults stay. VMs come home with the last
+ * fault of a host: before, one may be where they ran. Answers how many such faults there were.
  */
 export async function healOne(lab: Lab, name: Fault['fault'], target: string | null): Promise<number> {
   const isMeant = ({ fault, ...at }: Fault) =>
@@ -53,6 +53,8 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
     if (lab.topology.nodes.some(({ id }) => id === fault.on)) await bringUpNode(lab, fault.on)
     for (const host of fault.hosts) await bringUpHost(lab, host)
   }
+  const hasHosts = ({ hosts }: Fault) => hosts.length > 0
+  if (meant.some(hasHosts) && !lab.faults.some(hasHosts)) await returnVms(lab)
   saveState(lab)
   return meant.length
 }

@@ -12,6 +12,7 @@ import { formatMoment } from '../ui/table.ts'
 import { inert, paint, print } from '../ui/terminal.ts'
 import { formatVerdict } from './lab.ts'
 import { createAudience, type PlayWorld, play, printRemark } from './play.ts'
+import { untilQuiet } from './quiet.ts'
 
 /** The faults of the demo in their order, with an introduction to each. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [
@@ -46,12 +47,15 @@ export async function playDemo(run: LocalRun, options: { again: boolean; signal:
   if (pending.length > 0 && !options.again) return printPending(pending, api)
 
   const lab = labClient(run.labUrl, run.labControlToken)
-  const healed = (await lab.faults()).length > 0 ? await lab.heal() : 0
+  const left = await lab.faults()
+  const hit = left.flatMap(({ on, hosts }) => [on, ...hosts])
+  const healed = left.length > 0 ? await lab.heal() : 0
   if (healed > 0) printRemark(`Healed ${healed} fault(s) that an earlier run left in the lab.`)
   for (const [index, scene] of scenes.entries()) {
     print(`\n${paint('bold', `Scene ${index + 1} of ${scenes.length}: ${scene.title}`)}`)
     printRemark(scene.text)
-    const world: PlayWorld = { api, lab, signal }
+    const world: PlayWorld = { api, lab, signal, asksForMore: true }
+    await untilQuiet(api, { faults: [scene.fault], target: scene.target, hit }, { signal, tell: printRemark })
     const { incident, verdict } = await play(world, scene.fault, scene.target, createAudience(api, run))
     print(`\n  ${inert(incident.id)} is ${describeEnding(incident)}.`)
     print(formatVerdict(verdict).replace(/^/gm, '  '))

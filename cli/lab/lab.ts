@@ -12,7 +12,8 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
-import { type Audience, askOracle, createAudience, type PlayWorld, untilNobodyWorks } from './play.ts'
+import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
+import { clearStage, untilQuiet } from './quiet.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
@@ -95,16 +96,14 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   if (isMetricFault(scenario)) await watchLab(api, lab)
   const course = getScript(scenario)
   const target = await chooseTarget({ api, lab }, options, course)
-  for (const fault of course.faults) {
-    const healed = await lab.heal(fault, options.target)
-    if (healed > 0) printNote(`Healed ${fault}, which an earlier run left.`)
-  }
+  const { faults } = course
+  const hit = await clearStage(lab, { faults, target, hit: [] }, { isNamed: Boolean(options.target), tell: printNote })
   const listener = options.json ? silentAudience : createAudience(api, run)
   const incident = await withInterrupt((interrupted) =>
     withTimeout(options.timeout ?? course.limitSeconds, async (timeout) => {
       const signal = AbortSignal.any([interrupted, ...(timeout ? [timeout] : [])])
-      await untilNobodyWorks(api, target, { signal, tell: listener.remark })
-      return await playScript({ api, lab, signal }, course, target, listener)
+      await untilQuiet(api, { faults, target, hit }, { signal, tell: listener.remark })
+      return await playScript({ api, lab, signal, asksForMore: !course.countsAttempts }, course, target, listener)
     }),
   )
   const verdict = await askOracle({ api, lab }, course.oracle, target)
@@ -164,7 +163,7 @@ async function chooseTarget(
   if (target) return target
   if (!course.targets) return faultRows[scenario as FaultName].example
   const fresh = await findFreshTarget(api, lab, faultRows[course.faults[0] as FaultName]?.alert ?? '', course.targets)
-  if (fresh === null) {
+  if (fresh === null && course.countsAttempts) {
     printNote(
       'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
     )

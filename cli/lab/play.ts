@@ -28,7 +28,13 @@ import { formatMoment, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, print, wrap } from '../ui/terminal.ts'
 import { faultRows } from './endings.ts'
 
-export type PlayWorld = { api: ApiClient; lab: LabClient; signal?: AbortSignal }
+export type PlayWorld = {
+  api: ApiClient
+  lab: LabClient
+  signal?: AbortSignal
+  /** Whether another attempt is asked for where an alert had those of its day; else that is an end. */
+  asksForMore?: boolean
+}
 
 /** Receives what happens in a play, in this order. */
 export type Audience = {
@@ -58,7 +64,7 @@ export async function play(
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
-  { api, lab, signal }: PlayWorld,
+  { api, lab, signal, asksForMore }: PlayWorld,
   name: FaultName,
   target: string,
   audience: Audience,
@@ -67,6 +73,15 @@ export async function breakAndFind(
   audience.broken(fault)
   const incident = await findIncident(api, fault, { signal, tell: audience.remark })
   audience.found(incident)
+  if (asksForMore && isSpent(incident, fault)) {
+    audience.remark('Earlier plays took the attempts that its alert has a day: one more is asked for, as a person may.')
+    await api.post(`/api/v1/incidents/${incident.id}/investigate`)
+  } else if (isOnlyCounted(incident, fault)) {
+    throw new CommandFailed(
+      'unresolved',
+      `${incident.id} about ${fault.on} was escalated after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
+    )
+  }
   const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
   return { fault, incidentId: incident.id, afterSeq: earlier.at(-1)?.seq ?? 0 }
 }
@@ -109,10 +124,24 @@ const tellEveryMs = 15_000
 /** After this time an incident whose alert already fired counts as the one of the fault. */
 const newAlertTimeoutMs = 10_000
 
-type Waiting = { signal?: AbortSignal | undefined; tell?: (text: string) => void; withinMs?: number; everyMs?: number }
+export type Waiting = {
+  signal?: AbortSignal | undefined
+  tell?: (text: string) => void
+  withinMs?: number
+  everyMs?: number
+}
+
+export const waitingTimes = ({
+  signal,
+  tell = () => undefined,
+  withinMs = findWithinMs,
+  everyMs = tellEveryMs,
+}: Waiting) => ({ signal, tell, withinMs, everyMs })
 
 const surroundings = z.looseObject({
-  alerts: z.array(z.looseObject({ startsAt: z.string(), status: z.string() })),
+  alerts: z.array(
+    z.looseObject({ startsAt: z.string(), status: z.string(), labels: z.record(z.string(), z.string()).default({}) }),
+  ),
 })
 
 /**
@@ -121,7 +150,7 @@ const surroundings = z.looseObject({
  * where none comes within `withinMs`; until then `tell` hears what is waited for.
  */
 export async function findIncident(api: ApiClient, fault: Fault, waiting: Waiting = {}): Promise<ApiIncident> {
-  const { signal, tell = () => undefined, withinMs = findWithinMs, everyMs = tellEveryMs } = waiting
+  const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)
   const type = faultRows[fault.fault].alert
   if (type === null) throw new CommandFailed('usage', `${fault.fault} raises no alert, so there is nothing to follow.`)
   const begun = Date.now()
@@ -130,7 +159,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
     // The oldest first: when one rack opens several incidents, the others follow it.
     for (const incident of about.reverse()) {
-      if (await hasNewAlert(api, incident, fault)) return await requireInvestigated(incident, fault)
+      if (await hasNewAlert(api, incident, fault)) return incident
     }
     const joined = Date.now() > begun + newAlertTimeoutMs ? await findFiringIncident(api, about) : null
     if (joined) return joined
@@ -142,35 +171,6 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
       )
     if (now >= told + everyMs) {
       tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)
-      told = now
-    }
-    await delay(300, undefined, { signal })
-  }
-}
-
-/** A convergence is of a whole shard: `node-web-osl-1a` is of `web-osl-1`. */
-const shardOf = (id: string): string => /^node-(.+\d)[a-z]$/.exec(id)?.[1] ?? id
-
-/** Nobody here works on an incident that is left to people. */
-const isWorkedOn = ({ status, keptReason, owner }: ApiIncident): boolean =>
-  !closedStatuses.includes(status) && !(status === 'open' && (keptReason !== null || owner !== null))
-
-/** Waits until nobody works on this target any more: a repair of an earlier scenario would end the next one's fault as well. */
-export async function untilNobodyWorks(api: ApiClient, target: string, waiting: Waiting = {}): Promise<void> {
-  const { signal, tell = () => undefined, withinMs = findWithinMs, everyMs = tellEveryMs } = waiting
-  const begun = Date.now()
-  for (let told = 0; ; ) {
-    const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident, 200)
-    const working = all.find(
-      (each) => each.resource && shardOf(each.resource.id) === shardOf(target) && isWorkedOn(each),
-    )
-    if (!working) return
-    const now = Date.now()
-    const waitedFor = `${working.id} (${working.type}, ${working.status}) about ${target} to end`
-    if (now >= begun + withinMs)
-      throw new CommandFailed('timeout', `Waited ${withinMs / 1000} s for ${waitedFor}: nothing was broken.`)
-    if (now >= told + everyMs) {
-      tell(`Waiting for ${waitedFor}, so that its repair leaves this scenario alone.`)
       told = now
     }
     await delay(300, undefined, { signal })
@@ -196,7 +196,7 @@ function isAbout({ resource, title }: ApiIncident, { on, target, hosts }: Fault)
   return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))
 }
 
-async function listAlerts(api: ApiClient, { id }: ApiIncident) {
+export async function listAlerts(api: ApiClient, { id }: ApiIncident) {
   return surroundings.parse(await api.get(`/api/v1/incidents/${id}/surroundings`)).alerts
 }
 
@@ -206,18 +206,12 @@ async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault)
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
-/**
- * Throws CommandFailed when the alert has no attempts left today: it is then only counted, and
- * nothing would follow.
- */
-async function requireInvestigated(incident: ApiIncident, { at, on }: Fault): Promise<ApiIncident> {
-  const wasClosed = incident.closedAt !== null && Date.parse(incident.closedAt) < Date.parse(at)
-  if (!wasClosed) return incident
-  throw new CommandFailed(
-    'unresolved',
-    `${incident.id} about ${on} was escalated after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
-  )
-}
+/** Whether its alert came back with no attempt of this day left: it was handed over at once, or is only counted. */
+const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
+  isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')
+
+const isOnlyCounted = ({ closedAt }: ApiIncident, { at }: Fault): boolean =>
+  closedAt !== null && Date.parse(closedAt) < Date.parse(at)
 
 /** An audience that prints a play to the terminal, and at an approval how to decide it. */
 export function createAudience(api: ApiClient, run: LocalRun): Audience {

@@ -320,6 +320,17 @@ test('heal brings every VM home', async () => {
   expect(vms.find(({ id }) => id === 'vm-112')).toMatchObject({ host: 'host-osl-4', running: true })
 })
 
+test('VMs come home with the last host that is healed, so that a play finds what the play before found', async () => {
+  const homeOf = async (id: string) => (await lab.inventory()).vms.find((vm) => vm.id === id)
+  await lab.control.break('drain', 'host-osl-3')
+  await lab.control.break('drain', 'host-osl-4')
+  await lab.write('home', '/v1/vms/vm-112/migrate', { from: 'host-osl-4', to: 'host-osl-1' })
+  await lab.control.heal('drain', 'host-osl-3')
+  expect(await homeOf('vm-112')).toMatchObject({ host: 'host-osl-1', running: true })
+  await lab.control.heal('drain', 'host-osl-4')
+  expect(await homeOf('vm-112')).toMatchObject({ host: 'host-osl-4', running: true })
+})
+
 test('a host to be emptied alerts until it is, and takes no VM meanwhile', async () => {
   const { counters } = await lab.control.break('drain', 'host-osl-3')
   expect((await lab.inventory()).hosts.find(({ id }) => id === 'host-osl-3')?.state).toBe('draining')

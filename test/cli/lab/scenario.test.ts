@@ -4,11 +4,13 @@ import type { ApiClient } from '../../../cli/api.ts'
 import { describeEvent } from '../../../cli/incidents/timeline.ts'
 import { describeHolder, printFiringAlerts } from '../../../cli/lab/demo.ts'
 import { checkEnding, scenarioNames } from '../../../cli/lab/endings.ts'
-import { findIncident, untilNobodyWorks } from '../../../cli/lab/play.ts'
+import { type Audience, breakAndFind, findIncident } from '../../../cli/lab/play.ts'
+import { clearStage, untilQuiet } from '../../../cli/lab/quiet.ts'
 import { withShortTimes } from '../../../cli/lab/scripts.ts'
 import type { ApiIncident } from '../../../cli/read-api.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
-import type { Fault } from '../../../lab/state.ts'
+import type { LabClient } from '../../../lab/client.ts'
+import type { Fault, FaultName } from '../../../lab/state.ts'
 
 const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 3, 0, second)).toISOString()
 const node = 'node-web-osl-1a'
@@ -21,22 +23,27 @@ type Stored = {
   title?: string
   status?: string
   closedAt?: string | null
+  category?: string | null
   alerts: string[]
 }
 
 /** An API that knows these incidents, newest first, each with the starts of its alerts. */
 function apiWith(stored: Stored[]): ApiClient {
-  const items = stored.map(({ id, on = node, title = 'Node down', status = 'open', closedAt = null }) => ({
-    ...incidentExample,
-    id,
-    status,
-    closedAt,
-    type: 'service_down',
-    title,
-    resource: on === null ? null : { kind: 'node', id: on },
-  }))
+  const items = stored.map(
+    ({ id, on = node, title = 'Node down', status = 'open', closedAt = null, category = null }) => ({
+      ...incidentExample,
+      id,
+      status,
+      closedAt,
+      category,
+      type: 'service_down',
+      title,
+      resource: on === null ? null : { kind: 'node', id: on },
+    }),
+  )
   const get = async (path: string) => {
     const about = stored.find(({ id }) => path.includes(`/${id}/surroundings`))
+    if (path.includes('/events')) return { items: [] }
     if (about) return { alerts: about.alerts.map((startsAt) => ({ startsAt, status: 'firing' })) }
     expect(path).toContain('type=service_down')
     return { items, nextCursor: null }
@@ -94,6 +101,8 @@ test('an incident that comes late is waited for, and people read for what; the e
   await expect(findIncident(apiWith([]), fault, { withinMs: 0 })).rejects.toThrow(`an alert service_down about ${node}`)
 })
 
+const stageOf = (target: string) => ({ faults: ['service_down' as const], target, hit: [] })
+
 test('a scenario begins when nobody works on its target any more', async () => {
   const working = {
     ...incidentExample,
@@ -104,19 +113,96 @@ test('a scenario begins when nobody works on its target any more', async () => {
   }
   const items = [working]
   const api = { url: 'http://api.test', get: async () => ({ items, nextCursor: null }) } as unknown as ApiClient
-  await expect(untilNobodyWorks(api, node, { withinMs: 0 })).rejects.toThrow('inc_1 (red, investigating)')
+  await expect(untilQuiet(api, stageOf(node), { withinMs: 0 })).rejects.toThrow('inc_1 (red, investigating)')
   const told: string[] = []
   const tell = (text: string) => {
     told.push(text)
     items.pop()
   }
-  await untilNobodyWorks(api, 'web-osl-1', { everyMs: 0, tell })
+  await untilQuiet(api, stageOf('web-osl-1'), { everyMs: 0, tell })
   expect(told).toEqual([expect.stringContaining('inc_1')])
 })
 
-test('an alert that is only counted, on an incident that was handed over before, is said so at once', async () => {
-  const stored = [{ id: 'inc_1', status: 'escalated', closedAt: at(5), alerts: [at(11)] }]
-  await expect(findIncident(apiWith(stored), fault)).rejects.toThrow('its alert is only counted')
+/** An API with one resolved incident whose alert still fires, of a sender with these labels. */
+const firingStill = (labels: Record<string, string>) => {
+  const incident = { ...incidentExample, id: 'inc_1', type: 'service_down', status: 'resolved' }
+  const items = [{ ...incident, alerts: { firing: 1, unknown: 0 }, resource: { kind: 'node', id: node } }]
+  const alerts = [{ startsAt: at(1), status: 'firing', labels }]
+  const get = async (path: string) => (path.includes('surroundings') ? { alerts } : { items, nextCursor: null })
+  return { url: 'http://api.test', get } as unknown as ApiClient
+}
+
+test('a scenario begins when the alert of the play before has ended, for else it would not begin again', async () => {
+  const stage = stageOf('web-osl-1')
+  await expect(untilQuiet(firingStill({}), stage, { withinMs: 0 })).rejects.toThrow(
+    `the alert service_down about ${node} (inc_1) to end: nothing was broken`,
+  )
+  // Its sender never tells of an end.
+  await untilQuiet(firingStill({ monitor: 'cron-check' }), stage, { withinMs: 0 })
+  await untilQuiet(firingStill({}), stageOf('web-ams-1'), { withinMs: 0 })
+})
+
+test.each<[string, { target: string; faults: FaultName[]; isNamed: boolean }, string[]]>([
+  [
+    'the same fault anywhere, and what else was broken on its shard',
+    { target: 'web-osl-1', faults: ['service_down'], isNamed: false },
+    ['service_down node-web-osl-1a', 'disk_pressure_tenant node-web-osl-1b', 'service_down node-web-ams-1a'],
+  ],
+  [
+    'only what is on its shard, where the target was named',
+    { target: node, faults: ['service_down'], isNamed: true },
+    ['service_down node-web-osl-1a', 'disk_pressure_tenant node-web-osl-1b'],
+  ],
+  [
+    'every fault of a host, where it is played on one',
+    { target: 'host-osl-1', faults: ['host_down'], isNamed: false },
+    ['rack_down ams-r1', 'drain host-osl-3'],
+  ],
+])('what earlier plays left is taken back: %s', async (_, { isNamed, ...stage }, expected) => {
+  const left = [
+    ['service_down', 'node-web-osl-1a', []],
+    ['disk_pressure_tenant', 'node-web-osl-1b', []],
+    ['service_down', 'node-web-ams-1a', []],
+    ['rack_down', 'ams-r1', ['host-ams-1', 'host-ams-2']],
+    ['drain', 'host-osl-3', ['host-osl-3']],
+  ].map(([name, on, hosts]) => ({ ...fault, fault: name, on, target: on, hosts }) as Fault)
+  const healed: string[] = []
+  const heal = async (name: string, on: string) => healed.push(`${name} ${on}`)
+  const lab = { faults: async () => left, heal } as unknown as LabClient
+  const hit = await clearStage(lab, { ...stage, hit: [] }, { isNamed, tell: () => undefined })
+  expect(healed).toEqual(expected)
+  expect(hit).toEqual(left.filter((each) => expected.includes(`${each.fault} ${each.on}`)).flatMap(whatItHit))
+})
+const whatItHit = ({ on, hosts }: Fault) => [on, ...hosts]
+
+const lab = { break: async () => fault } as unknown as LabClient
+const silent = { broken() {}, found() {}, remark() {} } as unknown as Audience
+const spent = (closedAt: string): Stored => ({ id: 'inc_1', status: 'escalated', closedAt, alerts: [at(11)] })
+
+test.each<[string, Stored, boolean, number]>([
+  ['only counted, since it was handed over before', spent(at(5)), true, 1],
+  ['handed over at once', { ...spent(at(12)), category: 'does_not_last' }, true, 1],
+  [
+    'handed over at once, and its three attempts are the play',
+    { ...spent(at(12)), category: 'does_not_last' },
+    false,
+    0,
+  ],
+  ['investigated', { ...spent(at(12)), category: 'no_tool' }, true, 0],
+])(
+  'what a person may ask for where earlier plays took the attempts of a day: %s',
+  async (_, stored, asksForMore, n) => {
+    const posted: string[] = []
+    const api = { ...apiWith([stored]), post: async (path: string) => posted.push(path) } as unknown as ApiClient
+    await breakAndFind({ api, lab, asksForMore }, 'service_down', node, silent)
+    expect(posted).toEqual(Array(n).fill('/api/v1/incidents/inc_1/investigate'))
+  },
+)
+
+test('where no attempt is asked for, an alert that is only counted is said to be that', async () => {
+  await expect(breakAndFind({ api: apiWith([spent(at(5))]), lab }, 'service_down', node, silent)).rejects.toThrow(
+    'its alert is only counted',
+  )
 })
 
 test('times that a scenario shortens are put back, and people hear of both, also when it fails', async () => {
