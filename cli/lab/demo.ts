@@ -11,8 +11,8 @@ import { type ApiApproval, type ApiIncident, apiApproval, apiIncident, listAll }
 import { formatMoment } from '../ui/table.ts'
 import { inert, paint, print } from '../ui/terminal.ts'
 import { formatVerdict } from './lab.ts'
+import { untilQuiet } from './place.ts'
 import { createAudience, type PlayWorld, play, printRemark } from './play.ts'
-import { untilQuiet } from './quiet.ts'
 
 /** The faults of the demo in their order, with an introduction to each. */
 const scenes: { fault: FaultName; target: string; title: string; text: string }[] = [

@@ -8,12 +8,12 @@ import { type ApiClient, createApiClient } from '../api.ts'
 import { type CliCommand, readLocalRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { describeEnding } from '../incidents/follow.ts'
-import { type ApiIncident, apiIncident, listAll, listEventsAfter } from '../read-api.ts'
+import { type ApiIncident, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
+import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
-import { clearStage, untilQuiet } from './quiet.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
@@ -162,7 +162,7 @@ async function chooseTarget(
 ): Promise<string> {
   if (target) return target
   if (!course.targets) return faultRows[scenario as FaultName].example
-  const fresh = await findFreshTarget(api, lab, faultRows[course.faults[0] as FaultName]?.alert ?? '', course.targets)
+  const fresh = await findFreshTarget(api, lab, course.faults[0] as FaultName, course.targets)
   if (fresh === null && course.countsAttempts) {
     printNote(
       'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
@@ -181,28 +181,6 @@ function formatResult(incident: ApiIncident, verdict: OracleVerdict, wrongs: str
 }
 
 const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, event() {}, remark() {} }
-
-const dayMs = 24 * 3_600_000
-
-/**
- * The first target without a fault and without an incident of this type today; null when there is
- * none. An alert has three attempts a day, and two plays on one target would repair each other's
- * fault.
- */
-async function findFreshTarget(
-  api: ApiClient,
-  lab: LabClient,
-  type: string,
-  targets: string[],
-): Promise<string | null> {
-  const [incidents, faults] = await Promise.all([
-    listAll(api, `/api/v1/incidents?type=${type}&limit=200`, apiIncident, 1_000),
-    lab.faults(),
-  ])
-  const recent = incidents.filter(({ updatedAt }) => Date.parse(updatedAt) > Date.now() - dayMs)
-  const taken = new Set([...recent.map(({ resource }) => resource?.id), ...faults.map(({ on }) => on)])
-  return targets.find((target) => !taken.has(target)) ?? null
-}
 
 type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 

@@ -218,7 +218,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
   return {
     broken: ({ fault, on }) =>
       print(
-        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab. Waiting for its prober to notice and post an alert.\n`,
+        `\n  ${paint('bold', `Broke ${fault} on ${on}`)} in the lab.\n  Waiting for its prober to notice and post an alert.\n`,
       ),
     found: (incident) =>
       print(

@@ -110,7 +110,8 @@ async function playBackupNotice(world: PlayWorld, target: string, audience: Audi
   return await follow(
     world,
     { ...broken, afterSeq: marked.events },
-    audience,
+    // Nothing is to be started: the next backup is waited for.
+    { ...audience, unclaimed: () => undefined },
     ({ outcome, reopened }) => outcome !== 'expected' || reopened > marked.reopened,
   )
 }

@@ -4,8 +4,8 @@ import type { ApiClient } from '../../../cli/api.ts'
 import { describeEvent } from '../../../cli/incidents/timeline.ts'
 import { describeHolder, printFiringAlerts } from '../../../cli/lab/demo.ts'
 import { checkEnding, scenarioNames } from '../../../cli/lab/endings.ts'
+import { clearStage, findFreshTarget, untilQuiet } from '../../../cli/lab/place.ts'
 import { type Audience, breakAndFind, findIncident } from '../../../cli/lab/play.ts'
-import { clearStage, untilQuiet } from '../../../cli/lab/quiet.ts'
 import { withShortTimes } from '../../../cli/lab/scripts.ts'
 import type { ApiIncident } from '../../../cli/read-api.ts'
 import type { IncidentEvent } from '../../../domain/event.ts'
@@ -142,42 +142,70 @@ test('a scenario begins when the alert of the play before has ended, for else it
   await untilQuiet(firingStill({}), stageOf('web-ams-1'), { withinMs: 0 })
 })
 
-test.each<[string, { target: string; faults: FaultName[]; isNamed: boolean }, string[]]>([
+test.each<[string, { target: string; faults: FaultName[]; isNamed: boolean }, string[], string[]]>([
   [
     'the same fault anywhere, and what else was broken on its shard',
     { target: 'web-osl-1', faults: ['service_down'], isNamed: false },
     ['service_down node-web-osl-1a', 'disk_pressure_tenant node-web-osl-1b', 'service_down node-web-ams-1a'],
+    ['node-web-osl-1a', 'node-web-osl-1b'],
   ],
   [
     'only what is on its shard, where the target was named',
     { target: node, faults: ['service_down'], isNamed: true },
     ['service_down node-web-osl-1a', 'disk_pressure_tenant node-web-osl-1b'],
+    ['node-web-osl-1a', 'node-web-osl-1b'],
   ],
   [
     'every fault of a host, where it is played on one',
     { target: 'host-osl-1', faults: ['host_down'], isNamed: false },
     ['rack_down ams-r1', 'drain host-osl-3'],
+    ['ams-r1', 'host-ams-1', 'host-ams-2', 'host-osl-3', 'host-osl-3'],
   ],
-])('what earlier plays left is taken back: %s', async (_, { isNamed, ...stage }, expected) => {
+  [
+    'what an alert is about, where that is a server that several use',
+    { target: 'node-web-ams-1b', faults: ['connection_pool'], isNamed: false },
+    ['service_down node-web-ams-1a', 'connection_pool node-db-osl-1a'],
+    ['node-web-ams-1a', 'node-db-osl-1a'],
+  ],
+])('what earlier plays left is taken back: %s', async (_, { isNamed, ...stage }, expected, waitedFor) => {
   const left = [
     ['service_down', 'node-web-osl-1a', []],
     ['disk_pressure_tenant', 'node-web-osl-1b', []],
     ['service_down', 'node-web-ams-1a', []],
     ['rack_down', 'ams-r1', ['host-ams-1', 'host-ams-2']],
     ['drain', 'host-osl-3', ['host-osl-3']],
-  ].map(([name, on, hosts]) => ({ ...fault, fault: name, on, target: on, hosts }) as Fault)
+    ['connection_pool', 'node-db-osl-1a', [], 'node-web-osl-2b'],
+  ].map(([name, on, hosts, target = on]) => ({ ...fault, fault: name, on, target, hosts }) as Fault)
   const healed: string[] = []
-  const heal = async (name: string, on: string) => healed.push(`${name} ${on}`)
+  const heal = async (name: string, target: string) => {
+    const { on } = left.find((each) => each.fault === name && each.target === target) as Fault
+    return healed.push(`${name} ${on}`)
+  }
   const lab = { faults: async () => left, heal } as unknown as LabClient
   const hit = await clearStage(lab, { ...stage, hit: [] }, { isNamed, tell: () => undefined })
   expect(healed).toEqual(expected)
-  expect(hit).toEqual(left.filter((each) => expected.includes(`${each.fault} ${each.on}`)).flatMap(whatItHit))
+  expect(hit).toEqual(waitedFor)
 })
-const whatItHit = ({ on, hosts }: Fault) => [on, ...hosts]
 
 const lab = { break: async () => fault } as unknown as LabClient
 const silent = { broken() {}, found() {}, remark() {} } as unknown as Audience
 const spent = (closedAt: string): Stored => ({ id: 'inc_1', status: 'escalated', closedAt, alerts: [at(11)] })
+
+test('a fresh place is one without a fault, and without an incident of the same sender today', async () => {
+  const items = [
+    { ...incidentExample, id: 'inc_1', resource: { kind: 'node', id: 'node-1' }, updatedAt: new Date().toISOString() },
+    { ...incidentExample, id: 'inc_2', resource: { kind: 'node', id: 'node-2' }, updatedAt: new Date().toISOString() },
+  ]
+  const alertsOf = (path: string) => [{ startsAt: at(1), status: 'firing', labels: path.includes('inc_2') ? cron : {} }]
+  const cron = { monitor: 'cron-check' }
+  const get = async (path: string) =>
+    path.includes('surroundings') ? { alerts: alertsOf(path) } : { items, nextCursor: null }
+  const api = { url: 'http://api.test', get } as unknown as ApiClient
+  const places = ['node-0', 'node-1', 'node-2']
+  const world = { faults: async () => [{ ...fault, on: 'node-0' }] } as unknown as LabClient
+  expect(await findFreshTarget(api, world, 'relapse', places)).toBe('node-2')
+  expect(await findFreshTarget(api, world, 'unended_alert', places)).toBe('node-1')
+})
 
 test.each<[string, Stored, boolean, number]>([
   ['only counted, since it was handed over before', spent(at(5)), true, 1],

@@ -30,6 +30,36 @@ const isThere = ({ target, hit }: PlayStage, id: string): boolean =>
 const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
   resource !== null && (isThere(stage, resource.id) || (areHosts(stage) && resource.kind === 'host'))
 
+const dayMs = 24 * 3_600_000
+
+/**
+ * The first target without a fault and without an incident of this alert today; null when there is none. An alert has three attempts a
+ * day, and two plays on one target would repair each other's fault.
+ */
+export async function findFreshTarget(
+  api: ApiClient,
+  lab: LabClient,
+  name: FaultName,
+  targets: string[],
+): Promise<string | null> {
+  const [incidents, faults] = await Promise.all([
+    listAll(api, `/api/v1/incidents?type=${faultRows[name].alert}&limit=200`, apiIncident, 1_000),
+    lab.faults(),
+  ])
+  const taken = new Set(faults.map(({ on }) => on))
+  for (const incident of incidents.filter(({ updatedAt }) => Date.parse(updatedAt) > Date.now() - dayMs)) {
+    const id = incident.resource?.id
+    if (id && targets.includes(id) && !taken.has(id) && (await isOfSender(api, incident, name))) taken.add(id)
+  }
+  return targets.find((target) => !taken.has(target)) ?? null
+}
+
+/** An alert of the same name by another sender is another alert, whose attempts are counted for itself. */
+async function isOfSender(api: ApiClient, incident: ApiIncident, name: FaultName): Promise<boolean> {
+  const sender = name === 'unended_alert' ? withoutEnds : undefined
+  return (await listAlerts(api, incident)).some(({ labels }) => labels.monitor === sender)
+}
+
 /**
  * Takes back what earlier plays left where this one is played, so that what they broke is not measured; where no place was named, the
  * same fault in any place. Answers what they hit.
@@ -49,7 +79,10 @@ export async function clearStage(
     const healed = await lab.heal(fault, target)
     if (healed > 0) tell(`Took back ${fault} on ${on}, which an earlier run left.`)
   }
-  return left.flatMap(({ on, hosts }: Fault) => [on, ...hosts])
+  // What the same fault hit in another place is of no account, but where an alert is about neither: one of a server that several use.
+  const isOfAccount = ({ on, target }: Fault) =>
+    isThere(stage, target) || areHosts(stage) || shardOf(on) !== shardOf(target)
+  return left.filter(isOfAccount).flatMap(({ on, hosts }) => [on, ...hosts])
 }
 
 /**
