@@ -49,9 +49,9 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
     await restartInPlace(lab, plan.id)
     changed.push('did not answer, restarted')
   }
-  for (const { what, run } of await excessOf(lab, plan)) {
+  for (const { did, run } of await excessOf(lab, plan)) {
     await run()
-    changed.push(what)
+    changed.push(did)
   }
   await untilItAnswers(lab, plan)
   return changed
@@ -88,7 +88,7 @@ async function changesOf(lab: Lab, plan: NodePlan): Promise<string[]> {
     ...(found.drift.length > 0 ? [`restore its configuration (${found.drift.join(', ')})`] : []),
     ...(freed > 0 ? [`clear ${freed} bytes from tmp and rotated logs`] : []),
     ...started,
-    ...(await excessOf(lab, plan)).map(({ what }) => what),
+    ...(await excessOf(lab, plan)).map(({ would }) => would),
   ]
 }
 
@@ -296,7 +296,12 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
   return found
 }
 
-function condition(alertname: AlertName, labels: ConditionLabels, summary: string, description: string): LabCondition {
+export function condition(
+  alertname: AlertName,
+  labels: ConditionLabels,
+  summary: string,
+  description: string,
+): LabCondition {
   return {
     labels: { alertname, severity: severities[alertname], ...labels },
     annotations: { summary, description, runbook_url: `https://runbooks.example.com/${alertname}` },

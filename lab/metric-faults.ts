@@ -136,25 +136,24 @@ export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
     await lab.children.kill(workerOf(node.id))
     await startWorker(lab, node.id, usualPool)
   }
+  const memory = `${bytes} of ${memoryLimitBytes} bytes`
+  const connections = `${held} of ${largestPool} connections`
+  const stepClock = async () => rmSync(clockPath(lab, node), { force: true })
+  const issue = () => issueCertificate(lab, node)
+  const isEnding = certificateEndMs(lab, node) - Date.now() < renewBeforeMs
   return [
-    ...(bytes > memoryLimitBytes
-      ? [{ what: `restart its process, which holds ${bytes} of ${memoryLimitBytes} bytes`, run: restart }]
-      : []),
-    ...(held > largestPool
-      ? [{ what: `restart its report worker, which holds ${held} of ${largestPool} connections`, run: restartWorker }]
-      : []),
-    ...(offset !== 0
-      ? [
-          {
-            what: `step its clock, which is ${offset} s off`,
-            run: async () => rmSync(clockPath(lab, node), { force: true }),
-          },
-        ]
-      : []),
-    ...(certificateEndMs(lab, node) - Date.now() < renewBeforeMs
-      ? [{ what: 'renew its certificate', run: () => issueCertificate(lab, node) }]
-      : []),
-  ]
+    bytes > memoryLimitBytes && remedy(['restart', 'restarted'], `its process, which held ${memory}`, restart),
+    held > largestPool &&
+      remedy(['restart', 'restarted'], `its report worker, which held ${connections}`, restartWorker),
+    offset !== 0 && remedy(['step', 'stepped'], `its clock, which was ${offset} s off`, stepClock),
+    isEnding && remedy(['renew', 'renewed'], 'its certificate', issue),
+  ].filter((each) => each !== false)
+}
+
+/** What would be done is not said of what was done, nor the other way round. */
+function remedy([would, did]: [string, string], rest: string, run: () => Promise<void>): Remedy {
+  const now = rest.replace('held', 'holds').replace('was', 'is')
+  return { would: `${would} ${now}`, did: `${did} ${rest}`, run }
 }
 
 /**
@@ -182,7 +181,7 @@ async function startWorker(lab: Lab, id: string, size: number): Promise<void> {
   await lab.children.start(workerOf(id), 'pool.ts', nodeDirectory(lab, id), { url: lab.database.url, size, name: id })
 }
 
-type Remedy = { what: string; run(): Promise<void> }
+type Remedy = { would: string; did: string; run(): Promise<void> }
 
 /** What a web service may hold of memory. */
 const memoryLimitBytes = 160_000_000
@@ -218,7 +217,7 @@ function isDeployUndone(plan: NodePlan, lab: Lab): Check {
 }
 
 /** It served all the time, and nobody had a reason to end it. */
-function isSameProcess({ id }: NodePlan, lab: Lab, { pids }: Fault): Check {
+export function isSameProcess({ id }: NodePlan, lab: Lab, { pids }: Fault): Check {
   const pid = lab.children.get(id)?.pid
   return check(`${id} was not restarted`, pid === pids[id], `process ${pid}, was ${pids[id]}`)
 }

@@ -1,6 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { checkMetric, restartInPlace } from '../../lab/metric-faults.ts'
-import type { Fault, Lab } from '../../lab/state.ts'
+import { checkMetric, excessOf, restartInPlace } from '../../lab/metric-faults.ts'
+import { clockFile } from '../../lab/node/program.ts'
+import { type Fault, type Lab, nodeDirectory } from '../../lab/state.ts'
+import type { NodePlan } from '../../lab/topology.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 const node = 'node-web-osl-1a'
@@ -31,5 +35,22 @@ test('a service that a convergence restarted for another fault is untouched all 
   // A process that nobody vouched for stays another one, whatever restarts it later.
   await restartInPlace(lab, node)
   expect(await isWell()).toBe(false)
+  place.remove()
+})
+
+test('what a convergence would do is said as that, and what it did as done', async () => {
+  const place = temporaryDirectory()
+  const lab = { ...labWith(place.path, []), monitoring: {}, database: null } as unknown as Lab
+  const file = join(nodeDirectory(lab, node), clockFile)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, JSON.stringify({ offsetSeconds: 95 }))
+  const [clock] = await excessOf(lab, plan as NodePlan)
+  expect([clock?.would, clock?.did]).toEqual([
+    'step its clock, which is 95 s off',
+    'stepped its clock, which was 95 s off',
+  ])
+  await clock?.run()
+  // Nobody issued it a certificate.
+  expect((await excessOf(lab, plan as NodePlan)).map(({ did }) => did)).toEqual(['renewed its certificate'])
   place.remove()
 })

@@ -74,7 +74,7 @@ export const metricEndings: LabEnding[] = [
     about('ServiceMemoryHigh'),
     [
       values(4, `process_resident_memory_bytes{instance="${web}"}`, [{ value: 506_000_000, unit: 'bytes' }]),
-      converged(20, 'web-osl-1', [`${web}: restart its process, which holds 777486336 of 160000000 bytes`]),
+      converged(20, 'web-osl-1', [`${web}: restarted its process, which held 777486336 of 160000000 bytes`]),
       values(24, `process_resident_memory_bytes{instance="${web}"}`, [{ value: 75_880_000, unit: 'bytes' }]),
       lookedAt(27, well),
     ],
@@ -85,7 +85,7 @@ export const metricEndings: LabEnding[] = [
         was('The service held 506 MB.', [4, '"value":506000000,"unit":"bytes"']),
         did('The converge restarted its process.', [
           20,
-          'restart its process, which holds 777486336 of 160000000 bytes',
+          'restarted its process, which held 777486336 of 160000000 bytes',
         ]),
         is('It holds about 76 MB.', [24, '"value":75880000,"unit":"bytes"']),
         is(`${web} is nominal.`, [27, '"status":"nominal"']),
@@ -154,7 +154,7 @@ export const metricEndings: LabEnding[] = [
         { value: 17, labels: { state: 'idle in transaction', application_name: 'node-web-ams-1a' } },
         { value: 1, labels: { state: 'active', application_name: 'exporter' } },
       ]),
-      converged(20, 'web-ams-1', ['node-web-ams-1a: restart its report worker, which holds 17 of 2 connections']),
+      converged(20, 'web-ams-1', ['node-web-ams-1a: restarted its report worker, which held 17 of 2 connections']),
       values(24, 'sum by (application_name, state) (pg_stat_activity_count)', [
         { value: 2, labels: { state: 'idle', application_name: 'node-web-ams-1a' } },
       ]),
@@ -170,7 +170,7 @@ export const metricEndings: LabEnding[] = [
         ]),
         did('The converge restarted its report worker.', [
           20,
-          'restart its report worker, which holds 17 of 2 connections',
+          'restarted its report worker, which held 17 of 2 connections',
         ]),
         is('It holds 2 connections now.', [
           24,
@@ -185,7 +185,7 @@ export const metricEndings: LabEnding[] = [
     about('NodeClockSkewDetected'),
     [
       values(4, `node_timex_offset_seconds{instance="${web}"}`, [{ value: 95 }]),
-      converged(20, 'web-osl-1', [`${web}: step its clock, which is 95 s off`]),
+      converged(20, 'web-osl-1', [`${web}: stepped its clock, which was 95 s off`]),
       values(24, `node_timex_offset_seconds{instance="${web}"}`, [{ value: 0 }]),
     ],
     { resolved: 'repaired' },
@@ -193,7 +193,7 @@ export const metricEndings: LabEnding[] = [
       text: `The clock of ${web} was 95 s off. A converge stepped it; its offset is 0 s.`,
       claims: [
         was('The clock was 95 s off.', [4, '"value":95']),
-        did('The converge stepped the clock.', [20, 'step its clock, which is 95 s off']),
+        did('The converge stepped the clock.', [20, 'stepped its clock, which was 95 s off']),
         is('The offset is 0.', [24, '"value":0']),
       ],
     },
@@ -203,7 +203,7 @@ export const metricEndings: LabEnding[] = [
     about('SslCertificateWillExpireSoon'),
     [
       values(4, `web_certificate_not_after_seconds{instance="${web}"} - time()`, [{ value: 72_000, unit: 'seconds' }]),
-      converged(20, 'web-osl-1', [`${web}: renew its certificate`]),
+      converged(20, 'web-osl-1', [`${web}: renewed its certificate`]),
       values(24, `web_certificate_not_after_seconds{instance="${web}"} - time()`, [
         { value: 7_776_000, unit: 'seconds' },
       ]),
@@ -213,7 +213,7 @@ export const metricEndings: LabEnding[] = [
       text: `The certificate of ${web} was to end in 20 hours. A converge renewed it; it lasts 90 days.`,
       claims: [
         was('The certificate had 20 hours left.', [4, '"value":72000,"unit":"seconds"']),
-        did('The converge renewed the certificate.', [20, 'renew its certificate']),
+        did('The converge renewed the certificate.', [20, 'renewed its certificate']),
         is('It lasts 90 days now.', [24, '"value":7776000,"unit":"seconds"']),
       ],
     },
