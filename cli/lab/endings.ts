@@ -205,14 +205,20 @@ const afterEscalated: Ending = {
 }
 
 /**
- * What is wrong with the end of an incident, as sentences. Empty when it ended as this scenario
- * should.
+ * What is wrong with the end of an incident, as sentences. Empty when it ended as this scenario should. `since`: when the play began,
+ * where rows of an earlier one may stand in the same incident.
  */
-export function checkEnding(scenario: ScenarioName, incident: ApiIncident, events: IncidentEvent[]): string[] {
+export function checkEnding(
+  scenario: ScenarioName,
+  incident: ApiIncident,
+  events: IncidentEvent[],
+  since: string | null = null,
+): string[] {
   const { status, words, missing } = scenario === 'after_escalated' ? afterEscalated : faultRows[scenario].ending
   const wanted = `it should have been ${status}: ${words.map(withSpaces).join(', ')}`
   if (incident.status !== status || !words.includes(getEndingCode(incident))) return [wanted]
-  return (missing?.(incident, events) ?? []).map((what) => `this is not so: ${what}`)
+  const rows = since === null ? events : events.filter(({ at }) => Date.parse(at) >= Date.parse(since))
+  return (missing?.(incident, rows) ?? []).map((what) => `this is not so: ${what}`)
 }
 
 function listUnmet(facts: Record<string, boolean>): string[] {

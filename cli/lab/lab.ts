@@ -98,7 +98,15 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   const target = await chooseTarget({ api, lab }, options, course)
   const { faults } = course
   const hit = await clearStage(lab, { faults, target, hit: [] }, { isNamed: Boolean(options.target), tell: printNote })
-  const listener = options.json ? silentAudience : createAudience(api, run)
+  const shown = options.json ? silentAudience : createAudience(api, run)
+  let begun: string | null = null
+  const listener: Audience = {
+    ...shown,
+    broken(fault) {
+      begun ??= fault.at
+      shown.broken(fault)
+    },
+  }
   const incident = await withInterrupt((interrupted) =>
     withTimeout(options.timeout ?? course.limitSeconds, async (timeout) => {
       const signal = AbortSignal.any([interrupted, ...(timeout ? [timeout] : [])])
@@ -111,7 +119,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
     for (const fault of course.faults) await lab.heal(fault, target)
     listener.remark(`Healed ${target}: the fault would not end.`)
   }
-  const wrongs = checkEnding(scenario, incident, await listEventsAfter(api, incident.id))
+  const wrongs = checkEnding(scenario, incident, await listEventsAfter(api, incident.id), begun)
   if (options.json) printJson({ scenario, target, incident, verdict, wrongs })
   else print(formatResult(incident, verdict, wrongs))
   if (!verdict.healthy || wrongs.length > 0) throw new CommandFailed('unresolved', '')

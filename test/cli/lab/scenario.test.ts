@@ -291,7 +291,14 @@ const readsOfLock = (seq: number) =>
     { seq: 9, kind: 'resolved', metadata: { claims: [{ quotes: [{ seq, text: 'locked by pid 7' }] }] } },
   ] as unknown as IncidentEvent[]
 
+/** The same rows of two plays one after the other, in one incident. */
+const playedTwice = [2, 12].flatMap((second) => readsOfLock(7).map((each) => ({ ...each, at: at(second) })))
+
 test.each<[string, Parameters<typeof checkEnding>]>([
+  [
+    'what this play did, in an incident where an earlier one did the same',
+    ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), playedTwice, at(10)],
+  ],
   ['a repair', ['service_down', incident({ status: 'resolved', outcome: 'repaired' }), []]],
   ["a tenant's disk that people have", ['disk_pressure_tenant', incident({}), []]],
   ['a dead host whose VMs run elsewhere', ['host_lost', incident({ category: 'mitigated' }), []]],
