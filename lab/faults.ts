@@ -221,6 +221,11 @@ const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: strin
     await killHosts(lab, [id])
     return { on: id, hosts: [id] }
   },
+  false_alarm(lab, target) {
+    const { id } = nodeAt(lab, target, 'web')
+    runningPid(lab, id)
+    return { on: id, pids: lab.children.pids() }
+  },
   link_down(lab, target) {
     const link = lab.topology.links.find(({ a, b }) => target === linkId(a, b) || target === linkId(b, a))
     if (!link) throw new WrongTarget(`${target} is not a link; write one as host-osl-1~host-osl-2`)

@@ -10,6 +10,7 @@ import { nameFaults } from '../domain/schema-faults.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
 import { devicesOf, enrolNode } from './devices.ts'
+import { wrongChecks } from './edge-check.ts'
 import {
   type EffectRecord,
   healAll,
@@ -241,7 +242,7 @@ const prober = startProber(
   settings.LAB_PROBE_INTERVAL_MS,
   async () => {
     await lab.breaking
-    return conditionsIn(await lookAt(lab), lab.lagSeconds, watchedOnce(lab.faults))
+    return [...conditionsIn(await lookAt(lab), lab.lagSeconds, watchedOnce(lab.faults)), ...(await wrongChecks(lab))]
   },
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),

@@ -4,7 +4,7 @@ import { processState } from './children.ts'
 import { isBackedUp, lostBelow, notBackedUp } from './devices.ts'
 import { tenantData } from './faults.ts'
 import { fullFraction, lookAt, type NodeLook, type PlatformView, portHolderOf, usedBytes } from './look.ts'
-import { checkMetric } from './metric-faults.ts'
+import { checkMetric, isSameProcess } from './metric-faults.ts'
 import { isMetricFault } from './monitoring-rules.ts'
 import { systemProblems } from './packages.ts'
 import { type Fault, faultName, type Lab, nodeAt } from './state.ts'
@@ -114,6 +114,7 @@ const nodeChecks: Partial<Record<Scenario, (node: NodeLook, lab: Lab, fault: Fau
   ],
   relapse: (node, lab) => relapses(node, lab),
   unended_alert: (node) => [runs(node)],
+  false_alarm: (node, lab, fault) => [runs(node), isSameProcess(node.plan, lab, fault)],
   backup_notice: (node, lab) => [runs(node), ...backsUp(node, lab)],
   port_squatter: (node, lab, { pids }) => [
     runs(node),

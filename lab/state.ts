@@ -29,6 +29,7 @@ export const faultName = z.enum([
   'unended_alert',
   'backup_notice',
   'host_lost',
+  'false_alarm',
   ...metricFaults,
 ])
 export type FaultName = z.infer<typeof faultName>

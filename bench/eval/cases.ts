@@ -8,7 +8,8 @@ export type EvalCase = { scenario: FaultName; mood: Mood | null; people: People;
 
 /**
  * Every scenario that can be played run by run, and what it is played at. Not there: faults that only metrics tell (they need a Prometheus and
- * minutes), `relapse`, `unended_alert` and `backup_notice` (their end takes several attempts or a mark), `link_down` (no alert).
+ * minutes), `relapse`, `unended_alert` and `backup_notice` (their end takes several attempts or a mark), `false_alarm` (nothing to put right),
+ * `link_down` (no alert).
  */
 export const targets: Partial<Record<FaultName, string>> = {
   replication_lag: 'db-osl-1',

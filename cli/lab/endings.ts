@@ -124,6 +124,21 @@ export const faultRows: Record<FaultName, FaultRow> = {
         }),
     },
   },
+  false_alarm: {
+    ...onNode,
+    does: 'has a check ask the wrong port; nothing is broken',
+    alert: 'service_down',
+    ending: {
+      status: 'escalated',
+      words: ['alert_goes_on', 'no_fault_found'],
+      missing: (_, events) =>
+        listUnmet({
+          'nothing was called a repair': !events.some(
+            (event) => event.kind === 'resolved' && event.metadata.outcome === 'repaired',
+          ),
+        }),
+    },
+  },
   host_lost: { ...onHost, does: 'kills a host that cannot be started', alert: 'host_down', ending: mitigated },
   slow_leak: {
     ...onWatched,

@@ -57,6 +57,7 @@ const scripts: Partial<Record<ScenarioName, ScenarioScript>> = {
     isHealed,
     limitSeconds,
   },
+  false_alarm: { ...createScript('false_alarm'), isHealed },
   host_lost: { ...createScript('host_lost'), targets: hosts },
   backup_notice: {
     faults: ['backup_notice'],

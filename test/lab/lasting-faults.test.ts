@@ -90,6 +90,24 @@ test('an alert whose sender never ends it: it fires, is repeated once while the 
   ])
 })
 
+test('a check that asks the wrong port fires at a service that serves: a converge changes nothing, and it ends with the check', async () => {
+  const { pid } = processOf(node)
+  await lab.control.break('false_alarm', shard)
+  const alert = await told('service_down', 'firing')
+  expect(alert.labels).toMatchObject({ node, severity: 'critical', monitor: 'edge-check' })
+  expect(alert.annotations.description).toBe(`edge-check asks port 9 of ${node}: ECONNREFUSED`)
+  expect(await statusOf(node)).toBe('nominal')
+  expect(await converge()).toMatchObject({ status: 'done', detail: 'nothing to change', changed: [] })
+  expect([await failing('false_alarm'), processOf(node).pid]).toEqual([[], pid])
+
+  process.kill(pid, 'SIGKILL')
+  await eventually('the oracle to miss it', async () => (await failing('false_alarm')).length > 0)
+  await converge()
+  expect(await failing('false_alarm')).toEqual([`${node} was not restarted`])
+  await lab.control.heal()
+  await told('service_down', 'resolved')
+})
+
 test('a notice that was to be expected comes and goes while nothing is wrong, and nobody may end what it is about', async () => {
   await lab.control.break('backup_notice', shard)
   const notice = await told('backup_running', 'firing')

@@ -45,6 +45,16 @@ export function repairShard(conversation: Conversation): OperatorTurn {
   }
 
   const bad = badNodes(listed!)
+  if (bad.length === 0 && isSeenFromOutside(conversation))
+    return {
+      say: `Every node of ${shard} is nominal, and a check from outside gets no answer. To converge it is reversible, and tells what it changed.`,
+      calls: [
+        call('converge_shard', {
+          id: shard,
+          reason: 'A check from outside gets no answer, and every node is nominal.',
+        }),
+      ],
+    }
   if (bad.length === 0)
     return nothingWrong(
       conversation,
@@ -69,6 +79,7 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const write = done(steps, 'converge_shard', shard).at(-1)!
   const since = stepsAfter(steps, 'converge_shard')
   const bad = findings(steps).slice(0, maxVerifications)
+  if (bad.length === 0) return afterNeedless(conversation, shard)
   const nodes = bad.map((node) => text(node, 'id')!)
   const unread = nodes.filter((id) => done(since, 'node_health', id).length === 0)
   if (unread.length > 0) {
@@ -104,6 +115,22 @@ function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
     .map((id) => `${id} is ${latestHealth(since, id) ?? 'unknown'}`)
     .join(', ')
   return escalate(conversation, `${describe(bad)}. Converging ${shard} did not help: ${state}. A person must look.`)
+}
+
+/** After a converge of what read nominal: it was no repair, whatever its alert does. */
+function afterNeedless(conversation: Conversation, shard: string): OperatorTurn {
+  const { steps } = conversation
+  const [look] = done(stepsAfter(steps, 'converge_shard'), 'get_shard', shard)
+  if (!look) return { say: 'I look what it is now.', calls: [call('get_shard', { id: shard })] }
+  const detail = text(object(done(steps, 'converge_shard', shard).at(-1)!.result.data), 'detail') ?? 'no answer'
+  return escalate(
+    conversation,
+    `${shard} was ${healthIn(look.result.data)} before and is so after it was converged (${detail}); its alert fires on.`,
+    {
+      category: 'alert_goes_on',
+      nextStep: 'Look at the check that raises this alert: what it asks, and from where.',
+    },
+  )
 }
 
 /** Everything that reads said was not nominal before the first write. */
@@ -148,6 +175,10 @@ function describe(nodes: Facts[], verb: 'is' | 'was' = 'is'): string {
     .map((node) => `${text(node, 'id')} ${verb} ${text(node, 'status')}: ${text(node, 'reason') ?? 'no reason given'}`)
     .join('; ')
 }
+
+/** What looks from outside may see what the platform does not. */
+const isSeenFromOutside = ({ context }: Conversation): boolean =>
+  context!.alerts.some(({ labels, status }) => labels.monitor === 'edge-check' && status === 'firing')
 
 function shardOfNode(conversation: Conversation): string | null {
   const node = subject(conversation, 'node')

@@ -57,6 +57,17 @@ describe('replication lag', () => {
       ['get_shard', 'list_nodes_by_shard', 'get_incident', 'escalate_incident no_fault_found'],
     ],
     [
+      'what a check from outside does not reach is converged although it is nominal, and that is called no repair',
+      { ...lag, labels: { ...lag.labels, monitor: 'edge-check' } },
+      {
+        ...laggingShard,
+        get_shard: { data: { id: 'db-osl-1', status: 'nominal' } },
+        list_nodes_by_shard: { data: [primary] },
+        converge_shard: { data: { status: 'done', detail: 'nothing to change' } },
+      },
+      ['get_shard', 'list_nodes_by_shard', 'converge_shard', 'get_shard', 'escalate_incident alert_goes_on'],
+    ],
+    [
       'what is nominal when its alert has just ended is said to be over',
       lag,
       { ...laggingShard, list_nodes_by_shard: { data: [primary] }, get_incident: alertsFiring(0) },

@@ -198,6 +198,32 @@ export const platformEndings: LabEnding[] = [
     },
   ),
   played(
+    'false_alarm',
+    {
+      ...down,
+      alert: {
+        name: 'service_down',
+        labels: { node: web, monitor: 'edge-check' },
+        annotations: { description: `edge-check asks port 9 of ${web}: ECONNREFUSED` },
+      },
+    },
+    [
+      lookedAt(4, well),
+      converged(20, 'web-osl-1', []),
+      lookedAt(24, well),
+      alertIs(27, 'service_down', node(web), 'firing'),
+    ],
+    { escalated: 'alert_goes_on' },
+    {
+      text: `${web} is nominal, a converge of web-osl-1 found nothing to change, and the alert of edge-check fires on.`,
+      claims: [
+        was('The node was nominal before the converge.', [4, '"status":"nominal"']),
+        is(`${web} is nominal.`, [24, '"status":"nominal"']),
+        is('The alert fires on.', [27, '"status":"firing"']),
+      ],
+    },
+  ),
+  played(
     'backup_notice',
     {
       alert: { name: 'backup_running', annotations: { description: 'nothing is wrong; it runs since 10:00:00' } },

@@ -1,0 +1,37 @@
+import { connect } from 'node:net'
+import { condition, type LabCondition } from './conditions.ts'
+import type { Lab } from './state.ts'
+
+/** A check from outside that was given a wrong port: nothing listens there, so it says that a service is down which serves. */
+
+const monitor = 'edge-check'
+/** The port of the discard service, which no node has. */
+const wrongPort = 9
+
+/** What the checks say that ask the wrong port: each is carried out, and gets the answer that it tells. */
+export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
+  const nodes = lab.faults.filter(({ fault }) => fault === 'false_alarm').map(({ on }) => on)
+  const answers = await Promise.all([...new Set(nodes)].map(async (id) => ({ id, said: await ask(wrongPort) })))
+  return answers.flatMap(({ id, said }) => {
+    const plan = lab.topology.nodes.find((each) => each.id === id)
+    if (!plan || said === null) return []
+    const labels = { region: plan.region, shard: plan.shard, node: id, instance: id, monitor }
+    return [
+      condition('service_down', labels, `No answer from ${id}`, `${monitor} asks port ${wrongPort} of ${id}: ${said}`),
+    ]
+  })
+}
+
+/** Why nobody answers on this port; null where somebody does. */
+function ask(port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', timeout: 1_000 })
+    const end = (said: string | null) => {
+      socket.destroy()
+      resolve(said)
+    }
+    socket.once('connect', () => end(null))
+    socket.once('timeout', () => end('no answer within 1 s'))
+    socket.once('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+  })
+}
