@@ -114,8 +114,15 @@ export const stateSenders: StateSender[] = [
     name: 'Prometheus',
     also: 'alertmanager, vmalert',
     ends: 'inactive, resolved',
-    fires: 'firing, pending',
+    fires: 'firing, pending, active',
     from: 'https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/',
+  },
+  {
+    // An alert that is inactive is over, a service that is inactive is down.
+    name: 'systemd',
+    ends: 'active',
+    fires: 'failed, inactive',
+    from: 'https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.systemd1.html',
   },
   {
     name: 'Gatus',

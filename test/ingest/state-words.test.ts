@@ -39,7 +39,8 @@ const documented: [sender: string, ends: string[], fires: string[]][] = [
   ['StatusCake', ['Up'], ['Down']],
   ['Datadog', ['Recovered'], ['Triggered', 'Re-Triggered', 'Warn']],
   ['Grafana', ['Normal', 'ok'], ['Alerting', 'Pending', 'Error']],
-  ['Prometheus', ['inactive'], ['firing', 'pending']],
+  ['Prometheus', ['inactive'], ['firing', 'pending', 'active']],
+  ['systemd', ['active'], ['failed', 'inactive']],
   ['Argo CD', ['Healthy'], ['Degraded']],
 ]
 
@@ -79,28 +80,28 @@ describe('a sender that a body names', () => {
 describe('a body that names no sender', () => {
   test('a word that all who use it use alike counts: an outage that came as DOWN ends with UP', () => {
     expect(read('DOWN')).toEqual(fires)
-    for (const word of [
-      'up',
-      'UP',
-      'RECOVERY',
-      'CLEAR',
-      'Normal',
-      'healthy',
-      'inactive',
-      'OK',
-      'ok',
-      'Resolved',
-      'closed',
-    ])
+    for (const word of ['up', 'UP', 'RECOVERY', 'CLEAR', 'Normal', 'healthy', 'OK', 'ok', 'Resolved', 'closed'])
       expect([word, read(word)]).toEqual([word, ended])
   })
 
-  test.each(['0', 0, 1, 'unknown', 'paused', 'fixed', 'no longer', 'Deactivated', 'ended', 'true', false, '???'])(
-    '%j says nothing by itself: it fires and is named',
-    (word) => {
-      expect(read(word)).toEqual({ ...fires, stateWord: String(word) })
-    },
-  )
+  test.each([
+    '0',
+    0,
+    1,
+    'unknown',
+    'paused',
+    'inactive',
+    'active',
+    'fixed',
+    'no longer',
+    'Deactivated',
+    'ended',
+    'true',
+    false,
+    '???',
+  ])('%j says nothing by itself: it fires and is named', (word) => {
+    expect(read(word)).toEqual({ ...fires, stateWord: String(word) })
+  })
 
   test('no word at all fires, and names nothing', () => {
     expect(read(undefined)).toEqual(fires)
