@@ -159,7 +159,8 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
     const about = (await listIncidentsOfType(api, type)).filter((incident) => isAbout(incident, fault))
     // The oldest first: when one rack opens several incidents, the others follow it.
     for (const incident of about.reverse()) {
-      if (await hasNewAlert(api, incident, fault)) return incident
+      // Once more: it was listed before its alert was seen, and may have been closed then.
+      if (await hasNewAlert(api, incident, fault)) return await readIncident(api, incident.id)
     }
     const joined = Date.now() > begun + newAlertTimeoutMs ? await findFiringIncident(api, about) : null
     if (joined) return joined

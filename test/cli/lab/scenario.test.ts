@@ -44,6 +44,8 @@ function apiWith(stored: Stored[]): ApiClient {
   const get = async (path: string) => {
     const about = stored.find(({ id }) => path.includes(`/${id}/surroundings`))
     if (path.includes('/events')) return { items: [] }
+    const one = items.find(({ id }) => path.endsWith(`/${id}`))
+    if (one) return one
     if (about) return { alerts: about.alerts.map((startsAt) => ({ startsAt, status: 'firing' })) }
     expect(path).toContain('type=service_down')
     return { items, nextCursor: null }
@@ -226,6 +228,19 @@ test.each<[string, Stored, boolean, number]>([
     expect(posted).toEqual(Array(n).fill('/api/v1/incidents/inc_1/investigate'))
   },
 )
+
+test('an incident that its alert opened again after it was listed is not taken for the closed one that it was', async () => {
+  const stored = [spent(at(5))]
+  const listed = apiWith(stored)
+  const get = async (path: string) => {
+    const answer = await listed.get(path)
+    return path.endsWith('/inc_1') ? { ...(answer as object), status: 'open', closedAt: null } : answer
+  }
+  const post = async (path: string) => Promise.reject(new Error(`409 of ${path}`))
+  const api = { ...listed, get, post } as unknown as ApiClient
+  const found = await breakAndFind({ api, lab, asksForMore: true }, 'service_down', node, silent)
+  expect(found.incidentId).toBe('inc_1')
+})
 
 test('where no attempt is asked for, an alert that is only counted is said to be that', async () => {
   await expect(breakAndFind({ api: apiWith([spent(at(5))]), lab }, 'service_down', node, silent)).rejects.toThrow(
