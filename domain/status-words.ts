@@ -248,6 +248,17 @@ export function describeAbilities(abilities: ModelAbilities): string {
 }
 
 /** A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
+/** What came in and what became of it, without the figures that stand beside it on Home. */
+export function describeCounts({ incidents, resolved, unproven, escalated, tokens, dollars }: Home['tonight']): string {
+  return [
+    incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
+    `${formatNumber(resolved)} resolved`,
+    ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
+    ...(unproven > 0 ? [`${formatNumber(unproven)} quiet, unproven`] : []),
+    `${formatNumber(tokens)} tokens${dollars > 0 ? `, ${formatDollars(dollars)}` : ''}`,
+  ].join(' · ')
+}
+
 export function describeTonight(tonight: Home['tonight']): string {
   const { incidents, closed, resolved, resolvedAlone, unproven, escalated, medianSeconds, failedRepairs } = tonight
   const { tokens, dollars } = tonight

@@ -7,6 +7,8 @@ import { Link, type PageLocation, withSearch } from './router.tsx'
 export type Column<T> = {
   /** Empty: a column of buttons or pictures, which needs no heading. */
   head: string
+  /** The heading is for who hears the page; the cells say it by themselves. */
+  isUnseen?: boolean
   /** `wide` (left out on a narrow screen) and `num` (at the right) hold for the heading, too. */
   className?: string
   cell(item: T): ReactNode
@@ -17,6 +19,8 @@ export type Column<T> = {
 type TableProps<T> = {
   /** For who hears the page. */
   caption: string
+  /** `table`: rows of one line each. */
+  className?: string
   columns: Column<T>[]
   toKey(item: T): string
   toRowProps?(item: T): { id?: string; className?: string; 'data-current'?: boolean }
@@ -35,20 +39,21 @@ type ListProps<T> = {
   above?: ReactNode
   /** In the frame of the list, before its first row. */
   bar?: ReactNode
+  className?: string
   /** Asks again; unless given, the query does. */
   again?: () => void
 }
 
 /** A list of the API with all its states: on its way, failed, empty, one page of it. */
 export function DataList<T>({ children, ...props }: ListProps<T> & { children(items: T[]): ReactNode }) {
-  const { query, what, empty, place, directions, above, bar, again } = props
+  const { query, what, empty, place, directions, above, bar, again, className } = props
   return (
     <>
       <QueryState query={query} what={what} {...(again && { again })} />
       {query.data && (
         <>
           {above}
-          <div className="sheet">
+          <div className={className === 'table' ? undefined : 'sheet'}>
             {bar}
             {query.data.items.length > 0 ? children(query.data.items) : empty}
           </div>
@@ -60,20 +65,34 @@ export function DataList<T>({ children, ...props }: ListProps<T> & { children(it
 }
 
 /** The same as a table. */
-export function DataTable<T>({ caption, columns, toKey, toRowProps, ...list }: ListProps<T> & TableProps<T>) {
+export function DataTable<T>({
+  caption,
+  className,
+  columns,
+  toKey,
+  toRowProps,
+  ...list
+}: ListProps<T> & TableProps<T>) {
   return (
-    <DataList {...list}>
+    <DataList {...list} {...(className && { className })}>
       {(items) => (
-        <Table items={items} caption={caption} columns={columns} toKey={toKey} {...(toRowProps && { toRowProps })} />
+        <Table
+          items={items}
+          caption={caption}
+          columns={columns}
+          toKey={toKey}
+          {...(className && { className })}
+          {...(toRowProps && { toRowProps })}
+        />
       )}
     </DataList>
   )
 }
 
 export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: T[]; none?: string }) {
-  const { caption, toKey, toRowProps, none } = props
+  const { caption, className, toKey, toRowProps, none } = props
   return (
-    <table>
+    <table className={className}>
       <caption className="visually-hidden">{caption}</caption>
       <thead>
         <tr>
@@ -113,13 +132,15 @@ export function Tally({ share }: { share: number }) {
   )
 }
 
-function Head<T>({ column: { head, className = '' } }: { column: Column<T> }) {
-  const kept = head ? ['wide', 'num'] : ['wide']
+const ofHeads = ['wide', 'sev', 'what', 'now', 'owner', 'since', 'press']
+
+function Head<T>({ column: { head, isUnseen, className = '' } }: { column: Column<T> }) {
+  const kept = head ? [...ofHeads, 'num'] : ofHeads
   const classes = className.split(' ').filter((each) => kept.includes(each))
   const attributes = classes.length > 0 ? { className: classes.join(' ') } : {}
   return head ? (
     <th scope="col" {...attributes}>
-      {head}
+      {isUnseen ? <span className="visually-hidden">{head}</span> : head}
     </th>
   ) : (
     <td {...attributes} />

@@ -3,8 +3,9 @@ import { LiveProvider } from './live.tsx'
 import { Failed, Heading, Loading, Nothing } from './page-frame.tsx'
 import { Link, navigate, usePlace } from './router.tsx'
 import { findRoute } from './routes.tsx'
-import { applyTheme, Shell } from './shell.tsx'
+import { Shell } from './shell.tsx'
 import { SignInPage } from './sign-in.tsx'
+import './style/tokens.css'
 import './style/base.css'
 import './style/shell.css'
 import './style/table.css'
@@ -17,6 +18,7 @@ import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
 import { missing } from './permissions.ts'
 import { type BrowserSession, useSession } from './session.ts'
+import { chooseTheme, getTheme } from './theme.ts'
 
 function App() {
   const session = useSession()
@@ -55,9 +57,7 @@ function CurrentPage({ pathname, session }: { pathname: string; session: Browser
   if (!refused) return <Page title={title} />
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <p className="said">{[refused, advice].filter(Boolean).join(' ')}</p>
     </>
   )
@@ -79,7 +79,7 @@ function ownPath(to: string | null): string {
   return to && /^\/(?![/\\])/.test(to) ? to : '/home'
 }
 
-applyTheme()
+chooseTheme(getTheme())
 createRoot(document.getElementById('page') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>

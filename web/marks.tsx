@@ -1,3 +1,4 @@
+import { Box, Cable, CircleDot, Database, HardDrive, type LucideIcon, Server } from 'lucide-react'
 import { Fragment, type ReactNode } from 'react'
 import type { ApprovalStatus } from '../domain/approval.ts'
 import type { EventKind } from '../domain/event.ts'
@@ -7,7 +8,8 @@ import { remarks } from '../domain/status-words.ts'
 import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
 
-export type Tone = 'critical' | 'warning' | 'info' | 'good' | 'lamp' | 'quiet'
+/** Colour says what is to be done: waits for a person, broken now, at work, shown by rows. All else is ink or quiet. */
+export type Tone = 'ink' | 'act' | 'broken' | 'work' | 'proved' | 'quiet'
 export type MarkShape =
   | 'disc'
   | 'ring'
@@ -22,37 +24,37 @@ export type MarkShape =
 
 /** Every kind of row: its word, its sign. A kind that is added to the log does not compile until it stands here. */
 export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: Tone }> = {
-  alert_received: { word: 'alert', shape: 'triangle', tone: 'warning' },
-  looked: { word: 'look', shape: 'ring', tone: 'info' },
+  alert_received: { word: 'alert', shape: 'triangle', tone: 'ink' },
+  looked: { word: 'look', shape: 'ring', tone: 'work' },
   noted: { word: 'noted', shape: 'bar', tone: 'quiet' },
-  claimed: { word: 'started', shape: 'half', tone: 'info' },
+  claimed: { word: 'started', shape: 'half', tone: 'work' },
   context_assembled: { word: 'context', shape: 'ring', tone: 'quiet' },
-  model_answered: { word: 'model', shape: 'square', tone: 'info' },
-  model_failed: { word: 'model failed', shape: 'cross', tone: 'warning' },
-  correction_sent: { word: 'correction', shape: 'arrow', tone: 'warning' },
+  model_answered: { word: 'model', shape: 'square', tone: 'work' },
+  model_failed: { word: 'model failed', shape: 'cross', tone: 'ink' },
+  correction_sent: { word: 'correction', shape: 'arrow', tone: 'ink' },
   call_judged: { word: 'policy check', shape: 'bar', tone: 'quiet' },
-  tool_started: { word: 'call', shape: 'arrow', tone: 'info' },
+  tool_started: { word: 'call', shape: 'arrow', tone: 'work' },
   tool_output: { word: 'output', shape: 'bar', tone: 'quiet' },
-  tool_finished: { word: 'result', shape: 'disc', tone: 'info' },
+  tool_finished: { word: 'result', shape: 'disc', tone: 'work' },
   step_started: { word: 'step', shape: 'arrow', tone: 'quiet' },
   step_finished: { word: 'step done', shape: 'disc', tone: 'quiet' },
-  verification: { word: 'verified', shape: 'check', tone: 'good' },
-  approval_requested: { word: 'approval requested', shape: 'diamond', tone: 'lamp' },
-  approval_decided: { word: 'decided', shape: 'diamond', tone: 'good' },
-  approval_expired: { word: 'expired', shape: 'cross', tone: 'warning' },
+  verification: { word: 'verified', shape: 'check', tone: 'proved' },
+  approval_requested: { word: 'approval requested', shape: 'diamond', tone: 'act' },
+  approval_decided: { word: 'decided', shape: 'diamond', tone: 'proved' },
+  approval_expired: { word: 'expired', shape: 'cross', tone: 'ink' },
   approval_withdrawn: { word: 'withdrawn', shape: 'cross', tone: 'quiet' },
   grant_used: { word: 'approval used', shape: 'diamond', tone: 'quiet' },
-  hint_confirmed: { word: 'hint confirmed', shape: 'check', tone: 'good' },
-  hint_diverged: { word: 'hint did not fit', shape: 'cross', tone: 'warning' },
-  budget_ended: { word: 'budget', shape: 'bar', tone: 'warning' },
-  security_event: { word: 'security', shape: 'triangle', tone: 'critical' },
-  resolved: { word: 'resolved', shape: 'check', tone: 'good' },
-  escalated: { word: 'escalated', shape: 'arrow', tone: 'critical' },
+  hint_confirmed: { word: 'hint confirmed', shape: 'check', tone: 'proved' },
+  hint_diverged: { word: 'hint did not fit', shape: 'cross', tone: 'ink' },
+  budget_ended: { word: 'budget', shape: 'bar', tone: 'ink' },
+  security_event: { word: 'security', shape: 'triangle', tone: 'broken' },
+  resolved: { word: 'resolved', shape: 'check', tone: 'proved' },
+  escalated: { word: 'escalated', shape: 'arrow', tone: 'broken' },
   cancelled: { word: 'cancelled', shape: 'cross', tone: 'quiet' },
-  capability_gap: { word: 'missing tool', shape: 'ring', tone: 'warning' },
+  capability_gap: { word: 'missing tool', shape: 'ring', tone: 'ink' },
   commented: { word: 'note', shape: 'ring', tone: 'quiet' },
-  change_requested: { word: 'asked', shape: 'arrow', tone: 'info' },
-  change_reviewed: { word: 'reviewed', shape: 'check', tone: 'good' },
+  change_requested: { word: 'asked', shape: 'arrow', tone: 'work' },
+  change_reviewed: { word: 'reviewed', shape: 'check', tone: 'proved' },
   notified: { word: 'notified', shape: 'arrow', tone: 'quiet' },
 }
 
@@ -70,11 +72,21 @@ const paths: Record<MarkShape, string> = {
 }
 
 /** A sign with its word: shape, colour and text say the same, so that none is needed alone. */
-export function Mark({ shape, tone, word, strong }: { shape: MarkShape; tone: Tone; word: string; strong?: boolean }) {
+export function Mark({
+  shape,
+  tone,
+  word,
+  strong,
+}: {
+  shape: MarkShape
+  tone: Tone
+  word: ReactNode
+  strong?: boolean
+}) {
   return (
     <span className={`mark tone-${tone}${strong ? ' strong' : ''}`}>
       <Sign shape={shape} />
-      {word}
+      <span>{word}</span>
     </span>
   )
 }
@@ -89,39 +101,50 @@ export function Sign({ shape }: { shape: MarkShape }) {
 
 type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
+/** How bad it is, by shape and word in ink: colour is kept for what is to be done. */
 const severities: Record<Severity, Badge> = {
-  critical: { word: 'critical', shape: 'diamond', tone: 'critical', strong: true },
-  warning: { word: 'warning', shape: 'triangle', tone: 'warning' },
-  info: { word: 'info', shape: 'disc', tone: 'info' },
+  critical: { word: 'critical', shape: 'diamond', tone: 'ink', strong: true },
+  warning: { word: 'warning', shape: 'triangle', tone: 'ink' },
+  info: { word: 'info', shape: 'ring', tone: 'ink' },
 }
 
 export const statuses: Record<IncidentStatus, Badge> = {
-  open: { word: 'open', shape: 'ring', tone: 'warning' },
-  investigating: { word: 'investigating', shape: 'half', tone: 'info' },
-  awaiting_approval: { word: 'approval needed', shape: 'diamond', tone: 'lamp', strong: true },
-  resolved: { word: 'resolved', shape: 'check', tone: 'good' },
-  escalated: { word: 'escalated', shape: 'arrow', tone: 'critical', strong: true },
+  open: { word: 'open', shape: 'ring', tone: 'quiet' },
+  investigating: { word: 'investigating', shape: 'half', tone: 'work' },
+  awaiting_approval: { word: 'approval needed', shape: 'diamond', tone: 'act', strong: true },
+  resolved: { word: 'resolved', shape: 'check', tone: 'quiet' },
+  escalated: { word: 'escalated', shape: 'arrow', tone: 'act' },
   cancelled: { word: 'cancelled', shape: 'cross', tone: 'quiet' },
 }
 
 const approvalStatuses: Record<ApprovalStatus, Badge> = {
-  pending: { word: 'waiting', shape: 'diamond', tone: 'lamp', strong: true },
-  approved: { word: 'approved', shape: 'check', tone: 'good' },
-  denied: { word: 'denied', shape: 'cross', tone: 'critical' },
-  expired: { word: 'expired', shape: 'bar', tone: 'warning' },
+  pending: { word: 'waiting', shape: 'diamond', tone: 'act', strong: true },
+  approved: { word: 'approved', shape: 'check', tone: 'proved' },
+  denied: { word: 'denied', shape: 'cross', tone: 'broken' },
+  expired: { word: 'expired', shape: 'bar', tone: 'ink' },
   withdrawn: { word: 'withdrawn', shape: 'bar', tone: 'quiet' },
-  consumed: { word: 'approved and executed', shape: 'check', tone: 'good' },
+  consumed: { word: 'approved and executed', shape: 'check', tone: 'proved' },
 }
 
 const risks: Record<Risk, Badge> = {
   none: { word: 'no risk', shape: 'ring', tone: 'quiet' },
-  low: { word: 'low risk', shape: 'disc', tone: 'info' },
-  medium: { word: 'medium risk', shape: 'triangle', tone: 'warning' },
-  high: { word: 'high risk', shape: 'triangle', tone: 'critical', strong: true },
-  critical: { word: 'critical risk', shape: 'diamond', tone: 'critical', strong: true },
+  low: { word: 'low risk', shape: 'ring', tone: 'ink' },
+  medium: { word: 'medium risk', shape: 'disc', tone: 'ink' },
+  high: { word: 'high risk', shape: 'triangle', tone: 'ink', strong: true },
+  critical: { word: 'critical risk', shape: 'diamond', tone: 'ink', strong: true },
 }
 
-export const SeverityMark = ({ severity }: { severity: Severity }) => <Mark {...severities[severity]} />
+/** `isShort`: the shape alone; who hears the page, and the mouse that rests on it, get the word. */
+export function SeverityMark({ severity, isShort = false }: { severity: Severity; isShort?: boolean }) {
+  const { word, ...look } = severities[severity]
+  if (!isShort) return <Mark word={word} {...look} />
+  return (
+    <span className="mark tone-ink" title={word}>
+      <Sign shape={look.shape} />
+      <span className="visually-hidden">{word}</span>
+    </span>
+  )
+}
 export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...statuses[status]} />
 /** What is to be known about a status besides its word: its alert still fires, it came back, a person has it. */
 export function RemarkList({ incident }: { incident: Incident }) {
@@ -152,11 +175,25 @@ export function TypeName({ type }: { type: string }) {
   ))
 }
 
+const resourceIcons: Record<string, LucideIcon> = {
+  node: Server,
+  host: HardDrive,
+  vm: Box,
+  link: Cable,
+  shard: Database,
+}
+
+/** A thing by its picture and name; who hears the page hears its kind. */
 export function Resource({ resource }: { resource: ResourceRef | null }) {
   if (!resource) return <span className="soft">no resource</span>
+  const Icon = resourceIcons[resource.kind] ?? CircleDot
   return (
-    <span className="mono wraps">
-      {resource.kind} <Inert text={resource.id} />
+    <span className="of" title={resource.kind.replaceAll('_', ' ')}>
+      <Icon aria-hidden="true" />
+      <span>
+        <span className="visually-hidden">{resource.kind} </span>
+        <Inert text={resource.id} />
+      </span>
     </span>
   )
 }

@@ -1,30 +1,60 @@
 import { type UseQueryResult, useMutation } from '@tanstack/react-query'
-import { type FormEvent, type ReactNode, type RefObject, useEffect, useRef } from 'react'
+import { createContext, type FormEvent, type ReactNode, type RefObject, useContext, useEffect, useRef } from 'react'
+import { createPortal } from 'react-dom'
 import { formatSpan } from '../domain/format.ts'
 import { ApiRefusal, queryClient, useAway } from './api.ts'
 import { usePendingApprovals } from './approvals/query.ts'
+import { Link } from './router.tsx'
 import { formatTimeOfDay, useNow } from './time.ts'
 
 let first = true
+
+/** The place in the top bar that says where one is; null until it is drawn, and where no bar is. */
+export const WhereContext = createContext<HTMLElement | null>(null)
+
+type HeadingProps = {
+  title: string
+  /** The list that the thing belongs to. With it the heading stands in the page; without it in the top bar. */
+  of?: { href: string; title: string }
+  children?: ReactNode
+}
 
 /**
  * The heading of a page: names the tab, with how many approvals wait, and takes the focus when one comes from another page,
  * so that a screen reader begins here and no button is ever pressed by a key that was meant for the page before.
  */
-export function Heading({ title, children }: { title: string; children?: ReactNode }) {
+export function Heading({ title, of, children }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null)
+  const where = useContext(WhereContext)
   const { count } = usePendingApprovals()
   useEffect(() => {
     document.title = `${count > 0 ? `(${count}) ` : ''}${title} · Nightshift`
   }, [title, count])
   useEffect(() => {
+    if (!where) return
     if (!first && !location.hash) heading.current?.focus()
     first = false
-  }, [])
-  return (
+  }, [where])
+  const words = (
     <h1 ref={heading} tabIndex={-1}>
       {children ?? title}
     </h1>
+  )
+  if (!of) return where && createPortal(words, where)
+  return (
+    <>
+      {where &&
+        createPortal(
+          <>
+            <Link href={of.href}>{of.title}</Link> <span className="soft">/</span>{' '}
+            <b>
+              <bdi>{title}</bdi>
+            </b>
+          </>,
+          where,
+        )}
+      {words}
+    </>
   )
 }
 
@@ -35,7 +65,7 @@ export function Brand() {
         <rect width="32" height="32" rx="7" fill="#171b2a" stroke="#66708a" strokeWidth="1" />
         <path d="M21.5 20.8A9 9 0 0 1 12.2 7.4a9.6 9.6 0 1 0 11.9 12.2 9 9 0 0 1-2.6 1.2z" fill="#f2b95c" />
       </svg>
-      Nightshift
+      <span>Nightshift</span>
     </a>
   )
 }

@@ -1,20 +1,27 @@
+import { useMutation } from '@tanstack/react-query'
+import { Search } from 'lucide-react'
 import { type KeyboardEvent, useDeferredValue, useEffect, useId, useRef, useState } from 'react'
 import { truncate } from '../domain/format.ts'
+import type { Incident } from '../domain/incident.ts'
 import type { SearchAnswer } from '../domain/incident-detail.ts'
 import { withAlertName } from '../domain/status-words.ts'
 import { idIn, pathOfId } from '../domain/step-key.ts'
-import { useAsk } from './api.ts'
+import { ask, useAsk } from './api.ts'
 import { useSettings } from './config/query.ts'
+import { useDraft } from './fields.tsx'
 import { Inert } from './inert.tsx'
 import { StatusMark } from './marks.tsx'
+import { Failed } from './page-frame.tsx'
+import { missing } from './permissions.ts'
 import { navigate } from './router.tsx'
 import { routes } from './routes.tsx'
+import type { BrowserSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** What can be gone to: its kind, its words, where it is. */
+/** What can be gone to: its kind, its words, where it is; without a place it is a question to the agent. */
 type Target = {
   kind: string
-  href: string
+  href: string | null
   text: string
   hint: string
   status?: SearchAnswer['incidents'][number]['status']
@@ -23,10 +30,10 @@ type Target = {
 const isMac = /mac|iphone|ipad/i.test(navigator.userAgent)
 
 /**
- * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages. Opened by a button, by ⌘K and by
- * Ctrl+K. It presses nothing: it only goes somewhere.
+ * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages; and a question to the agent, which
+ * opens an incident of its own. Opened by a button, by ⌘K and by Ctrl+K.
  */
-export function Palette() {
+export function Palette({ session }: { session: BrowserSession }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isOpen, setOpen] = useState(false)
   const open = () => {
@@ -51,26 +58,34 @@ export function Palette() {
   }, [])
   return (
     <>
-      <button type="button" className="jump" onClick={open} aria-haspopup="dialog">
-        Search <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
+      <button type="button" className="jump" onClick={open} aria-haspopup="dialog" aria-label="Search or ask">
+        <Search aria-hidden="true" />
+        <span>Search, or ask: which host runs vm-104?</span> <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
       </button>
-      <dialog ref={dialog} className="palette" aria-label="Search" onClose={() => setOpen(false)}>
-        {isOpen && <Jump leave={() => dialog.current?.close()} />}
+      <dialog ref={dialog} className="palette" aria-label="Search or ask" onClose={() => setOpen(false)}>
+        {isOpen && <Jump session={session} leave={() => dialog.current?.close()} />}
       </dialog>
     </>
   )
 }
 
-function Jump({ leave }: { leave(): void }) {
-  const [text, setText] = useState('')
+function Jump({ session, leave }: { session: BrowserSession; leave(): void }) {
+  const [text, setText] = useDraft('question')
   const [at, setAt] = useState(0)
   const list = useId()
   const input = useRef<HTMLInputElement>(null)
-  const { targets, isPartial, isSearching, error } = useTargets(useDeferredValue(text.trim()))
+  const found = useTargets(useDeferredValue(text.trim()))
+  const asking = useAgent(() => {
+    setText('')
+    leave()
+  })
+  const targets = withQuestion(found.targets, text.trim(), missing(session, 'manage_incident') === null)
   useEffect(() => input.current?.focus(), [])
   const chosen = Math.min(at, targets.length - 1)
   const follow = (target: Target | undefined) => {
-    if (!target) return
+    if (!target || asking.isPending) return
+    if (target.href === null) return asking.mutate(target.text)
+    setText('')
     leave()
     navigate(target.href)
   }
@@ -94,15 +109,15 @@ function Jump({ leave }: { leave(): void }) {
         ref={input}
         type="text"
         role="combobox"
-        aria-label="Search incidents, resources, the log, settings and pages"
+        aria-label="Search incidents, resources, the log, settings and pages, or ask the agent"
         aria-expanded={targets.length > 0}
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={targets.length > 0 ? `${list}-${chosen}` : undefined}
         autoComplete="off"
         spellCheck={false}
-        maxLength={200}
-        placeholder="An id, a resource, an alert or its label, words of a title or of the log, a setting, a page"
+        maxLength={2000}
+        placeholder="An id, a resource, an alert or its label, words of the log, a page; or a question to the agent"
         value={text}
         onChange={({ target }) => {
           setText(target.value)
@@ -112,12 +127,33 @@ function Jump({ leave }: { leave(): void }) {
       />
       <Options list={list} targets={targets} chosen={chosen} onPoint={setAt} onFollow={follow} />
       <p className="small soft note" role="status">
-        {describeSearch(text.trim(), targets.length, isSearching)}
-        {isPartial && ' The log has too many rows with these words: add another word.'}
-        {error && ` The search failed: ${error}`}
+        {describeSearch(text.trim(), found.targets.length, found.isSearching)}
+        {found.isPartial && ' The log has too many rows with these words: add another word.'}
+        {found.error && ` The search failed: ${found.error}`}
       </p>
+      {asking.error !== null && <Failed error={asking.error} />}
     </>
   )
+}
+
+/** A question opens a separate incident; its answer is in the log, with what it rests on. */
+function useAgent(leave: () => void) {
+  return useMutation({
+    mutationFn: (question: string) => ask<Incident>('/agent', { method: 'POST', body: { question } }),
+    onSuccess: ({ id }) => {
+      leave()
+      navigate(`/incidents/${id}`)
+    },
+  })
+}
+
+const minQuestion = 3
+
+/** The question stands last; what ends with a question mark is one, and stands first. */
+function withQuestion(found: Target[], text: string, isAllowed: boolean): Target[] {
+  if (!isAllowed || text.length < minQuestion || idIn(text) !== null) return found
+  const question = { kind: 'ask', href: null, text, hint: 'Ask the agent' }
+  return text.endsWith('?') ? [question, ...found] : [...found, question]
 }
 
 type OptionsProps = {
@@ -168,7 +204,7 @@ function describeSearch(text: string, found: number, isSearching: boolean): stri
 
 function useTargets(text: string) {
   const { settings } = useSettings('')
-  const search = useAsk<SearchAnswer>(['search', text], `/search?q=${encodeURIComponent(text)}`, {
+  const search = useAsk<SearchAnswer>(['search', text], `/search?q=${encodeURIComponent(text.slice(0, maxSearch))}`, {
     enabled: text !== '' && idIn(text) === null,
     staleTime: 10_000,
   })
@@ -194,6 +230,8 @@ function useTargets(text: string) {
     error: search.error?.message ?? null,
   }
 }
+
+const maxSearch = 200
 
 /** Every word is in it somewhere. */
 function fits(text: string, words: string): boolean {

@@ -19,8 +19,13 @@ import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
 import { GapsPage, UsagePage } from './pages/usage.tsx'
 
-type Route = {
+export type RouteGroup = 'Work' | 'Estate' | 'Know' | 'Insight' | 'Settings'
+
+export type Route = {
   path: string
+  group: RouteGroup
+  /** The path of the page in whose place of the navigation it stands, as a tab. */
+  within?: string
   /** Of the page and of its place in the navigation. */
   title: string
   /** Without it the page says what it takes, and shows nothing. Null: everybody who is signed in. */
@@ -34,31 +39,53 @@ type Route = {
   parts?: Record<string, ComponentType<{ id: string }>>
 }
 
-/** Every page, in the order of the navigation. `api/routes/pages.ts` serves them. */
+/** Every page, in the order of the navigation and of its groups. `api/routes/pages.ts` serves them. */
 export const routes: readonly Route[] = [
-  { path: '/home', title: 'Home', permission: null, Page: HomePage },
+  { path: '/home', group: 'Work', title: 'Home', permission: null, Page: HomePage },
   {
     path: '/incidents',
+    group: 'Work',
     title: 'Incidents',
     permission: null,
     Page: IncidentsPage,
     DetailPage: IncidentPage,
     parts: { postmortem: PostmortemPage },
   },
-  { path: '/approvals', title: 'Approvals', permission: null, Page: ApprovalsPage, DetailPage: ApprovalPage },
-  { path: '/alerts', title: 'Alerts', permission: null, Page: AlertsPage },
-  { path: '/resources', title: 'Resources', permission: null, Page: ResourcesPage, DetailPage: ResourcePage },
-  { path: '/jobs', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
-  { path: '/knowledge', title: 'Knowledge', permission: null, Page: KnowledgePage, DetailPage: RunbookPage },
-  { path: '/gaps', title: 'Missing tools', permission: null, Page: GapsPage },
-  { path: '/devices', title: 'Devices', permission: null, Page: DevicesPage },
-  { path: '/reports', title: 'Reports', permission: null, Page: ReportsPage },
-  { path: '/usage', title: 'Usage', permission: null, Page: UsagePage },
-  { path: '/health', title: 'Health', permission: null, Page: HealthPage },
-  { path: '/config', title: 'Configuration', permission: null, Page: ConfigPage },
-  { path: '/audit', title: 'Audit', permission: 'audit', Page: AuditPage },
+  {
+    path: '/approvals',
+    group: 'Work',
+    title: 'Approvals',
+    permission: null,
+    Page: ApprovalsPage,
+    DetailPage: ApprovalPage,
+  },
+  {
+    path: '/resources',
+    group: 'Estate',
+    title: 'Resources',
+    permission: null,
+    Page: ResourcesPage,
+    DetailPage: ResourcePage,
+  },
+  { path: '/devices', group: 'Estate', within: '/resources', title: 'Devices', permission: null, Page: DevicesPage },
+  { path: '/alerts', group: 'Estate', title: 'Alerts', permission: null, Page: AlertsPage },
+  {
+    path: '/knowledge',
+    group: 'Know',
+    title: 'Runbooks',
+    permission: null,
+    Page: KnowledgePage,
+    DetailPage: RunbookPage,
+  },
+  { path: '/jobs', group: 'Know', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
+  { path: '/reports', group: 'Insight', title: 'Reports', permission: null, Page: ReportsPage },
+  { path: '/usage', group: 'Insight', within: '/reports', title: 'Usage', permission: null, Page: UsagePage },
+  { path: '/gaps', group: 'Insight', within: '/reports', title: 'Missing tools', permission: null, Page: GapsPage },
+  { path: '/health', group: 'Settings', title: 'Health', permission: null, Page: HealthPage },
+  { path: '/config', group: 'Settings', title: 'Configuration', permission: null, Page: ConfigPage },
   {
     path: '/people',
+    group: 'Settings',
     title: 'Users',
     permission: 'manage_operators',
     advice: 'Ask an admin to change what somebody may.',
@@ -66,11 +93,13 @@ export const routes: readonly Route[] = [
   },
   {
     path: '/tokens',
+    group: 'Settings',
     title: 'Tokens',
     permission: 'manage_tokens',
     advice: 'Ask an admin for a token.',
     Page: TokensPage,
   },
+  { path: '/audit', group: 'Settings', title: 'Audit', permission: 'audit', Page: AuditPage },
 ]
 
 /** The route of an address, with the id that follows its path and the page of that; null where the address leads nowhere. */

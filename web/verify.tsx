@@ -80,15 +80,15 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
   const count = differences.length
   return (
     <>
-      {count === 0 && broken.length === 0 && <p className="tone-good strong">✔ Nothing differs.</p>}
+      {count === 0 && broken.length === 0 && <p className="tone-proved strong">✔ Nothing differs.</p>}
       {broken.map(({ of, problem }) => (
-        <p key={of} className="tone-critical strong">
+        <p key={of} className="tone-broken strong">
           ✖ The chain of {of} does not hold at row {problem?.seq}: <Inert text={problem?.what ?? ''} />
         </p>
       ))}
       {count > 0 && (
         <>
-          <p className="tone-critical strong">
+          <p className="tone-broken strong">
             ✖ {formatNumber(count)} {count === 1 ? 'thing is' : 'things are'} stored otherwise than the rows say:
           </p>
           <ul className="stack tight">

@@ -54,6 +54,7 @@ const types: Record<string, string> = {
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
   '.webmanifest': 'application/manifest+json',
+  '.woff2': 'font/woff2',
 }
 
 type WebFile = { type: string; bytes: Buffer; packed: Buffer; tag: string }

@@ -108,7 +108,7 @@ function ArgumentField(props: ArgumentProps) {
         </span>
       </label>
       <Input {...props} describedBy={{ id, 'aria-describedby': `${id}-said`, 'aria-invalid': said !== null }} />
-      <p id={`${id}-said`} className="small tone-critical">
+      <p id={`${id}-said`} className="small tone-broken">
         {said && <Inert text={said} />}
       </p>
     </div>

@@ -31,10 +31,10 @@ export function useRunNews(approvalId: string, incidentId: string | undefined): 
 
 const stepSigns = {
   waiting: { shape: 'ring', tone: 'quiet' },
-  running: { shape: 'arrow', tone: 'info' },
-  done: { shape: 'check', tone: 'good' },
-  failed: { shape: 'cross', tone: 'critical' },
-  skipped: { shape: 'bar', tone: 'warning' },
+  running: { shape: 'arrow', tone: 'work' },
+  done: { shape: 'check', tone: 'proved' },
+  failed: { shape: 'cross', tone: 'broken' },
+  skipped: { shape: 'bar', tone: 'ink' },
 } as const satisfies Record<CallRun['steps'][number]['state'], object>
 
 /** What the approved call does, step by step while it runs, and how it ended. */
@@ -205,7 +205,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
       )}
       <p className="row small">
         <RiskMark risk={each.risk} />
-        <span className={each.reversible ? 'soft' : 'tone-critical strong'}>{formatReversible(each.reversible)}</span>
+        <span className={each.reversible ? 'soft' : 'tone-broken strong'}>{formatReversible(each.reversible)}</span>
         {!isOpen && <ApprovalMark status={each.status} />}
         {isThis ? (
           <span className="soft">shown below</span>

@@ -32,7 +32,7 @@ export function ApprovalPage({ id }: { id: string }) {
       <p className="small">
         <Link href="/approvals">← Approvals</Link>
       </p>
-      {!approval.data && <Heading title="Approval" />}
+      {!approval.data && <Heading title="Approval" of={{ href: '/approvals', title: 'Approvals' }} />}
       {approval.error && (
         <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
       )}
@@ -94,7 +94,7 @@ function CardHeader({ approval: { tool, targets, dryRun } }: { approval: Approva
           <Inert text={tool} />
         </code>
       </p>
-      <Heading title={inertText(dryRun.summary)}>
+      <Heading title={inertText(dryRun.summary)} of={{ href: '/approvals', title: 'Approvals' }}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>
       <p className="wraps">
@@ -111,7 +111,7 @@ function Standing({ approval }: { approval: Approval }) {
   return (
     <p className="row">
       <RiskMark risk={risk} />
-      <span className={reversible ? '' : 'tone-critical strong'}>{formatReversible(reversible)}</span>
+      <span className={reversible ? '' : 'tone-broken strong'}>{formatReversible(reversible)}</span>
       <ApprovalMark status={status} />
       {required > 1 && (
         <span>

@@ -48,7 +48,7 @@ function DecisionBar({
           <strong className="countdown">{formatClock(left)}</strong> left
         </span>
         <RiskMark risk={approval.risk} />
-        <span className={approval.reversible ? 'soft' : 'tone-critical strong'}>
+        <span className={approval.reversible ? 'soft' : 'tone-broken strong'}>
           {formatReversible(approval.reversible)}
         </span>
       </div>
@@ -88,7 +88,7 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
         +15 minutes
       </button>
       {error && (
-        <span className="small tone-critical" role="alert">
+        <span className="small tone-broken" role="alert">
           {error.message}
         </span>
       )}

@@ -149,7 +149,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           onRaw={() => setRaw(!isRaw)}
         />
         <div id="edit-changes" role="status" className="small">
-          {!parsed.ok && <p className="tone-critical">{parsed.problem}</p>}
+          {!parsed.ok && <p className="tone-broken">{parsed.problem}</p>}
           {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
           {made.length > 0 && <Changes made={made} />}
         </div>

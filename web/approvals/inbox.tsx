@@ -125,9 +125,7 @@ export function ApprovalsPage({ title }: { title: string }) {
   const error = pending.error ?? all.error
   return (
     <div className="stack">
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       {error && <Failed error={error} again={() => void Promise.all([pending.refetch(), all.refetch()])} />}
       {pending.isPending && <Loading what="approvals" />}
       {pending.data && (

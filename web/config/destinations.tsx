@@ -95,7 +95,7 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
         </button>
       </div>
       {open && (
-        <div className="two">
+        <div className="two-columns">
           <DestinationForm destination={destination} refused={refused} onSaved={() => setOpen(false)} />
           <div className="stack">
             <TestDestination name={name} refused={refused} />

@@ -238,14 +238,14 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
               default <Value value={fallback} unit={unit} />
             </p>
           )}
-          {effective?.problem && <p className="tone-critical small">Passed over: {effective.problem}</p>}
+          {effective?.problem && <p className="tone-broken small">Passed over: {effective.problem}</p>}
           {parts.map((part) => (
             <p key={part.key} className="small">
               <code>
                 <Inert text={part.key.slice(name.length + 1)} />
               </code>{' '}
               <Value value={part.value} unit={unit} />
-              {part.problem && <span className="tone-critical"> no effect: {part.problem}</span>}
+              {part.problem && <span className="tone-broken"> no effect: {part.problem}</span>}
             </p>
           ))}
         </div>
@@ -260,7 +260,7 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
         </button>
       </div>
       {open && (
-        <div className="two">
+        <div className="two-columns">
           <div className="stack">
             <EditSetting setting={setting} refused={why} />
             {/^webhook\..*\.url$/.test(name) && (

@@ -39,10 +39,10 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
 }
 
 const looks = {
-  sent: { shape: 'check', tone: 'good', word: 'arrived' },
-  wait: { shape: 'bar', tone: 'warning', word: 'asks for patience' },
-  retry: { shape: 'cross', tone: 'warning', word: 'not now' },
-  drop: { shape: 'cross', tone: 'critical', word: 'refused' },
+  sent: { shape: 'check', tone: 'proved', word: 'arrived' },
+  wait: { shape: 'bar', tone: 'ink', word: 'asks for patience' },
+  retry: { shape: 'cross', tone: 'ink', word: 'not now' },
+  drop: { shape: 'cross', tone: 'broken', word: 'refused' },
 } as const
 
 /** What a receiver did with a test message. */

@@ -49,9 +49,9 @@ export function Glance({ incident, brief }: { incident: Incident; brief: ServedB
 }
 
 const alertTones = {
-  firing: 'tone-warning strong',
-  resolved: 'tone-good',
-  unproven: 'tone-warning',
+  firing: 'tone-ink strong',
+  resolved: 'tone-proved',
+  unproven: 'tone-ink',
   unknown: 'soft',
   none: 'soft',
 }
@@ -79,12 +79,12 @@ export function DecisionSentence({
   return (
     <section className="decision stack tight" aria-labelledby="decision-title">
       <h2 id="decision-title">
-        <span className="tone-lamp">Approval needed:</span> <Inert text={dryRun.summary} />
+        <span className="tone-act">Approval needed:</span> <Inert text={dryRun.summary} />
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
       <p className="row">
         <RiskMark risk={risk} />
-        <span className={reversible ? 'soft' : 'tone-critical strong'}>{formatReversible(reversible)}</span>
+        <span className={reversible ? 'soft' : 'tone-broken strong'}>{formatReversible(reversible)}</span>
         {required > 1 && (
           <span className="soft">
             {approvals} of {required} have approved
@@ -169,7 +169,7 @@ function Now({ incident, brief: { resource, alert }, state }: Props & { state: R
     const isWell = state.health === 'nominal'
     return (
       <Fact name="Now">
-        <span className={`wraps ${isWell && alert.state !== 'firing' ? 'tone-good' : 'tone-warning'}`}>
+        <span className={`wraps ${isWell && alert.state !== 'firing' ? 'tone-proved' : 'tone-ink'}`}>
           <Inert text={withItsAlert(state.observed, isWell, alert)} />
         </span>
       </Fact>
@@ -177,23 +177,23 @@ function Now({ incident, brief: { resource, alert }, state }: Props & { state: R
   }
   if (!resource) return null
   return (
-    <Fact name="Now" {...(alert.state === 'firing' && { className: 'tone-warning' })}>
+    <Fact name="Now" {...(alert.state === 'firing' && { className: 'tone-ink' })}>
       <Sentence line={resource} />
     </Fact>
   )
 }
 
 const doneTones = {
-  verified: 'tone-good',
-  verification_failed: 'tone-critical',
-  unproven: 'tone-warning',
-  open: 'tone-info',
-  running: 'tone-info',
-  failed: 'tone-critical',
-  indeterminate: 'tone-critical',
-  refused: 'tone-warning',
-  denied: 'tone-warning',
-  expired: 'tone-warning',
+  verified: 'tone-proved',
+  verification_failed: 'tone-broken',
+  unproven: 'tone-ink',
+  open: 'tone-work',
+  running: 'tone-work',
+  failed: 'tone-broken',
+  indeterminate: 'tone-broken',
+  refused: 'tone-ink',
+  denied: 'tone-ink',
+  expired: 'tone-ink',
 }
 
 /** A sentence with links to the rows that it rests on. */
@@ -283,7 +283,7 @@ export function Similar({ similar }: Pick<ServedBrief, 'similar'>) {
           </p>
           <p className="wraps">
             {repairedBy.length > 0 && (
-              <strong className="tone-good">
+              <strong className="tone-proved">
                 repaired by <Inert text={repairedBy.join(', ')} />.{' '}
               </strong>
             )}

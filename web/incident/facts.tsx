@@ -165,13 +165,13 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
   )
 }
 
-const alertTones = { firing: 'tone-warning strong', resolved: 'tone-good', unknown: 'soft' }
+const alertTones = { firing: 'tone-ink strong', resolved: 'tone-proved', unknown: 'soft' }
 const alertWords = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
 
 /** What keeps the state of an alert from being a fact. */
 export function AlertDoubts({ alert }: { alert: DoubtedAlert }) {
   return alertDoubts(alert).map((doubt) => (
-    <span key={doubt} className="tone-warning small">
+    <span key={doubt} className="tone-ink small">
       <Inert text={doubt} />
     </span>
   ))
@@ -185,7 +185,7 @@ export function Alerts({ alerts }: { alerts: Surroundings['alerts'] }) {
       {alerts.map((alert) => (
         <li key={alert.id} className="row">
           {alert.status === 'resolved' && alert.endReason ? (
-            <span className="tone-warning">quiet, unproven</span>
+            <span className="tone-ink">quiet, unproven</span>
           ) : (
             <span className={alertTones[alert.status]}>{alertWords[alert.status]}</span>
           )}

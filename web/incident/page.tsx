@@ -32,7 +32,7 @@ export function IncidentPage({ id }: { id: string }) {
   if (!incident.data) {
     return (
       <>
-        <Heading title="Incident" />
+        <Heading title="Incident" of={{ href: '/incidents', title: 'Incidents' }} />
         <Failed error={incident.error} isKept={incident.data !== undefined} again={() => void incident.refetch()} />
       </>
     )
@@ -43,7 +43,7 @@ export function IncidentPage({ id }: { id: string }) {
   return (
     <div className="stack incident">
       <header className="stack tight">
-        <Heading title={inertText(incident.data.title)}>
+        <Heading title={inertText(incident.data.title)} of={{ href: '/incidents', title: 'Incidents' }}>
           <Inert text={incident.data.title} />
         </Heading>
         {isQuestion ? (
@@ -216,7 +216,7 @@ export function Hypotheses({ causes, incidentId }: { causes: Hypothesis[]; incid
   )
 }
 
-const stateTones = { proposed: 'soft', supported: 'tone-good', refuted: 'tone-warning' }
+const stateTones = { proposed: 'soft', supported: 'tone-proved', refuted: 'tone-ink' }
 
 type Form = {
   name: string

@@ -147,7 +147,7 @@ function Series(props: Props) {
 function Missing({ reasons }: { reasons: unknown }) {
   if (!Array.isArray(reasons) || reasons.length === 0) return null
   return (
-    <span className="tone-warning wraps">
+    <span className="tone-ink wraps">
       {' '}
       partial: <Inert text={reasons.join('; ')} />
     </span>
@@ -191,7 +191,7 @@ function Logs(props: Props) {
           <li key={template}>
             <details>
               <summary>
-                <strong>{count}×</strong> {isNew && <strong className="tone-warning">new </strong>}
+                <strong>{count}×</strong> {isNew && <strong className="tone-ink">new </strong>}
                 <code className="wraps">
                   <Inert text={template} />
                 </code>

@@ -204,77 +204,77 @@ function formatData(data: unknown): string {
 export function getSign(event: IncidentEvent) {
   const look = kinds[event.kind] ?? { word: event.kind, shape: 'ring', tone: 'quiet' }
   if (event.kind === 'tool_finished' && event.metadata.outcome !== 'done')
-    return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'critical' } as const
+    return { ...look, word: event.metadata.outcome, shape: 'cross', tone: 'broken' } as const
   if (event.kind === 'call_judged' && event.metadata.verdict === 'refuse')
-    return { ...look, word: 'refused', shape: 'cross', tone: 'critical' } as const
+    return { ...look, word: 'refused', shape: 'cross', tone: 'broken' } as const
   if (event.kind === 'call_judged' && event.metadata.verdict === 'ask')
-    return { ...look, word: 'requires approval', tone: 'lamp' } as const
+    return { ...look, word: 'requires approval', tone: 'act' } as const
   if (event.kind === 'approval_decided' && event.metadata.decision === 'deny')
-    return { ...look, word: 'denied', shape: 'cross', tone: 'critical' } as const
+    return { ...look, word: 'denied', shape: 'cross', tone: 'broken' } as const
   if (event.kind === 'approval_decided') return { ...look, word: 'approved', shape: 'check' } as const
   if (event.kind === 'verification')
     return { ...look, ...(verificationSigns[event.metadata.outcome] ?? verificationSigns.open) }
   if (event.kind === 'alert_received' && event.metadata.endReason !== undefined)
-    return { ...look, word: 'no end', shape: 'ring', tone: 'warning' } as const
+    return { ...look, word: 'no end', shape: 'ring', tone: 'ink' } as const
   if (event.kind === 'alert_received' && event.metadata.status === 'resolved')
-    return { ...look, word: 'alert ended', shape: 'check', tone: 'good' } as const
+    return { ...look, word: 'alert ended', shape: 'check', tone: 'proved' } as const
   if (event.kind === 'looked') return { ...look, ...getLookSign(event.metadata) }
   if (event.kind === 'commented' && event.metadata.action === messageMark)
-    return { ...look, word: 'message', shape: 'arrow', tone: 'info' } as const
+    return { ...look, word: 'message', shape: 'arrow', tone: 'work' } as const
   if (event.kind === 'commented' && event.metadata.hypothesis)
-    return { ...look, word: event.metadata.hypothesis.state, shape: 'half', tone: 'info' } as const
+    return { ...look, word: event.metadata.hypothesis.state, shape: 'half', tone: 'work' } as const
   if (event.kind === 'noted') return { ...look, ...noteSigns[event.metadata.code] }
   return look
 }
 
 /** A look by code: what it promised and how the resource is, the worse of the two. */
 function getLookSign({ verification, resource }: EventMetadata['looked']) {
-  if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'critical' } as const
-  if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'warning' } as const
-  return { shape: 'check', tone: 'good' } as const
+  if (verification === 'not_held' || resource === 'degraded') return { shape: 'cross', tone: 'broken' } as const
+  if (verification === 'open' || resource === 'unknown') return { shape: 'ring', tone: 'ink' } as const
+  return { shape: 'check', tone: 'proved' } as const
 }
 
 const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Tone }> = {
-  budget_day_80: { word: 'budget of the day', tone: 'warning' },
-  budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'critical' },
-  budget_month_80: { word: 'budget of the month', tone: 'warning' },
-  budget_month_100: { word: 'budget of the month', shape: 'cross', tone: 'critical' },
-  withdrawn_at_temporal: { word: 'withdrawn at Temporal', shape: 'cross', tone: 'warning' },
-  manual_change: { word: 'done by hand', shape: 'arrow', tone: 'info' },
-  watch_started: { word: 'watched', shape: 'ring', tone: 'info' },
-  watch_over: { word: 'over', shape: 'check', tone: 'good' },
-  watch_unknown: { word: 'unknown', shape: 'ring', tone: 'warning' },
-  repair_confirmed: { word: 'repair verified', shape: 'check', tone: 'good' },
-  reopened: { word: 'came back', shape: 'triangle', tone: 'warning' },
-  reminded: { word: 'reminded', shape: 'arrow', tone: 'warning' },
-  quiet: { word: 'quiet', shape: 'check', tone: 'good' },
-  crowd: { word: 'many ends', shape: 'triangle', tone: 'warning' },
+  budget_day_80: { word: 'budget of the day', tone: 'ink' },
+  budget_day_100: { word: 'budget of the day', shape: 'cross', tone: 'broken' },
+  budget_month_80: { word: 'budget of the month', tone: 'ink' },
+  budget_month_100: { word: 'budget of the month', shape: 'cross', tone: 'broken' },
+  withdrawn_at_temporal: { word: 'withdrawn at Temporal', shape: 'cross', tone: 'ink' },
+  manual_change: { word: 'done by hand', shape: 'arrow', tone: 'work' },
+  watch_started: { word: 'watched', shape: 'ring', tone: 'work' },
+  watch_over: { word: 'over', shape: 'check', tone: 'proved' },
+  watch_unknown: { word: 'unknown', shape: 'ring', tone: 'ink' },
+  repair_confirmed: { word: 'repair verified', shape: 'check', tone: 'proved' },
+  reopened: { word: 'came back', shape: 'triangle', tone: 'ink' },
+  reminded: { word: 'reminded', shape: 'arrow', tone: 'ink' },
+  quiet: { word: 'quiet', shape: 'check', tone: 'proved' },
+  crowd: { word: 'many ends', shape: 'triangle', tone: 'ink' },
   ends_believed: { word: 'ended', shape: 'check', tone: 'quiet' },
-  stale: { word: 'not heard of', shape: 'ring', tone: 'warning' },
-  quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'warning' },
-  series_gone: { word: 'series gone', shape: 'ring', tone: 'warning' },
-  foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'warning' },
+  stale: { word: 'not heard of', shape: 'ring', tone: 'ink' },
+  quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'ink' },
+  series_gone: { word: 'series gone', shape: 'ring', tone: 'ink' },
+  foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'ink' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
-  ending_kept: { word: 'ending kept', shape: 'half', tone: 'info' },
-  approval_extended: { word: 'more time', shape: 'ring', tone: 'lamp' },
-  kept: { word: 'not investigated', shape: 'bar', tone: 'warning' },
-  taken: { word: 'taken', shape: 'diamond', tone: 'info' },
-  acknowledged_elsewhere: { word: 'acknowledged', shape: 'diamond', tone: 'info' },
+  ending_kept: { word: 'ending kept', shape: 'half', tone: 'work' },
+  approval_extended: { word: 'more time', shape: 'ring', tone: 'act' },
+  kept: { word: 'not investigated', shape: 'bar', tone: 'ink' },
+  taken: { word: 'taken', shape: 'diamond', tone: 'work' },
+  acknowledged_elsewhere: { word: 'acknowledged', shape: 'diamond', tone: 'work' },
   resolved_elsewhere: { word: 'resolved elsewhere', shape: 'diamond', tone: 'quiet' },
   given_back: { word: 'given back', shape: 'diamond', tone: 'quiet' },
-  attempt_skipped: { word: 'skipped', shape: 'diamond', tone: 'warning' },
-  run_lost: { word: 'run lost', shape: 'diamond', tone: 'warning' },
-  owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'warning' },
+  attempt_skipped: { word: 'skipped', shape: 'diamond', tone: 'ink' },
+  run_lost: { word: 'run lost', shape: 'diamond', tone: 'ink' },
+  owner_lapsed: { word: 'lapsed', shape: 'diamond', tone: 'ink' },
   expected_marked: { word: 'expected', shape: 'check', tone: 'quiet' },
   expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
-  model_route: { word: 'other model', shape: 'arrow', tone: 'warning' },
-  not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'warning' },
+  model_route: { word: 'other model', shape: 'arrow', tone: 'ink' },
+  not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'ink' },
 }
 
 /** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
 const verificationSigns = {
   held: {},
-  not_held: { word: 'verification failed', shape: 'cross', tone: 'critical' },
-  open: { word: 'not verified yet', shape: 'ring', tone: 'info' },
-  unproven: { word: 'unproven', shape: 'bar', tone: 'warning' },
+  not_held: { word: 'verification failed', shape: 'cross', tone: 'broken' },
+  open: { word: 'not verified yet', shape: 'ring', tone: 'work' },
+  unproven: { word: 'unproven', shape: 'bar', tone: 'ink' },
 } as const satisfies Record<VerificationOutcome, object>

@@ -135,7 +135,7 @@ function Grade({ claim }: { claim: StoredClaim }) {
   const why = 'why' in claim ? claim.why : undefined
   if (isUnshown(claim)) {
     return (
-      <strong className="tone-warning" title={why}>
+      <strong className="tone-ink" title={why}>
         {' '}
         {notShown}
       </strong>

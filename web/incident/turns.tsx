@@ -139,7 +139,7 @@ function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: 
   const words = answered ? answered.metadata.final?.text || answered.metadata.content : ''
   const short = truncate(/^.*?[.!?](?=\s|$)/s.exec(words.trim())?.[0] ?? words.trim(), 160)
   const states = calls.map((call) => tellCall(call))
-  const worst = states.find(({ tone }) => tone === 'critical') ?? states.find(({ tone }) => tone === 'lamp')
+  const worst = states.find(({ tone }) => tone === 'broken') ?? states.find(({ tone }) => tone === 'act')
   const last = Date.parse(([...rows, ...calls.flatMap((call) => call.rows)].at(-1) ?? first).at)
   const others = rows.filter((event) => event !== answered)
   const isWhole = calls.length === 0 && others.length === 0 && words.trim() === short

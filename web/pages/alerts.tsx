@@ -204,9 +204,7 @@ export function AlertsPage({ title }: { title: string }) {
   const isFiltered = Boolean(place.search.get('status')) || place.search.has('q')
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <Expectations />
       <TryAlert />
       <search className="filters">
@@ -237,12 +235,12 @@ export function AlertsPage({ title }: { title: string }) {
 }
 
 const marks = {
-  firing: { shape: 'triangle', tone: 'warning', word: 'firing' },
-  resolved: { shape: 'check', tone: 'good', word: 'ended' },
+  firing: { shape: 'triangle', tone: 'ink', word: 'firing' },
+  resolved: { shape: 'check', tone: 'proved', word: 'ended' },
   // Its sender fell silent, or ended many at once.
   unknown: { shape: 'ring', tone: 'quiet', word: 'unknown' },
 } as const
-const unproven = { shape: 'ring', tone: 'warning', word: 'quiet, unproven' } as const
+const unproven = { shape: 'ring', tone: 'ink', word: 'quiet, unproven' } as const
 const statusOptions = (['firing', 'resolved', 'unknown'] as const).map((state) => [state, marks[state].word] as const)
 
 function AlertRow({ alert }: { alert: ReceivedAlert }) {
@@ -276,7 +274,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
       </p>
       <details>
         <summary>Normalised and raw</summary>
-        <div className="two">
+        <div className="two-columns">
           <div className="stack tight">
             <h2>Normalised</h2>
             <Exact value={{ ...rest, labels, annotations }} label="Alert as Nightshift keeps it" />

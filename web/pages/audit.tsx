@@ -17,9 +17,7 @@ export function AuditPage({ title }: { title: string }) {
   const place = usePlace()
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <Filters place={place} />
       <AuditTable place={place} />
       <VerifyAll />
@@ -140,7 +138,7 @@ function columnsAt(place: PageLocation): Column<AuditRow>[] {
       cell: (entry) => (
         <>
           <div className="row">
-            <code className={entry.what.startsWith('security') ? 'tone-critical strong' : 'strong'}>{entry.what}</code>
+            <code className={entry.what.startsWith('security') ? 'tone-broken strong' : 'strong'}>{entry.what}</code>
             <Subject entry={entry} />
           </div>
           <Inert text={entry.detail} />

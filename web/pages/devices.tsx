@@ -15,9 +15,7 @@ export function DevicesPage({ title }: { title: string }) {
   const devices = useAsk<ListPage<ListedDevice>>(['devices'], '/devices', { refetchInterval: 30_000 })
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <QueryState query={devices} what="devices" />
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
@@ -138,16 +136,16 @@ function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
 function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem } }: { device: ListedDevice }) {
   if (revokedAt) return <Mark shape="cross" tone="quiet" word={`revoked ${formatMoment(revokedAt)}`} />
   if (!enabled) return <Mark shape="bar" tone="quiet" word="switched off" />
-  if (!enrolledAt) return <Mark shape="ring" tone="lamp" word="waits to enrol" />
-  if (healthProblem) return <Mark shape="triangle" tone="critical" word="does not answer" />
+  if (!enrolledAt) return <Mark shape="ring" tone="act" word="waits to enrol" />
+  if (healthProblem) return <Mark shape="triangle" tone="broken" word="does not answer" />
   if (health?.status === 'refusing')
     return (
-      <Mark shape="triangle" tone="critical" word={`refuses: ${inertText(health.reason ?? 'no reason given', 300)}`} />
+      <Mark shape="triangle" tone="broken" word={`refuses: ${inertText(health.reason ?? 'no reason given', 300)}`} />
     )
   if (findSandboxLack(health) !== null)
-    return <Mark shape="triangle" tone="warning" word="ready, but each look asks a person" />
+    return <Mark shape="triangle" tone="ink" word="ready, but each look asks a person" />
   return health ? (
-    <Mark shape="disc" tone="good" word="ready" />
+    <Mark shape="disc" tone="proved" word="ready" />
   ) : (
     <Mark shape="ring" tone="quiet" word="not checked yet" />
   )

@@ -31,9 +31,7 @@ export function HealthPage({ title }: { title: string }) {
   const status = useStatus(10_000)
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <QueryState query={status} what="the health of the parts" />
       {status.data && <Parts status={status.data} />}
     </>
@@ -79,9 +77,9 @@ function Parts({ status }: { status: Status }) {
 }
 
 const looks: Record<StatusPart['status'], { shape: MarkShape; tone: Tone; word: string }> = {
-  ok: { shape: 'check', tone: 'good', word: 'healthy' },
-  failed: { shape: 'cross', tone: 'critical', word: 'failed' },
-  unknown: { shape: 'ring', tone: 'warning', word: 'unknown' },
+  ok: { shape: 'check', tone: 'proved', word: 'healthy' },
+  failed: { shape: 'cross', tone: 'broken', word: 'failed' },
+  unknown: { shape: 'ring', tone: 'ink', word: 'unknown' },
   off: { shape: 'bar', tone: 'quiet', word: 'off' },
 }
 
@@ -125,7 +123,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
       <Fact name="Messages to send">
         {backlog.deliveries}
         {backlog.failedDeliveries > 0 && (
-          <span className="tone-critical"> · {backlog.failedDeliveries} given up in a day</span>
+          <span className="tone-broken"> · {backlog.failedDeliveries} given up in a day</span>
         )}
       </Fact>
     </dl>

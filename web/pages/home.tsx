@@ -3,14 +3,14 @@ import { type ReactNode, useEffect, useRef } from 'react'
 import { describeLiveAnswer, formatClock, formatNumber, formatSpan, truncate } from '../../domain/format.ts'
 import type { DoneLine, Home, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import type { Status } from '../../domain/status.ts'
-import { describeNeed, describeTonight, describeWork, outcomeWords } from '../../domain/status-words.ts'
+import { describeCounts, describeNeed, describeWork, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient, useAway } from '../api.ts'
-import { AskBox } from '../ask-box.tsx'
 import { Facet } from '../fields.tsx'
 import { Inert } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
+import { Axis, Bar, type BarProps } from '../lane.tsx'
 import { useLive, useLiveAnswer } from '../live.tsx'
-import { Resource, SeverityMark, TypeName } from '../marks.tsx'
+import { Mark, Resource, SeverityMark, TypeName } from '../marks.tsx'
 import { Failed, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { PushOffer } from '../push.tsx'
@@ -56,7 +56,6 @@ function useHome(span: Span) {
 /** What needs this person, what is at work, what is done: the one that waits is never below the three hundred that do not. */
 export function HomePage({ title }: { title: string }) {
   const place = usePlace()
-  const { data: session } = useSession()
   const asked = place.search.get('since')
   const span: Span = asked !== null && asked in spans ? (asked as Span) : '12h'
   const home = useHome(span)
@@ -64,31 +63,59 @@ export function HomePage({ title }: { title: string }) {
   const current = useCursorRow(rows, ({ href }) => navigate(href))
   return (
     <>
-      <header>
-        <Heading title={title} />
-        <AskBox session={session ?? null} />
-      </header>
+      <Heading title={title} />
       <QueryState query={home} what="the night" />
       {home.data && (
-        <div className="home stack">
-          <div className="row apart">
-            <p className="tonight">{describeTonight(home.data.tonight)}</p>
-            <Facet
-              legend="Since when"
-              options={spanWords}
-              chosen={[span]}
-              onToggle={(word) =>
-                navigate(withSearch({ ...place, pathname: '/home' }, { since: word === '12h' ? null : word }))
-              }
-            />
-          </div>
-          <System at="top" />
-          <Parts home={home.data} current={current} />
-          <System at="foot" />
+        <div className="home">
+          <Tonight home={home.data} span={span} />
+          <Parts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+          <System />
         </div>
       )}
     </>
   )
+}
+
+/** The night in a sentence and three figures, which the reports define. */
+function Tonight({ home: { needsYou, inProgress, tonight, since }, span }: { home: Home; span: Span }) {
+  const place = usePlace()
+  const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
+  const figures = [
+    [closed === 0 ? '–' : `${formatNumber(resolvedAlone)} of ${formatNumber(closed)}`, 'closed without a person'],
+    [medianSeconds === null ? '–' : formatSpan(medianSeconds * 1_000), 'until it was closed, median'],
+    [formatNumber(failedRepairs), failedRepairs === 1 ? 'failed repair' : 'failed repairs'],
+  ]
+  return (
+    <header className="night">
+      <div>
+        <p className="headline">{describeDesk(needsYou.incidents, inProgress.incidents)}</p>
+        <p className="soft">
+          <span className="nowrap">Since {formatTimeOfDay(since).slice(0, 5)}:</span> {describeCounts(tonight)}
+        </p>
+      </div>
+      <dl className="figures">
+        {figures.map(([figure, name]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{figure}</dd>
+          </div>
+        ))}
+      </dl>
+      <Facet
+        legend="Since when"
+        options={spanWords}
+        chosen={[span]}
+        onToggle={(word) =>
+          navigate(withSearch({ ...place, pathname: '/home' }, { since: word === '12h' ? null : word }))
+        }
+      />
+    </header>
+  )
+}
+
+function describeDesk(needs: number, work: number): string {
+  const waits = needs === 0 ? 'Nothing needs you' : needs === 1 ? '1 needs you' : `${formatNumber(needs)} need you`
+  return `${waits}, ${work === 1 ? '1 is' : `${formatNumber(work)} are`} under way`
 }
 
 type Row = { id: string; href: string }
@@ -115,26 +142,28 @@ const toWorkPage = (line: WorkLine) =>
 const toDonePage = (line: DoneLine) =>
   line.count === 1 ? toIncident(line) : `/incidents?type=${line.type}&status=resolved,cancelled`
 
-function Parts({ home, current }: { home: Home; current: string | null }) {
+type Window = [from: number, to: number]
+
+function Parts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
   const { needsYou, inProgress, done } = home
   return (
     <>
-      <Part title="Needs you" count={needsYou.incidents} isLamp={needsYou.incidents > 0} empty="Nothing waits for you.">
-        {needsYou.lines.map((line) => (
-          <Need key={toKey('need', line)} line={line} current={current} />
+      <Part title="Needs you" count={needsYou.incidents} isLamp window={window} empty="Nothing waits for you.">
+        {needsYou.lines.map((line, index) => (
+          <Need key={toKey('need', line)} line={line} current={current} window={window} isFirst={index === 0} />
         ))}
       </Part>
       <Rest shown={needsYou.lines} all={needsYou.incidents} href="/incidents?status=awaiting_approval,escalated,open" />
       {needsYou.lines.some(({ approval }) => approval !== null) && <PushOffer />}
       <Part title="In progress" count={inProgress.incidents} empty="Nothing is being investigated.">
         {inProgress.lines.map((line) => (
-          <Work key={toKey('work', line)} line={line} current={current} />
+          <Work key={toKey('work', line)} line={line} current={current} window={window} />
         ))}
       </Part>
       <Rest shown={inProgress.lines} all={inProgress.incidents} href="/incidents?status=open,investigating" />
       <Part title="Done" count={done.incidents} empty="Nothing was closed in this time.">
         {done.lines.map((line) => (
-          <Done key={toKey('done', line)} line={line} current={current} />
+          <Done key={toKey('done', line)} line={line} current={current} window={window} />
         ))}
       </Part>
       <Rest shown={done.lines} all={done.incidents} href="/incidents?status=resolved,cancelled" />
@@ -142,18 +171,57 @@ function Parts({ home, current }: { home: Home; current: string | null }) {
   )
 }
 
-type PartProps = { title: string; count: number; isLamp?: boolean; empty: string; children: ReactNode[] }
+type PartProps = {
+  title: string
+  count: number
+  isLamp?: boolean
+  /** With it the hours stand above the column of the clock. */
+  window?: Window
+  empty: string
+  children: ReactNode[]
+}
 
-function Part({ title, count, isLamp = false, empty, children }: PartProps) {
+const columns = [
+  ['sev', 'Severity'],
+  ['what', 'What'],
+  ['now', 'Now'],
+  ['hours', 'When'],
+  ['since', 'Since, or took'],
+  ['press', 'Action'],
+] as const
+
+function Part({ title, count, isLamp = false, window, empty, children }: PartProps) {
   const id = `part-${title.toLowerCase().replaceAll(' ', '-')}`
   return (
-    <section className="stack tight" aria-labelledby={id}>
-      <h2 id={id}>
-        {title} <span className={isLamp ? 'count' : 'soft'}>{formatNumber(count)}</span>
-      </h2>
-      <div className={isLamp ? 'sheet lamp-edge' : 'sheet'}>
-        {children.length > 0 ? <ul className="lines">{children}</ul> : <Nothing title={empty} />}
+    <section aria-labelledby={id}>
+      <div className="part-head">
+        <h2 id={id}>
+          {title} <span className={isLamp && count > 0 ? 'count waits' : 'count'}>{formatNumber(count)}</span>
+        </h2>
+        {window && <Axis window={window} />}
       </div>
+      {children.length > 0 ? (
+        <table className="table">
+          <caption className="visually-hidden">{title}</caption>
+          <colgroup>
+            {columns.map(([name]) => (
+              <col key={name} className={name} />
+            ))}
+          </colgroup>
+          <thead className="visually-hidden">
+            <tr>
+              {columns.map(([name, head]) => (
+                <th scope="col" key={name}>
+                  {head}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>{children}</tbody>
+        </table>
+      ) : (
+        <Nothing title={empty} />
+      )}
     </section>
   )
 }
@@ -175,61 +243,72 @@ type LineProps = {
   current: string | null
   href: string
   time: ReactNode
+  bar: BarProps | null
+  className?: string
   action?: ReactNode
   children: ReactNode
 }
 
-function Line({ line, id, current, href, time, action, children }: LineProps) {
+function Line({ line, id, current, href, time, bar, className = '', action, children }: LineProps) {
   const { incident, count, type, severity } = line
   return (
-    <li id={`row-${id}`} data-current={id === current}>
-      <SeverityMark severity={severity} />
-      <div className="what">
-        <Link className="title" href={href}>
-          {count === 1 ? <Inert text={incident.title} /> : <TypeName type={type} />}
-        </Link>
-        {count > 1 && <strong className="nowrap"> × {formatNumber(count)}</strong>}
-        {count === 1 && incident.resource && (
-          <span className="small soft">
-            {' '}
+    <tr id={`row-${id}`} data-current={id === current} className={className}>
+      <td className="sev">
+        <SeverityMark severity={severity} isShort />
+      </td>
+      <td className="what">
+        <span className="two">
+          <Link className="name" href={href}>
+            {count === 1 ? <Inert text={incident.title} /> : <TypeName type={type} />}
+          </Link>
+          {count > 1 && <span className="times">× {formatNumber(count)}</span>}
+          {count === 1 && incident.resource && !incident.title.includes(incident.resource.id) && (
             <Resource resource={incident.resource} />
-          </span>
-        )}
-        <div className="small wraps">{children}</div>
-      </div>
-      <span className="time small soft nowrap">{time}</span>
-      <span className="act">{action}</span>
-    </li>
+          )}
+        </span>
+      </td>
+      <td className="now">{children}</td>
+      <td className="hours">{bar && <Bar {...bar} />}</td>
+      <td className="since num">{time}</td>
+      <td className="press">{action}</td>
+    </tr>
   )
 }
 
-function Need({ line, current }: { line: NeedLine; current: string | null }) {
+type LaneProps<L> = { line: L; current: string | null; window: Window }
+
+function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirst: boolean }) {
   const now = useNow()
   const props = { line, current, id: toKey('need', line), href: toNeedPage(line) }
+  const bar: BarProps = { window, from: Date.parse(line.since), to: now, look: line.approval ? 'waits' : 'handed' }
   const age = formatSpan(now - Date.parse(line.since))
   if (line.approval) {
     const { id, expiresAt } = line.approval
     return (
       <Line
         {...props}
-        time={<strong className="tone-lamp">{formatClock(Date.parse(expiresAt) - now)} left</strong>}
+        bar={bar}
+        className={isFirst ? 'first' : ''}
+        time={<strong className="tone-act">{formatClock(Date.parse(expiresAt) - now)} left</strong>}
         action={
           <Link className="button" href={`/approvals/${id}`}>
             Review<span className="visually-hidden"> the approval for {truncate(line.incident.title, 80)}</span>
           </Link>
         }
       >
-        <Inert text={describeNeed(line)} />
+        <Mark shape="diamond" tone="act" word={<Inert text={describeNeed(line)} />} />
       </Line>
     )
   }
+  const isFiring = line.count === 1 && line.incident.alerts.firing > 0
   return (
     <Line
       {...props}
+      bar={bar}
       time={age}
       action={line.count === 1 && line.need !== 'yours' && line.need !== 'review' && <Take line={line} />}
     >
-      <Inert text={describeNeed(line)} />
+      <Mark shape="arrow" tone={isFiring ? 'broken' : 'act'} word={<Inert text={describeNeed(line)} />} />
     </Line>
   )
 }
@@ -252,84 +331,105 @@ function Take({ line }: { line: NeedLine }) {
   )
 }
 
-function Work({ line, current }: { line: WorkLine; current: string | null }) {
+function Work({ line, current, window }: LaneProps<WorkLine>) {
   const now = useNow()
   const live = useLiveAnswer(line.incident.id)
   const { incident, count, investigating } = line
+  const isQueued = investigating === 0
   return (
     <Line
       line={line}
       current={current}
       id={toKey('work', line)}
       href={toWorkPage(line)}
+      bar={{ window, from: Date.parse(line.since), to: now, look: isQueued ? 'queued' : 'work' }}
       time={formatSpan(now - Date.parse(line.since))}
     >
-      <Inert text={describeWork(line)} />
-      {count > 1 && investigating > 0 && (
-        <>
-          ; first{' '}
-          <Link href={toIncident(line)}>
-            <Inert text={incident.resource?.id ?? truncate(incident.title, 60)} />
-          </Link>
-        </>
-      )}
-      {live && (
-        <>
-          {' '}
-          · <Inert text={describeLiveAnswer(live)} />
-        </>
-      )}
+      <Mark
+        shape={isQueued ? 'ring' : 'half'}
+        tone={isQueued ? 'quiet' : 'work'}
+        word={
+          <>
+            <Inert text={describeWork(line)} />
+            {count > 1 && investigating > 0 && (
+              <>
+                ; first{' '}
+                <Link href={toIncident(line)}>
+                  <Inert text={incident.resource?.id ?? truncate(incident.title, 60)} />
+                </Link>
+              </>
+            )}
+            {live && (
+              <>
+                {' '}
+                · <Inert text={describeLiveAnswer(live)} />
+              </>
+            )}
+          </>
+        }
+      />
     </Line>
   )
 }
 
-function Done({ line, current }: { line: DoneLine; current: string | null }) {
+function Done({ line, current, window }: LaneProps<DoneLine>) {
   const { incident, count, outcome, seconds, since } = line
   const word = outcome ? outcomeWords[outcome] : 'cancelled'
+  const isProved = outcome === 'repaired'
+  const end = Date.parse(since)
   return (
     <Line
       line={line}
       current={current}
       id={toKey('done', line)}
       href={toDonePage(line)}
+      className="over"
+      // Of several lines began and ended at times of their own.
+      bar={count === 1 ? { window, from: end - seconds * 1_000, to: end, look: 'over' } : null}
       time={
         <span title={formatMoment(since)}>
           {count > 1 && 'median '}
-          {formatSpan(seconds * 1_000)} · {formatTimeOfDay(since)}
+          {formatSpan(seconds * 1_000)}
         </span>
       }
     >
-      <span className="tone-good">{word}</span>
-      {count === 1 && incident.resolution && (
-        <>
-          : <Inert text={truncate(incident.resolution.split('\n')[0] ?? '', 140)} />
-        </>
-      )}
+      <Mark
+        shape={isProved ? 'check' : 'bar'}
+        tone={isProved ? 'proved' : 'quiet'}
+        word={
+          <>
+            {word}
+            {count === 1 && incident.resolution && (
+              <span className="soft">
+                : <Inert text={truncate(incident.resolution.split('\n')[0] ?? '', 140)} />
+              </span>
+            )}
+          </>
+        }
+      />
     </Line>
   )
 }
 
-/** Whether it would notice the next alert. What is not well is named, above all else; the rest is on Health. */
-function System({ at }: { at: 'top' | 'foot' }) {
+/** Whether the agent works, and with what. What is lost stands in the pill above. */
+function System() {
   const now = useNow()
   const away = useAway()
   const { data: status } = useStatus(30_000)
-  if (away)
-    return at === 'top' ? null : <p className="system small soft">System: unknown, for the server does not answer.</p>
+  if (away) return <p className="system small soft">System: unknown, for the server does not answer.</p>
   if (!status) return null
   const bad = [...status.parts, ...status.sources].filter((part) => part.status === 'failed')
-  if (bad.length > 0 !== (at === 'top')) return null
   const { lastAnswerAt } = status.model
   const model = lastAnswerAt
     ? `model answered ${formatSpan(now - Date.parse(lastAnswerAt))} ago`
     : 'no model has answered yet'
   return (
-    <p className={at === 'top' ? 'said lamp' : 'system small soft'}>
+    <p className="system small soft">
       System:{' '}
       {bad.length === 0 ? (
-        <span className="tone-good">healthy</span>
+        'healthy'
       ) : (
-        <span className="tone-critical">
+        <span className="tone-broken">
           <Inert text={bad.map(({ name }) => name).join(', ')} /> failed
         </span>
       )}{' '}

@@ -3,18 +3,17 @@ import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useStat
 import { formatSpan, type TimeZone, truncate } from '../../domain/format.ts'
 import type { IncidentRole, Severity } from '../../domain/incident.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
+import { remarks } from '../../domain/status-words.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
 import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
-import { AskBox } from '../ask-box.tsx'
 import { type Column, DataTable } from '../data-table.tsx'
-import { AddressFacet, Facet, SearchField, toOptions } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { AddressFacet, ChipFilter, Facet, SearchField, toOptions } from '../fields.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { useCursorRow, useKeys } from '../keys.tsx'
 import { useLive } from '../live.tsx'
-import { kinds, RemarkList, Resource, SeverityMark, StatusMark, statuses, TypeName } from '../marks.tsx'
+import { Mark, Resource, SeverityMark, statuses } from '../marks.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
-import { useSession } from '../session.ts'
 import { formatMoment, useNow, useZone } from '../time.ts'
 
 type Props = {
@@ -33,81 +32,78 @@ function IncidentTable({ list, current, ...rest }: Props) {
       query={list}
       what="incidents"
       caption="Incidents, newest first"
+      className="table"
       columns={columnsAt(now)}
       toKey={({ id }) => id}
-      toRowProps={({ id }) => ({ id: `row-${id}`, 'data-current': id === current })}
+      toRowProps={({ id, closedAt }) => ({
+        id: `row-${id}`,
+        'data-current': id === current,
+        ...(closedAt !== null && { className: 'over' }),
+      })}
       {...rest}
     />
   )
 }
 
 function columnsAt(now: number): Column<ListedIncident>[] {
-  const formatAge = ({ createdAt }: ListedIncident) => formatSpan(now - Date.parse(createdAt))
   return [
-    { head: 'Severity', cell: ({ severity }) => <SeverityMark severity={severity} /> },
     {
-      head: 'Status',
-      className: 'wide',
-      cell: (incident) => (
-        <>
-          <StatusMark status={incident.status} />
-          <RemarkList incident={incident} />
-        </>
-      ),
+      head: 'Severity',
+      isUnseen: true,
+      className: 'sev',
+      cell: ({ severity }) => <SeverityMark severity={severity} isShort />,
     },
-    { head: 'Incident', cell: (incident) => <Title incident={incident} age={formatAge(incident)} /> },
+    { head: 'What', className: 'what', cell: (incident) => <Title incident={incident} /> },
+    { head: 'Now', className: 'now', cell: (incident) => <Now incident={incident} /> },
     {
-      head: 'Type',
-      className: 'wide mono',
-      cell: ({ type }) => (
-        <Link className="plain" href={`/incidents?type=${type}`} title={`Only ${type}`}>
-          <TypeName type={type} />
-        </Link>
-      ),
+      head: 'Owner',
+      className: 'owner',
+      cell: ({ owner }) => (owner ? <Inert text={owner.name} /> : <span className="soft">–</span>),
     },
-    { head: 'Role', className: 'wide', cell: ({ role }) => role ?? <span className="soft">–</span> },
     {
       head: 'Age',
-      className: 'wide num nowrap',
+      className: 'since num',
       hint: ({ createdAt }) => formatMoment(createdAt),
-      cell: formatAge,
-    },
-    {
-      head: 'Last event',
-      className: 'wide',
-      cell: ({ lastEvent }) => lastEvent && <LastEvent event={lastEvent} now={now} />,
+      cell: ({ createdAt }) => formatSpan(now - Date.parse(createdAt)),
     },
   ]
 }
 
-function Title({ incident, age }: { incident: ListedIncident; age: string }) {
-  const { id, title, resource, status } = incident
+function Title({ incident }: { incident: ListedIncident }) {
+  const { id, title, resource } = incident
   return (
-    <>
-      <Link className="title" href={`/incidents/${id}`}>
+    <span className="two">
+      <Link className="name" href={`/incidents/${id}`} title={title}>
         <Inert text={title} />
       </Link>
-      <div className="small">
-        <Resource resource={resource} />
-      </div>
-      <div className="under small">
-        <StatusMark status={status} /> <span className="soft">· {age}</span>
-        <RemarkList incident={incident} />
-      </div>
-    </>
+      {resource && !title.includes(resource.id) && <Resource resource={resource} />}
+    </span>
   )
 }
 
-function LastEvent({ event, now }: { event: NonNullable<ListedIncident['lastEvent']>; now: number }) {
+/** Where it stands, what is to be known about that, and the newest row of its log. */
+function Now({ incident }: { incident: ListedIncident }) {
+  const { status, outcome, alerts, lastEvent } = incident
+  const { shape, tone, word } = statuses[status]
+  const isRepaired = status === 'resolved' && outcome === 'repaired'
+  const said = remarks(incident)
+  const isFiring = alerts.firing > 0 && incident.closedAt !== null && outcome !== 'expected'
   return (
-    <>
-      <span className="soft nowrap">
-        {formatSpan(now - Date.parse(event.at))} ago · {kinds[event.kind]?.word ?? event.kind}
-      </span>
-      <div className="small wraps">
-        <Inert text={truncate(event.detail, 90)} />
-      </div>
-    </>
+    <Mark
+      shape={shape}
+      tone={isFiring ? 'broken' : isRepaired ? 'proved' : tone}
+      word={
+        <span title={lastEvent?.detail}>
+          {[isRepaired ? 'repaired' : word, ...said.map((each) => inertText(each))].join(', ')}
+          {lastEvent && (
+            <span className="soft">
+              {' · '}
+              <Inert text={truncate(lastEvent.detail, 90)} />
+            </span>
+          )}
+        </span>
+      }
+    />
   )
 }
 
@@ -197,7 +193,6 @@ function toQuery(place: PageLocation, zone: TimeZone): string {
 
 export function IncidentsPage({ title }: { title: string }) {
   const place = usePlace()
-  const { data: session } = useSession()
   const { list, newer, showNewer } = useIncidents(toQuery(place, useZone()))
   const field = useRef<HTMLInputElement>(null)
   const current = useCursorRow(list.data?.items ?? [], (incident) => navigate(`/incidents/${incident.id}`))
@@ -209,10 +204,7 @@ export function IncidentsPage({ title }: { title: string }) {
   }, [pastedId])
   return (
     <>
-      <header>
-        <Heading title={title} />
-        <AskBox session={session ?? null} />
-      </header>
+      <Heading title={title} />
       <Filters place={place} field={field} />
       <IncidentTable
         list={list}
@@ -262,17 +254,22 @@ const roleOptions = toOptions<IncidentRole>(['leader', 'follower'])
 
 /** Filters live in the address: a link shows what its sender saw. */
 function Filters({ place, field }: { place: PageLocation; field: RefObject<HTMLInputElement | null> }) {
-  const type = place.search.get('type')
+  const [isOpen, setOpen] = useState(false)
   return (
-    <search className="filters">
+    <search className="filters" data-open={isOpen}>
       <SearchField place={place} field={field} label="Search titles and resources" />
+      <button type="button" className="narrow-only" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters
+      </button>
       <ManyFacet place={place} name="status" legend="Status" options={statusOptions} />
       <ManyFacet place={place} name="severity" legend="Severity" options={severityOptions} />
       <ManyFacet place={place} name="role" legend="Role" options={roleOptions} />
-      <AddressFacet place={place} name="owner" legend="Owner" options={ownerOptions} />
-      <span className="row days">
+      <ChipFilter name="Owner" value={wordOf(ownerOptions, place.search.get('owner'))}>
+        <AddressFacet place={place} name="owner" legend="Owner" options={ownerOptions} />
+      </ChipFilter>
+      <ChipFilter name="Days" value={describeDays(place)}>
         {dayFields.map(([name, label]) => (
-          <label key={name} className="row small">
+          <label key={name} className="row apart">
             {label}
             <input
               type="date"
@@ -283,19 +280,29 @@ function Filters({ place, field }: { place: PageLocation; field: RefObject<HTMLI
             />
           </label>
         ))}
-      </span>
-      {type && (
-        <Link className="button" href={withSearch(place, { type: null, cursor: null })}>
-          type {type} ✕<span className="visually-hidden"> remove this filter</span>
-        </Link>
-      )}
-      {place.search.get('group') && (
-        <Link className="button" href={withSearch(place, { group: null, cursor: null })}>
-          one group ✕<span className="visually-hidden"> remove this filter</span>
-        </Link>
-      )}
+      </ChipFilter>
+      {(['type', 'group'] as const).map((name) => {
+        const value = place.search.get(name)
+        if (!value) return null
+        return (
+          <Link key={name} className="button" href={withSearch(place, { [name]: null, cursor: null })}>
+            {name === 'type' ? `type ${value}` : 'one group'} ✕
+            <span className="visually-hidden"> remove this filter</span>
+          </Link>
+        )
+      })}
     </search>
   )
+}
+
+function wordOf(options: readonly (readonly [string, string])[], value: string | null): string | null {
+  return options.find(([each]) => each === value)?.[1] ?? null
+}
+
+function describeDays({ search }: PageLocation): string | null {
+  const [from, to] = [search.get('from'), search.get('to')]
+  if (!from && !to) return null
+  return [from && `from ${from}`, to && `to ${to}`].filter(Boolean).join(' ')
 }
 
 type ManyFacetProps = {
@@ -312,5 +319,10 @@ function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
     const next = chosen.includes(word) ? chosen.filter((each) => each !== word) : [...chosen, word]
     navigate(withSearch(place, { [name]: next.join(','), cursor: null }))
   }
-  return <Facet {...rest} chosen={chosen} onToggle={toggle} />
+  const words = chosen.map((each) => wordOf(rest.options, each) ?? each)
+  return (
+    <ChipFilter name={rest.legend} value={words.join(', ') || null}>
+      <Facet {...rest} chosen={chosen} onToggle={toggle} />
+    </ChipFilter>
+  )
 }

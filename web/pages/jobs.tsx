@@ -36,9 +36,7 @@ export function JobsPage({ title }: { title: string }) {
   const jobs = useAsk<ListPage<ListedJob>>(['jobs'], '/jobs')
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <DataTable
         query={jobs}
         what="jobs"
@@ -64,9 +62,7 @@ export function JobPage({ id }: { id: string }) {
       <p className="small">
         <Link href="/jobs">← Jobs</Link>
       </p>
-      <header>
-        <Heading title={inertText(name)} />
-      </header>
+      <Heading title={inertText(name)} of={{ href: '/jobs', title: 'Jobs' }} />
       <QueryState query={job} what="the job" />
       {job.data && <Job job={job.data} />}
     </>

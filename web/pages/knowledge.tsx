@@ -45,9 +45,7 @@ export function KnowledgePage({ title }: { title: string }) {
   const known = useAsk<KnowledgeList>(['knowledge'], '/knowledge')
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       {known.data && <Troubles known={known.data} />}
       <DataTable
         query={known}
@@ -95,9 +93,7 @@ export function RunbookPage({ id }: { id: string }) {
       <p className="small">
         <Link href="/knowledge">← Knowledge</Link>
       </p>
-      <header>
-        <Heading title={inertText(name)} />
-      </header>
+      <Heading title={inertText(name)} of={{ href: '/knowledge', title: 'Runbooks' }} />
       <QueryState query={runbook} what="the runbook" />
       {runbook.data && <Shown runbook={runbook.data} />}
     </>

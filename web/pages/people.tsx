@@ -176,9 +176,7 @@ export function PeoplePage({ title }: { title: string }) {
   })
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <div className="stack">
         <PeopleTable people={people} place={place} />
       </div>
@@ -223,7 +221,7 @@ function columnsAt(now: number, self: string): Column<Operator>[] {
         <>
           {role}
           {disabledAt && (
-            <div className="small tone-critical strong" title={`since ${formatMoment(disabledAt)}`}>
+            <div className="small tone-broken strong" title={`since ${formatMoment(disabledAt)}`}>
               disabled
             </div>
           )}

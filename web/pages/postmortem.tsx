@@ -26,7 +26,10 @@ export function PostmortemPage({ id }: { id: string }) {
   return (
     <article className="stack postmortem">
       <header className="incident-head">
-        <Heading title={found.data ? `Postmortem: ${inertText(found.data.title)}` : 'Postmortem'}>
+        <Heading
+          title={found.data ? `Postmortem: ${inertText(found.data.title)}` : 'Postmortem'}
+          of={{ href: `/incidents/${id}`, title: 'Incident' }}
+        >
           Postmortem
           {found.data && (
             <>

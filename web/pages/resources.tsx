@@ -107,9 +107,7 @@ export function ResourcesPage({ title }: { title: string }) {
   const kind = (place.search.get('kind') ?? '') as InventoryKind | ''
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <search className="filters">
         <SearchField place={place} field={field} label="Search ids, names, addresses" />
         <SelectField
@@ -163,7 +161,7 @@ export function ResourcePage({ id }: { id: string }) {
       </p>
       <header>
         <div className="row">
-          <Heading title={inertText(name)}>
+          <Heading title={inertText(name)} of={{ href: '/resources', title: 'Resources' }}>
             <span id="resource-name">{inertText(name)}</span>
           </Heading>
           <CopyButton text={name} label="the name of the resource" of="resource-name" />

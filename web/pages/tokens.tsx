@@ -124,9 +124,7 @@ export function TokensPage({ title }: { title: string }) {
   const tokens = useAsk<ListPage<ApiToken>>(['tokens', cursor], `/tokens?limit=50${cursor ? `&cursor=${cursor}` : ''}`)
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <div className="stack">
         <MintToken />
         <TokenTable tokens={tokens} place={place} />

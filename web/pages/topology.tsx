@@ -90,7 +90,7 @@ const words: Partial<Record<RelationKind, string>> = {
 
 function Fires({ count }: { count: number }) {
   if (count === 0) return null
-  return <Mark shape="triangle" tone="critical" word={count === 1 ? '1 alert fires' : `${count} alerts fire`} />
+  return <Mark shape="triangle" tone="broken" word={count === 1 ? '1 alert fires' : `${count} alerts fire`} />
 }
 
 /** A curve from each box of a side to the resource, which stands in the middle. */

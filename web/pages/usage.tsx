@@ -212,9 +212,7 @@ export function GapsPage({ title }: { title: string }) {
   const gaps = useAsk<ListPage<CapabilityGap>>(['gaps', search], `/capability-gaps?${search}`)
   return (
     <>
-      <header>
-        <Heading title={title} />
-      </header>
+      <Heading title={title} />
       <search className="filters">
         <AddressFacet place={place} name="category" legend="Category" options={toOptions(categories)} />
       </search>

@@ -254,7 +254,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
     <ul className="stack tight">
       <li>{capitalize(formatPlanProof(proposal, proof.kind))}.</li>
       {standing && (
-        <li className={isWorse ? 'wraps tone-warning' : 'wraps'}>
+        <li className={isWorse ? 'wraps tone-ink' : 'wraps'}>
           <Inert text={formatStanding(standing)} />
         </li>
       )}

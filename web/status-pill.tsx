@@ -1,0 +1,42 @@
+import { formatNumber } from '../domain/format.ts'
+import { useAway } from './api.ts'
+import { useLiveState } from './live.tsx'
+import { type MarkShape, Sign } from './marks.tsx'
+import { useStatus } from './pages/health.tsx'
+import { Link } from './router.tsx'
+
+type Look = { shape: MarkShape; word: string; short: string; tone: string }
+
+const everyMs = 30_000
+
+/** Whether this page hears what happens, and whether Nightshift does its job. It leads to Health. */
+export function StatusPill() {
+  const { shape, word, short, tone } = useLook()
+  return (
+    <Link href="/health" className={`pill ${tone}`} aria-label={`Health: ${word}`}>
+      <Sign shape={shape} />
+      <span role="status" className="wide">
+        {word}
+      </span>
+      <span aria-hidden="true" className="narrow-only">
+        {short}
+      </span>
+    </Link>
+  )
+}
+
+function useLook(): Look {
+  const stream = useLiveState()
+  const isAway = useAway() !== null
+  const { data: status } = useStatus(everyMs)
+  // What is asked goes unanswered: then nothing is live, however long the stream was silent.
+  if (isAway || stream === 'lost') return { shape: 'cross', word: 'Lost: reconnecting…', short: 'Lost', tone: 'lost' }
+  if (stream === 'opening' || !status) return { shape: 'ring', word: 'Connecting…', short: '…', tone: '' }
+  const failed = [...status.parts, ...status.sources].filter((part) => part.status === 'failed').length
+  if (failed > 0) {
+    const word = failed === 1 ? '1 duty is not held' : `${formatNumber(failed)} duties are not held`
+    return { shape: 'triangle', word, short: `${formatNumber(failed)} lost`, tone: 'lost' }
+  }
+  if (status.paused) return { shape: 'bar', word: 'The agent is paused', short: 'Paused', tone: 'waits' }
+  return { shape: 'check', word: 'All duties held', short: 'Held', tone: '' }
+}
