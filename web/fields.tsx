@@ -5,9 +5,9 @@ import {
   type RefObject,
   type TextareaHTMLAttributes,
   useEffect,
-  useRef,
   useState,
 } from 'react'
+import { Dropdown } from './dropdown.tsx'
 import { navigate, type PageLocation, withSearch } from './router.tsx'
 import { formatBothZones } from './time.ts'
 
@@ -191,27 +191,15 @@ export function Facet<Word extends string>({ legend, options, chosen, onToggle }
 
 /** A filter as a chip: what it is about and what holds; a press shows the choices. Null: it does not narrow the list. */
 export function ChipFilter({ name, value, children }: { name: string; value: string | null; children: ReactNode }) {
-  const box = useRef<HTMLDetailsElement>(null)
-  useEffect(() => {
-    const close = (event: Event) => {
-      const isEscape = event instanceof KeyboardEvent && event.key === 'Escape'
-      const isElsewhere = event.type === 'pointerdown' && !box.current?.contains(event.target as Node)
-      if (!box.current?.open || !(isEscape || isElsewhere)) return
-      box.current.open = false
-      if (isEscape) box.current.querySelector('summary')?.focus()
-    }
-    for (const type of ['pointerdown', 'keydown']) addEventListener(type, close)
-    return () => {
-      for (const type of ['pointerdown', 'keydown']) removeEventListener(type, close)
-    }
-  }, [])
+  const summary = (
+    <>
+      <span>{name}</span> <b>{value ?? 'any'}</b> <ChevronDown aria-hidden="true" />
+    </>
+  )
   return (
-    <details ref={box} className="chip-filter">
-      <summary>
-        <span>{name}</span> <b>{value ?? 'any'}</b> <ChevronDown aria-hidden="true" />
-      </summary>
-      <div>{children}</div>
-    </details>
+    <Dropdown className="chip-filter" summary={summary}>
+      {children}
+    </Dropdown>
   )
 }
 

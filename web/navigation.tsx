@@ -130,7 +130,7 @@ function Menu(props: { icon: LucideIcon; name: string; isAt?: boolean; children:
         <Icon aria-hidden="true" />
         <span>{name}</span>
       </button>
-      <div id={id} ref={list} popover="auto" className="popover" aria-label={name}>
+      <div id={id} ref={list} popover="auto" className="popover">
         {children}
       </div>
     </>

@@ -1,8 +1,8 @@
 import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
-import { formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { capitalize, formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
-import { formatDollars } from '../../domain/price.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import {
   alertWords,
@@ -14,9 +14,10 @@ import {
   withItsAlert,
 } from '../../domain/status-words.ts'
 import { Inert } from '../inert.tsx'
-import { Fact, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
+import { Fact, Mark, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
+import { Claims } from './timeline.tsx'
 
 type Props = { incident: Incident; brief: ServedBrief }
 
@@ -49,7 +50,7 @@ export function Glance({ incident, brief }: { incident: Incident; brief: ServedB
 }
 
 const alertTones = {
-  firing: 'tone-ink strong',
+  firing: 'tone-broken strong',
   resolved: 'tone-proved',
   unproven: 'tone-ink',
   unknown: 'soft',
@@ -71,32 +72,35 @@ export function DecisionSentence({
   const isFar = Date.parse(expiresAt) - now > dayMs
   const { approve, deny, wait, after } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
   const lines: [string, string][] = [
-    ['If you approve', approve],
     ...(after === null ? [] : [['After that', after] as [string, string]]),
+    ['If you approve', approve],
     ['If you deny', deny],
     ['If nobody acts', wait],
   ]
   return (
-    <section className="decision stack tight" aria-labelledby="decision-title">
-      <h2 id="decision-title">
-        <span className="tone-act">Approval needed:</span> <Inert text={dryRun.summary} />
-        {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
-      </h2>
-      <p className="row">
-        <RiskMark risk={risk} />
-        <span className={reversible ? 'soft' : 'tone-broken strong'}>{formatReversible(reversible)}</span>
-        {required > 1 && (
-          <span className="soft">
-            {approvals} of {required} have approved
-          </span>
-        )}
+    <section className="decision" aria-labelledby="decision-title">
+      <p className="over">
+        <span className="row">
+          <Mark shape="diamond" tone="act" word="Approval needed" strong />
+          <RiskMark risk={risk} />
+          <span className={reversible ? undefined : 'strong'}>{formatReversible(reversible)}</span>
+          {required > 1 && (
+            <span>
+              {approvals} of {required} have approved
+            </span>
+          )}
+        </span>
         <span title={`until ${formatMoment(expiresAt)}`}>
-          <strong>{formatClock(Date.parse(expiresAt) - now)}</strong> left
+          <strong className="num">{formatClock(Date.parse(expiresAt) - now)}</strong> left
         </span>
       </p>
-      <dl className="consequences">
+      <h2 id="decision-title">
+        <Inert text={capitalize(dryRun.summary)} />
+        {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
+      </h2>
+      <dl className="costs">
         {lines.map(([name, text]) => (
-          <div key={name}>
+          <div key={name} className={name === 'After that' ? 'cost' : undefined}>
             <dt>{name}</dt>
             <dd>
               <Inert text={text} />
@@ -117,15 +121,16 @@ export function DecisionSentence({
   )
 }
 
-/** The answer below the decision: cause, impact, what was done, what comes next, who has it, what it cost. */
-export function Answer({ incident, brief, state }: Props & { state: ResourceState | null }) {
-  const { cause, impact, asked, next, spent, done } = brief
-  const { owner, status } = incident
+/** The answer below the decision: cause, what was claimed of it, impact, what was done, what comes next. */
+export function Answer(props: Props & { state: ResourceState | null; events: IncidentEvent[] }) {
+  const { incident, brief, state, events } = props
+  const { cause, impact, asked, next, done } = brief
+  const ending = events.findLast((event) => event.kind === 'resolved')
   const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')
   const looked = describeLooks(brief)
   return (
     <dl className="answer">
-      <Fact name={nameOfCause(cause, status)}>
+      <Fact name={nameOfCause(cause, incident.status)}>
         <Sentence line={cause} />{' '}
         {how && (
           <span className="soft small">
@@ -133,6 +138,11 @@ export function Answer({ incident, brief, state }: Props & { state: ResourceStat
           </span>
         )}
       </Fact>
+      {ending?.kind === 'resolved' && incident.closedAt !== null && ending.metadata.claims.length > 0 && (
+        <Fact name="Found">
+          <Claims event={ending} />
+        </Fact>
+      )}
       <Now incident={incident} brief={brief} state={state} />
       {impact && (
         <Fact name="Impact">
@@ -152,12 +162,6 @@ export function Answer({ incident, brief, state }: Props & { state: ResourceStat
           <Sentence line={next} />
         </Fact>
       )}
-      <Fact name="Owner">{owner ? <Inert text={owner.name} /> : <span className="soft">nobody</span>}</Fact>
-      <Fact name="Spent">
-        {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
-        {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
-        {formatSpan(spent.modelMs)} in the model
-      </Fact>
     </dl>
   )
 }

@@ -1,9 +1,11 @@
+import { ChevronDown } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import type { EscalationCategory, Incident, ResolveOutcome, ReviewVerdict } from '../../domain/incident.ts'
 import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient } from '../api.ts'
+import { Dropdown } from '../dropdown.tsx'
 import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
 import { inertText } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
@@ -168,7 +170,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
   const refused = (action: PersonAction) => getRefusal(surroundings, action)
   const isMine = incident.owner !== null && incident.owner.name === session?.name
   return (
-    <div className="row">
+    <div className="tools">
       {incident.reviewWantedAt !== null && <Review incident={incident} refused={refused('review')} />}
       {!isMine && <Take incident={incident} refused={refused('take')} />}
       {incident.owner && (
@@ -182,23 +184,32 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
           <p>It stays escalated. What fires on is in the digest, and what begins again is investigated.</p>
         </ActionDialog>
       )}
-      <Resolve incident={incident} refused={refused('resolve')} />
-      <Escalate incident={incident} refused={refused('escalate')} />
-      <Cancel incident={incident} refused={refused('cancel')} />
-      {incident.type !== manualChangeType && (
-        <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
-      )}
-      {incident.type !== manualChangeType && (
-        <ActionDialog
-          incident={incident}
-          refused={refused('investigate')}
-          button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
-          path="investigate"
-          title="Start an investigation"
-        >
-          <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
-        </ActionDialog>
-      )}
+      <Dropdown
+        className="actions"
+        summary={
+          <>
+            Actions <ChevronDown aria-hidden="true" />
+          </>
+        }
+      >
+        <Resolve incident={incident} refused={refused('resolve')} />
+        <Escalate incident={incident} refused={refused('escalate')} />
+        <Cancel incident={incident} refused={refused('cancel')} />
+        {incident.type !== manualChangeType && (
+          <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
+        )}
+        {incident.type !== manualChangeType && (
+          <ActionDialog
+            incident={incident}
+            refused={refused('investigate')}
+            button={incident.status === 'open' ? 'Investigate now' : 'Re-run investigation'}
+            path="investigate"
+            title="Start an investigation"
+          >
+            <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
+          </ActionDialog>
+        )}
+      </Dropdown>
     </div>
   )
 }

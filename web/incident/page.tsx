@@ -19,8 +19,10 @@ import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from 
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
 import { AskedAt, QuestionActions, QuestionAnswer } from './question.tsx'
+import { Rail } from './rail.tsx'
 import { Progress } from './reading.tsx'
 import { getRefusal, useIncident } from './rows.ts'
+import { Strip } from './strip.tsx'
 import { Earlier, Timeline } from './timeline.tsx'
 import { Investigation } from './turns.tsx'
 
@@ -40,37 +42,49 @@ export function IncidentPage({ id }: { id: string }) {
   const around = surroundings.data ?? null
   const isAtWork = incident.data.status === 'investigating' || incident.data.status === 'awaiting_approval'
   const isQuestion = incident.data.type === questionType
+  const rows = events.data ?? []
+  const given = { incident: incident.data, surroundings: around }
   return (
-    <div className="stack incident">
-      <header className="stack tight">
+    <div className="read">
+      <header className="lead">
         <Heading title={inertText(incident.data.title)} of={{ href: '/incidents', title: 'Incidents' }}>
           <Inert text={incident.data.title} />
         </Heading>
+        {isQuestion ? <QuestionActions {...given} /> : <Actions {...given} />}
         {isQuestion ? (
           <AskedAt incident={incident.data} />
         ) : (
           <Glance incident={incident.data} brief={brief.data ?? null} />
         )}
       </header>
-      <QueryState query={incident} what="the incident" />
-      <Progress incident={incident.data} surroundings={around} events={events.data ?? []} />
-      <QueryState query={brief} what="the brief" />
-      {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
-      {brief.data?.asked && <DecisionSentence asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
-      {brief.data && !isQuestion && <Answer incident={incident.data} brief={brief.data} state={state} />}
-      {brief.data && isQuestion && <QuestionAnswer incident={incident.data} brief={brief.data} />}
-      {isQuestion ? (
-        <QuestionActions incident={incident.data} surroundings={around} />
-      ) : (
-        <Actions incident={incident.data} surroundings={around} />
-      )}
-      {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
-      <Parts incident={incident.data} brief={brief.data ?? null} surroundings={around} place={place} events={events} />
-      {isAtWork && incident.data.type !== manualChangeType && (
-        <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />
-      )}
-      <Note {...noteForm} incidentId={id} refused={getRefusal(around, 'comment')} />
-      <VerifyIncident id={id} />
+      <div className="column">
+        <QueryState query={incident} what="the incident" />
+        <Progress {...given} events={rows} />
+        <QueryState query={brief} what="the brief" />
+        {brief.data && <StillFires incident={incident.data} brief={brief.data} />}
+        {brief.data?.asked && <DecisionSentence asked={brief.data.asked} alsoAsked={brief.data.alsoAsked} />}
+        {brief.data && !isQuestion && (
+          <Answer incident={incident.data} brief={brief.data} state={state} events={rows} />
+        )}
+        {brief.data && isQuestion && <QuestionAnswer incident={incident.data} brief={brief.data} />}
+        {brief.data && !isQuestion && events.data && (
+          <Strip incident={incident.data} brief={brief.data} events={events.data} />
+        )}
+        {surroundings.error && <QueryState query={surroundings} what="what is around it" />}
+        <Parts
+          incident={incident.data}
+          brief={brief.data ?? null}
+          surroundings={around}
+          place={place}
+          events={events}
+        />
+        {isAtWork && incident.data.type !== manualChangeType && (
+          <Note {...tellForm} incidentId={id} refused={getRefusal(around, 'tell')} />
+        )}
+        <Note {...noteForm} incidentId={id} refused={getRefusal(around, 'comment')} />
+        <VerifyIncident id={id} />
+      </div>
+      {brief.data && <Rail incident={incident.data} brief={brief.data} surroundings={around} events={rows} />}
     </div>
   )
 }

@@ -115,7 +115,7 @@ export function getProposalId(event: IncidentEvent): string | null {
 }
 
 /** What an ending claims, with links to the rows it rests on, what code read beside it, and a mark where nothing shows it. */
-function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
+export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
   const { claims } = event.metadata
   if (claims.length === 0) return null
   return (

@@ -1,0 +1,125 @@
+import type { ReactNode } from 'react'
+import type { ServedBrief } from '../../domain/brief.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { formatNumber, formatSpan } from '../../domain/format.ts'
+import type { Incident } from '../../domain/incident.ts'
+import type { Surroundings } from '../../domain/incident-detail.ts'
+import { formatDollars } from '../../domain/price.ts'
+import { alertDoubts } from '../../domain/unproven-end.ts'
+import { Inert } from '../inert.tsx'
+import { Link } from '../router.tsx'
+import { formatMoment, useNow } from '../time.ts'
+
+type Props = {
+  incident: Incident
+  brief: ServedBrief
+  surroundings: Surroundings | null
+  events: IncidentEvent[]
+}
+
+/** Of each list so many are named; the tab of the same name has all. */
+const named = 4
+
+/** Beside the answer: who has it, what fires, what else hangs on it, what was like it, what it cost. */
+export function Rail({ incident, brief, surroundings, events }: Props) {
+  const { similar, spent } = brief
+  const model = events.findLast((event) => event.kind === 'model_answered')
+  return (
+    <aside className="rail" aria-label="Beside the answer">
+      <Part title="Owner">
+        <p>{incident.owner ? <Inert text={incident.owner.name} /> : <span className="soft">nobody</span>}</p>
+      </Part>
+      {surroundings && surroundings.alerts.length > 0 && <AlertsNow alerts={surroundings.alerts} />}
+      {surroundings && <Group incident={incident} group={surroundings.group} />}
+      {similar.length > 0 && (
+        <Part title="Similar">
+          <ul>
+            {similar.slice(0, named).map(({ id, title, closedAt }) => (
+              <li key={id}>
+                <Link href={`/incidents/${id}`}>
+                  <Inert text={title} />
+                </Link>
+                <span title={closedAt ? formatMoment(closedAt) : undefined}>{closedAt?.slice(5, 10)}</span>
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+      <Part title="Spent">
+        <p>
+          {spent.dollars > 0 && `${formatDollars(spent.dollars)} · `}
+          {formatNumber(spent.tokens)} tokens · {spent.turns} {spent.turns === 1 ? 'turn' : 'turns'} ·{' '}
+          {formatSpan(spent.modelMs)} in the model
+        </p>
+        {model?.kind === 'model_answered' && (
+          <p className="soft">
+            <Inert text={model.metadata.model} />
+          </p>
+        )}
+      </Part>
+    </aside>
+  )
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+const stateWords = { firing: 'fires', resolved: 'ended', unknown: 'unknown' }
+
+function AlertsNow({ alerts }: { alerts: Surroundings['alerts'] }) {
+  const now = useNow()
+  const firing = alerts.filter(({ status }) => status === 'firing').length
+  return (
+    <Part title={firing > 0 ? `Alerts now, ${firing === 1 ? '1 fires' : `${firing} fire`}` : 'Alerts now'}>
+      <ul>
+        {alerts.slice(0, named).map((alert) => {
+          const { id, name, status, startsAt, endReason } = alert
+          const isDoubted = status === 'resolved' && endReason !== null
+          return (
+            <li key={id}>
+              <span className={status === 'firing' ? 'tone-broken strong' : 'soft'}>
+                <Inert text={name} /> {isDoubted ? 'quiet, unproven' : stateWords[status]}
+                {alertDoubts(alert).length > 0 && <span className="visually-hidden"> (with doubts)</span>}
+              </span>
+              <span title={formatMoment(startsAt)}>{formatSpan(now - Date.parse(startsAt))}</span>
+            </li>
+          )
+        })}
+      </ul>
+      {alerts.length > named && (
+        <p>
+          <Link href="?tab=alerts">{alerts.length - named} more</Link>
+        </p>
+      )}
+    </Part>
+  )
+}
+
+function Group({ incident, group }: { incident: Incident; group: Surroundings['group'] }) {
+  const others = group.filter(({ id }) => id !== incident.id)
+  if (others.length === 0) return null
+  return (
+    <Part title={incident.role === 'follower' ? 'Leader and other followers' : 'Followers'}>
+      <ul>
+        {others.slice(0, named).map(({ id, title }) => (
+          <li key={id}>
+            <Link href={`/incidents/${id}`}>
+              <Inert text={title} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {others.length > named && (
+        <p>
+          <Link href={`/incidents?group=${incident.groupId}`}>{others.length - named} more</Link>
+        </p>
+      )}
+    </Part>
+  )
+}
