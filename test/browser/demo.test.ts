@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Browser } from 'playwright-core'
-import { launch, openPage, signedIn, type Watched } from '../support/browser.ts'
+import { hears, launch, openPage, signedIn, type Watched } from '../support/browser.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine
@@ -212,7 +212,7 @@ test('by keyboard alone: a standing grant is given with an approval, and revoked
 
 test('a page goes on by itself where it was when the server was away', async () => {
   page = await signedIn(browser, spine)
-  await page.getByText('Live', { exact: true }).waitFor()
+  await hears(page)
   await spine.kill('api')
   await page.getByText('Reconnecting…').waitFor()
   await spine.start('api')
@@ -223,7 +223,7 @@ test('a page goes on by itself where it was when the server was away', async () 
     { token: spine.tokens.ingest },
   )
   expect(sent.status).toBe(202)
-  await page.getByText('Live', { exact: true }).waitFor()
+  await hears(page)
   // Counted where the stream was resumed; there already where a new stream began and the list was read again.
   const found = page.getByRole('link', { name: 'A fan is broken' })
   const counted = page.getByRole('button', { name: /^Show \d+ new incident/ })

@@ -4,7 +4,7 @@ import { append } from '../../db/log/append.ts'
 import { publishLiveAnswer } from '../../db/log/live.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../support/announced.ts'
-import { firstScreen, screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { firstScreen, hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 
 const on = useBrowser()
@@ -227,7 +227,7 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
   on.page = await signedIn(on.browser, on.spine)
   await on.page.clock.install()
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
-  await on.page.getByText('Live', { exact: true }).waitFor()
+  await hears(on.page)
   // Its form is there once the incident has come: a server that hangs before would leave the page without it.
   await on.page.getByLabel('Add a note').waitFor()
   on.spine.signal('api', 'SIGSTOP')
@@ -237,7 +237,7 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
     await on.page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor()
     on.spine.signal('api', 'SIGCONT')
     await on.page.clock.runFor(10_000)
-    await on.page.getByText('Live', { exact: true }).waitFor()
+    await hears(on.page)
     on.spine.signal('api', 'SIGSTOP')
     await on.page.getByLabel('Add a note').fill('is anybody there?')
     await on.page.getByRole('button', { name: 'Add the note' }).click()
@@ -326,6 +326,7 @@ test('times are in the zone of the person, and in UTC where they chose it, also 
   on.page = await signedIn(on.browser, on.spine, 'approver', { timezoneId: 'America/New_York' })
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
   await on.page.getByText('since 2026-11-20 20:00:00 -05:00').waitFor()
+  await on.page.getByRole('button', { name: 'approver' }).click()
   await on.page.getByRole('button', { name: 'UTC' }).click()
   await on.page.getByText('since 2026-11-21 01:00:00 UTC').waitFor()
   await on.page.reload()

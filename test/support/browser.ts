@@ -93,6 +93,11 @@ export async function signedIn(
   return page
 }
 
+/** The stream of the page runs: what is written from now on is heard. */
+export async function hears(page: Page): Promise<void> {
+  await page.getByRole('link', { name: /^Health: (?!Connecting|Lost)/ }).waitFor()
+}
+
 /** Keeps a picture of the page in the folder that SCREENSHOTS names, to look at what a test saw. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   const folder = process.env.SCREENSHOTS
@@ -104,9 +109,9 @@ const answersAt = {
   what: 'h1',
   since: '.glance > :has(> .soft)',
   asked: '.decision h2',
-  ifApproved: '.consequences > div:nth-child(1) dd',
-  ifDenied: '.consequences > div:nth-child(2) dd',
-  ifNobody: '.consequences > div:nth-child(3) dd',
+  ifApproved: '.costs > div:has(dt:text-is("If you approve")) dd',
+  ifDenied: '.costs > div:has(dt:text-is("If you deny")) dd',
+  ifNobody: '.costs > div:has(dt:text-is("If nobody acts")) dd',
   deny: '.decision a[href$="#deny"]',
   approve: '.decision a[href$="#approve"]',
   why: '.answer > div:first-child .wraps',
@@ -117,8 +122,8 @@ export async function firstScreen(page: Page) {
   await page.locator('.answer').waitFor()
   // On a phone a bar lies over the lower edge.
   const bar = await page.evaluate(`(() => {
-    const { position, bottom } = getComputedStyle(document.querySelector('.side nav'))
-    return position === 'fixed' && bottom === '0px' ? document.querySelector('.side nav').offsetHeight : 0
+    const bar = document.querySelector('nav.bottom')
+    return getComputedStyle(bar).position === 'fixed' ? bar.offsetHeight : 0
   })()`)
   const height = (page.viewportSize()?.height ?? 0) - Number(bar)
   const found = await Promise.all(

@@ -95,6 +95,7 @@ export function DecisionSentence({
         </span>
       </p>
       <h2 id="decision-title">
+        <span className="visually-hidden">Approval needed: </span>
         <Inert text={capitalize(dryRun.summary)} />
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>

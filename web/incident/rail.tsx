@@ -25,7 +25,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
   const { similar, spent } = brief
   const model = events.findLast((event) => event.kind === 'model_answered')
   return (
-    <aside className="rail" aria-label="Beside the answer">
+    <aside className="rail" aria-label="Around this incident">
       <Part title="Owner">
         <p>{incident.owner ? <Inert text={incident.owner.name} /> : <span className="soft">nobody</span>}</p>
       </Part>

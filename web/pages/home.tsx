@@ -77,7 +77,7 @@ export function HomePage({ title }: { title: string }) {
 }
 
 /** The night in a sentence and three figures, which the reports define. */
-function Tonight({ home: { needsYou, inProgress, tonight, since }, span }: { home: Home; span: Span }) {
+export function Tonight({ home: { needsYou, inProgress, tonight, since }, span }: { home: Home; span: Span }) {
   const place = usePlace()
   const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
   const figures = [
@@ -144,7 +144,8 @@ const toDonePage = (line: DoneLine) =>
 
 type Window = [from: number, to: number]
 
-function Parts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
+/** The three parts of Home. `window`: the hours over which its clock runs. */
+export function Parts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
   const { needsYou, inProgress, done } = home
   return (
     <>

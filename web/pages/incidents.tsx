@@ -45,7 +45,8 @@ function IncidentTable({ list, current, ...rest }: Props) {
   )
 }
 
-function columnsAt(now: number): Column<ListedIncident>[] {
+/** The columns of a list of incidents, with ages as of `now`. */
+export function columnsAt(now: number): Column<ListedIncident>[] {
   return [
     {
       head: 'Severity',

@@ -1,0 +1,91 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname, join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import type { Browser } from 'playwright-core'
+import { launch, openPage, screenshot, type Watched } from '../support/browser.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+
+/** The parts of the pages with the worst that they may be given, built as the pages are and opened without a server of Nightshift. */
+
+const dist = temporaryDirectory()
+let server: Server
+let browser: Browser
+let page: Watched
+let url = ''
+
+const types: Record<string, string> = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.woff2': 'font/woff2',
+}
+
+beforeAll(async () => {
+  const root = join(process.cwd(), 'web', 'gallery')
+  const vite = join(process.cwd(), 'node_modules', 'vite', 'bin', 'vite.js')
+  const words = ['build', root, '--config', join(process.cwd(), 'web', 'gallery', 'vite.config.ts')]
+  execFileSync(process.execPath, [vite, ...words, '--outDir', dist.path, '--emptyOutDir'], {
+    env: { ...process.env, NODE_ENV: 'production' },
+    stdio: 'pipe',
+  })
+  server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    const file = pathname === '/' ? '/gallery.html' : pathname
+    if (!(extname(file) in types)) return void response.writeHead(404).end('{}')
+    response.writeHead(200, { 'content-type': types[extname(file)] })
+    response.end(readFileSync(join(dist.path, file)))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  browser = await launch()
+})
+afterEach(async () => {
+  await page?.context().close()
+})
+afterAll(async () => {
+  await browser?.close()
+  server?.close()
+  dist.remove()
+})
+
+/** Every size of type that some text of the page has, in CSS pixels. */
+const sizes = `[...new Set([...document.querySelectorAll('body *')]
+  .filter((each) => [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== ''))
+  .map((each) => getComputedStyle(each).fontSize))].sort()`
+
+test.each([
+  [1440, 900, 'light'],
+  [1440, 900, 'dark'],
+  [390, 844, 'light'],
+  [390, 844, 'dark'],
+  [720, 450, 'light'],
+] as const)(
+  'at %i by %i in %s every part holds the worst it is given: no fault of access, nothing wider than the page, four sizes of type',
+  async (width, height, colorScheme) => {
+    page = await openPage(browser, url, { viewport: { width, height }, colorScheme })
+    await page.goto(url)
+    await page.getByRole('heading', { name: 'Gallery' }).waitFor()
+    await page.evaluate('document.fonts.ready')
+    await screenshot(page, `gallery-${width}-${colorScheme}`)
+    // Two states of the same page are drawn here, one below the other.
+    const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).disableRules(['landmark-unique'])
+    const { violations } = await axe.analyze()
+    expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`))).toEqual([])
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    expect(await page.evaluate(sizes)).toEqual(['12px', '14px', '16px', '22px'])
+    expect(await page.locator('.decision').count()).toBe(1)
+  },
+)
+
+test('twenty incidents stand on a screen of 900 px', async () => {
+  page = await openPage(browser, url)
+  await page.goto(`${url}/?rows=50`)
+  await page.locator('tbody tr').nth(19).waitFor()
+  // The top bar, the filters and the head of the list take 108 px of the page itself.
+  const box = await page.locator('tbody tr').nth(19).boundingBox()
+  expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThan(900 - 108)
+})

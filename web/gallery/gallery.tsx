@@ -1,0 +1,138 @@
+import { QueryClientProvider } from '@tanstack/react-query'
+import { type ReactNode, StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { queryClient } from '../api.ts'
+import { Table } from '../data-table.tsx'
+import { ChipFilter, Facet, TextField } from '../fields.tsx'
+import { Answer, DecisionSentence, Glance } from '../incident/brief.tsx'
+import { Rail } from '../incident/rail.tsx'
+import { Strip } from '../incident/strip.tsx'
+import { RiskMark, SeverityMark, StatusMark, statuses } from '../marks.tsx'
+import { Confirm, Failed, Loading, Nothing } from '../page-frame.tsx'
+import { Parts, Tonight } from '../pages/home.tsx'
+import { columnsAt } from '../pages/incidents.tsx'
+import '../style.ts'
+import * as worst from './worst.ts'
+
+/** Every part of the system with the worst that it may be given. It is no page of the product: a browser test opens it. */
+function Gallery() {
+  const [first] = worst.incidents
+  const size = Number(new URLSearchParams(location.search).get('rows') ?? 0)
+  if (!first) return null
+  if (size > 0) return <List items={worst.many.slice(0, size)} />
+  const window: [number, number] = [worst.now - 12 * 3_600_000, worst.now]
+  const hour = { brief: worst.brief, incident: first }
+  return (
+    <main>
+      <h1>Gallery</h1>
+      <Piece title="Signs">
+        <p className="row">
+          {(['critical', 'warning', 'info'] as const).map((severity) => (
+            <SeverityMark key={severity} severity={severity} />
+          ))}
+          {(Object.keys(statuses) as (keyof typeof statuses)[]).map((status) => (
+            <StatusMark key={status} status={status} />
+          ))}
+          {(['low', 'medium', 'high', 'critical'] as const).map((risk) => (
+            <RiskMark key={risk} risk={risk} />
+          ))}
+        </p>
+      </Piece>
+      <Piece title="Buttons, fields and filters">
+        <div className="row">
+          <button type="button">Later…</button>
+          <button type="button" className="main">
+            Approve…
+          </button>
+          <Confirm
+            button="Take"
+            label="it"
+            title="Take it"
+            refused="Only an operator may take it."
+            run={async () => {}}
+          >
+            <p>It is yours then.</p>
+          </Confirm>
+          <ChipFilter name="Status" value="open, escalated">
+            <Facet legend="Status" options={[['open', 'open']]} chosen={['open']} onToggle={() => {}} />
+          </ChipFilter>
+          <TextField id="reason" label="Why?" value={worst.longTitle} onChange={() => {}} />
+        </div>
+      </Piece>
+      <Piece title="A list">
+        <List items={worst.incidents} />
+      </Piece>
+      <Piece title="An incident that waits">
+        <div className="read">
+          <header className="lead">
+            <h2>{worst.longTitle}</h2>
+            <Glance {...hour} />
+          </header>
+          <div className="column">
+            <DecisionSentence asked={worst.approval} alsoAsked={9} />
+            <Answer {...hour} state={null} events={worst.events} />
+            <Strip {...hour} events={worst.events} />
+          </div>
+          <Rail {...hour} surroundings={worst.surroundings} events={worst.events} />
+        </div>
+      </Piece>
+      <Piece title="An incident of which nothing is known">
+        <div className="read">
+          <div className="column">
+            <Glance incident={{ ...first, resource: null, status: 'open' }} brief={worst.unknownBrief} />
+            <Answer incident={{ ...first, resource: null }} brief={worst.unknownBrief} state={null} events={[]} />
+            <Strip incident={first} brief={worst.unknownBrief} events={[]} />
+          </div>
+          <Rail incident={first} brief={worst.unknownBrief} surroundings={null} events={[]} />
+        </div>
+      </Piece>
+      <Piece title="A night with three hundred">
+        <div className="home">
+          <Tonight home={worst.night} span="12h" />
+          <Parts home={worst.night} current={null} window={window} />
+        </div>
+      </Piece>
+      <Piece title="A night without any">
+        <div className="home">
+          <Tonight home={worst.emptyNight} span="12h" />
+          <Parts home={worst.emptyNight} current={null} window={window} />
+        </div>
+      </Piece>
+      <Piece title="Empty, loading, failed">
+        <Nothing title="No incident fits these filters." />
+        <Loading what="the incident" />
+        <Failed error={new Error(worst.longTitle)} again={() => {}} />
+      </Piece>
+    </main>
+  )
+}
+
+function List({ items }: { items: typeof worst.incidents }) {
+  return (
+    <Table
+      caption="Incidents"
+      className="table"
+      items={items}
+      columns={columnsAt(worst.now)}
+      toKey={({ id }) => id}
+      toRowProps={({ closedAt }) => (closedAt === null ? {} : { className: 'over' })}
+    />
+  )
+}
+
+function Piece({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section aria-label={title}>
+      <p className="soft small">{title}</p>
+      {children}
+    </section>
+  )
+}
+
+createRoot(document.getElementById('page') as HTMLElement).render(
+  <StrictMode>
+    <QueryClientProvider client={queryClient}>
+      <Gallery />
+    </QueryClientProvider>
+  </StrictMode>,
+)

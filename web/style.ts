@@ -1,0 +1,8 @@
+import './style/tokens.css'
+import './style/base.css'
+import './style/shell.css'
+import './style/table.css'
+import './style/timeline.css'
+import './style/incident.css'
+import './style/card.css'
+import './style/home.css'
