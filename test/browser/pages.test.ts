@@ -8,7 +8,7 @@ import { putConfig } from '../../db/settings.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { wroteRows } from '../support/announced.ts'
-import { launch, openPage, planAsked, screenshot, signedIn, type Watched } from '../support/browser.ts'
+import { launch, openPage, planAsked, pressButton, screenshot, signedIn, type Watched } from '../support/browser.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -148,7 +148,7 @@ describe.each([
     }
     for (const [path, button] of opened) {
       await settled(page, path)
-      await page.getByRole('button', { name: button }).first().click()
+      await pressButton(page, button)
       await look(`${path}, ${button}`)
     }
     expect(wrong).toEqual([])
@@ -209,7 +209,7 @@ test.each([
     }
     for (const [path, button] of opened) {
       await settled(page, path)
-      await page.getByRole('button', { name: button }).first().click()
+      await pressButton(page, button)
       await look(`${path}, ${button}`)
     }
     expect(wrong).toEqual([])
@@ -324,6 +324,7 @@ test('keys can be switched off, and filters live in the address', async () => {
   await page.keyboard.press('/')
   await page.keyboard.type('host-osl')
   await page.waitForURL(/q=host-osl/)
+  await page.locator('summary', { hasText: 'Severity' }).click()
   await page.getByRole('button', { name: 'critical', exact: true }).click()
   await page.waitForURL(/severity=critical/)
   await page.reload()
@@ -408,7 +409,7 @@ test('a person takes an incident, gives it back, marks it as expected, takes the
   const [answer, glance] = [page.locator('.answer'), page.locator('.glance')]
   const dialog = page.getByRole('dialog')
   const press = async (name: string) => {
-    await page.getByRole('button', { name: `${name} this incident` }).click()
+    await pressButton(page, `${name} this incident`)
     return dialog.getByRole('button', { name, exact: true })
   }
 

@@ -98,6 +98,15 @@ export async function hears(page: Page): Promise<void> {
   await page.getByRole('link', { name: /^Health: (?!Connecting|Lost)/ }).waitFor()
 }
 
+/** Presses a button of a page; one of the menu "Actions" after that is opened. */
+export async function pressButton(page: Page, name: string | RegExp): Promise<void> {
+  const button = page.getByRole('button', { name }).first()
+  const closed = page.locator('details.actions:not([open]) > summary')
+  await button.or(closed).first().waitFor()
+  if (!(await button.isVisible())) await closed.click()
+  await button.click()
+}
+
 /** Keeps a picture of the page in the folder that SCREENSHOTS names, to look at what a test saw. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   const folder = process.env.SCREENSHOTS
