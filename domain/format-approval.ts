@@ -43,6 +43,18 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
   }
 }
 
+/** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */
+export function formatCost(approval: AskedAction): string {
+  const { dryRun, reversible } = approval
+  const known = [
+    reversible ? null : 'It cannot be undone.',
+    dryRun.possible ? null : withoutDryRun,
+    afterOf(approval),
+    dryRun.proof?.by === 'nothing' ? 'Afterwards nothing proves that it worked.' : null,
+  ].filter((each) => each !== null)
+  return known.join(' ') || 'It can be reversed, and nothing else that it costs is known.'
+}
+
 /** What its plan costs afterwards; null where it has none, or costs nothing. */
 function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
   const { standing } = details as { standing?: Standing | null }
@@ -72,6 +84,10 @@ export const listAnswers = ({ approve, deny, wait, after }: Consequences): [ques
 
 /** The sections of a card, as its two pages head them. */
 export const cardTitles = {
+  cost: 'The worst it costs',
+  targets: 'On what',
+  against: 'What speaks against it',
+  back: 'The way back',
   running: 'What it does',
   ran: 'What it did',
   reason: 'Why',
@@ -84,18 +100,22 @@ export const cardTitles = {
 /** Beside the risk, wherever somebody is asked. */
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 
-function formatApprovalEffect({ tool, targets, dryRun, reversible, required, approvals }: AskedAction): string {
-  const missing = required - approvals
-  const others = missing - 1
+function formatApprovalEffect(approval: AskedAction): string {
+  const { dryRun, reversible } = approval
+  const after = [dryRun.possible ? '' : withoutDryRun, formatProofAfter(dryRun.proof), formatWayBack(reversible)]
+  return [formatStart(approval), ...after].filter(Boolean).join(' ')
+}
+
+const withoutDryRun = 'It had no dry run: what it will do is not known beforehand.'
+
+export const formatWayBack = (reversible: boolean): string =>
+  reversible ? 'It can be reversed.' : 'It cannot be undone.'
+
+/** When and how it begins, once it is approved. */
+export function formatStart({ tool, targets, required, approvals }: AskedAction): string {
+  const others = required - approvals - 1
   const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'
-  return [
-    `${when} targets are read again. If they are unchanged, ${tool} runs at once${formatTargets(targets)}; otherwise you are asked again.`,
-    dryRun.possible ? '' : 'It had no dry run: what it will do is not known beforehand.',
-    formatProofAfter(dryRun.proof),
-    reversible ? 'It can be reversed.' : 'It cannot be undone.',
-  ]
-    .filter(Boolean)
-    .join(' ')
+  return `${when} targets are read again. If they are unchanged, ${tool} runs at once${formatTargets(targets)}; otherwise you are asked again.`
 }
 
 function formatProofAfter(proof: AskedAction['dryRun']['proof']): string {

@@ -33,7 +33,7 @@ test.each([
   expect([await inSight('Deny…'), await inSight('Approve…'), await inSight('+15 minutes')]).toEqual([true, true, true])
   // What it does stands in the title: the arguments are a press away, and a command is not.
   expect(await card.getByRole('region', { name: 'Exact arguments' }).isVisible()).toBe(false)
-  const lines = card.locator('.consequences')
+  const lines = card.locator('.why')
   for (const words of ['The targets are read again', 'The agent reads your reason', 'the incident is escalated'])
     await lines.getByText(words).waitFor()
   await on.page.evaluate('scrollTo(0, document.body.scrollHeight / 2)')
@@ -47,10 +47,87 @@ test.each([
   await screenshot(on.page, `card-armed-${width}-${scheme}`)
 })
 
+/** Where what a person must know before they press ends, and where that is covered. */
+const firstScreen = `(() => {
+  const foot = document.querySelector('.decide').getBoundingClientRect()
+  const read = (selector, lowest) => {
+    const element = document.querySelector(selector)
+    const { top, bottom } = element.getBoundingClientRect()
+    const isWhole = element.scrollHeight <= element.clientHeight + 1
+    return { text: element.innerText, isSeen: top >= 0 && bottom <= lowest && isWhole }
+  }
+  const page = (selector) => read(selector, foot.top)
+  const inFoot = (selector) => read(selector, innerHeight)
+  return {
+    what: page('h1'), worst: page('.worst p'), on: page('.targets p'),
+    cost: inFoot('.stakes p'), deny: inFoot('.presses button:first-child'), approve: inFoot('.presses button.main'),
+    bars: [...document.querySelectorAll('nav.bottom, .decide')].filter((bar) => bar.offsetHeight > 0).length,
+  }
+})()`
+
+type Seen = { text: string; isSeen: boolean }
+
+test.each([
+  [1440, 900],
+  [390, 844],
+] as const)(
+  'at %i x %i the first screen has what is asked, on what, what it costs, and both buttons',
+  async (width, height) => {
+    const plan = await planAsked(on.spine)
+    const long = await asked(on.spine.db, await claimedIncident(on.spine.db, { title: 'No answer '.repeat(29) }), {
+      tool: 'shell_eval',
+      targets: ['a', 'b', 'c'].map((name) => ({
+        kind: 'node' as const,
+        id: `${name}.${'compute-'.repeat(7)}example.net`,
+      })),
+      dryRun: {
+        possible: false,
+        summary: `Restart the load balancer of the whole region and wait for ${'every backend that it has, '.repeat(4)}one by one`,
+        details: {},
+        proof: { by: 'nothing', text: 'look at it' },
+      },
+    })
+    await on.spine.owner.updateTable('approval').set({ reversible: false }).where('id', '=', long).execute()
+    for (const [id, what, target, cost] of [
+      [plan, /^Start 3 VMs and migrate 1 VM/, /^vm batch-1, vm db-1/, /^Should rack-c or rack-d fail, no room/],
+      [
+        long,
+        /^Restart the load balancer .* one by one$/,
+        /^node a\.compute/,
+        /^It cannot be undone\. It had no dry run/,
+      ],
+    ] as const) {
+      await on.page?.context().close()
+      on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height } })
+      await on.page.goto(`${on.spine.url}/approvals/${id}`)
+      await on.page.locator('.state .for').waitFor()
+      await on.page.locator('.decide').getByText('Has the incident:').waitFor()
+      await screenshot(on.page, `card-first-${id === plan ? 'plan' : 'long'}-${width}`)
+      const { bars, ...seen } = (await on.page.evaluate(firstScreen)) as Record<string, Seen> & { bars: number }
+      expect(Object.entries(seen).filter(([, { isSeen }]) => !isSeen)).toEqual([])
+      expect([seen.what?.text, seen.on?.text, seen.worst?.text]).toEqual([
+        expect.stringMatching(what),
+        expect.stringMatching(target),
+        expect.stringMatching(cost),
+      ])
+      // The same sentence stands beside the buttons, and one bar covers the lower edge.
+      expect(seen.cost?.text).toContain(seen.worst?.text)
+      expect(bars).toBe(1)
+      const presses = await on.page
+        .locator('.presses button')
+        .evaluateAll((buttons) =>
+          buttons.map((button) => [button.textContent, button.getBoundingClientRect().height] as const),
+        )
+      expect(presses.map(([name]) => name)).toEqual(['Deny…', '+15 minutes', 'Approve…'])
+      if (width < 820) expect(Math.min(...presses.map(([, tall]) => tall))).toBeGreaterThanOrEqual(44)
+    }
+  },
+)
+
 test('a person gives a question 15 more minutes, and the countdown follows', async () => {
   const id = await planAsked(on.spine)
   const card = await opened(id)
-  const left = card.locator('.decision-bar .countdown')
+  const left = card.locator('.decide .countdown')
   expect(await left.innerText()).toMatch(/^(9|10):/)
   await on.page.getByRole('button', { name: '+15 minutes' }).click()
   await left.getByText(/^2[45]:/).waitFor()
@@ -129,7 +206,8 @@ test('an approved call shows its steps on the card as they run, what it printed,
     .first()
     .waitFor()
   await shown.locator('[aria-current=step]', { hasText: `${steps[1]?.action} ${steps[1]?.vm} ` }).waitFor()
-  const states = async () => (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(' ')[0])
+  const states = async () =>
+    (await shown.locator('.steps li').allInnerTexts()).map((text) => text.trim().split(/\s/)[0])
   expect(await states()).toEqual(['done', 'running', 'waiting', 'waiting'])
   expect(await on.page.locator('.run [aria-current="step"]').count()).toBe(1)
   await on.page.evaluate('scrollTo(0, 0)')
@@ -208,6 +286,7 @@ test('a decision for what is ticked leaves the rest waiting, and a denial reache
   await ticks.nth(0).uncheck()
   expect(await on.page.getByRole('button', { name: 'Approve…' }).isDisabled()).toBe(true)
   await ticks.nth(1).check()
+  await card.getByRole('button', { name: 'Deny…' }).click()
   await card.getByText('wrong time').click()
   await card.getByRole('button', { name: 'Deny', exact: true }).click()
   await card.locator('.together').getByText('Denied').waitFor()
@@ -260,6 +339,7 @@ test('a half-written denial survives a reload, and is gone once it is sent', asy
   const id = await planAsked(on.spine)
   await opened(id)
   const words = on.page.getByRole('textbox', { name: /In your words/ })
+  await on.page.getByRole('button', { name: 'Deny…' }).click()
   await words.fill('backups run until four')
   await on.page.reload()
   await on.page.getByText('Exact arguments').waitFor()
@@ -330,7 +410,7 @@ test('a plan over 30 hosts with long names is legible on a phone, and begins wit
   ] as const) {
     await on.page?.context().close()
     const card = await opened(id, width, scheme)
-    const drawn = card.locator(width > 820 ? 'svg.wide' : 'svg.narrow-only')
+    const drawn = card.locator(width > 820 ? 'svg.beside' : 'svg.stacked')
     expect(await drawn.locator('.move').count()).toBe(0)
     await drawn.getByText('now', { exact: true }).waitFor()
     const bars = await drawn.locator('.bar').count()
@@ -387,9 +467,9 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
     for (const line of ['runs as user root', '+worker_processes 4;', 'check nginx -t ended with 0', '  syntax is ok'])
       expect(text).toContain(line)
     expect(text).not.toContain('systemctl was not tried')
-    await on.page.locator('.said.wrong').getByText('systemctl was not tried: no way is known.').waitFor()
-    await on.page.locator('.decision-bar').getByText('cannot be undone').waitFor()
-    await on.page.locator('.consequences').getByText('It cannot be undone.').waitFor()
+    await on.page.locator('.warning').getByText('systemctl was not tried: no way is known.').waitFor()
+    await on.page.locator('.decide .cost').getByText('It cannot be undone.').waitFor()
+    await on.page.locator('.worst').getByText('It cannot be undone.').waitFor()
     await found.scrollIntoViewIfNeeded()
     await screenshot(on.page, `card-device-${width}-${scheme}`)
   }

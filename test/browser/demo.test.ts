@@ -48,7 +48,10 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   const card = page.getByRole('article')
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
   // The title says what changes, so its arguments fold below the reasons and the plan.
-  const order = ['Why', 'What will prove it', 'Dry run', 'Exact arguments', 'Deny', 'Edit', 'Approve']
+  const order = [
+    ...['The worst it costs', 'On what', 'Why', 'What will prove it', 'The way back'],
+    ...['If you approve', 'If you deny', 'If you do nothing', 'Dry run', 'Exact arguments', 'Edit', 'Approve'],
+  ]
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
 
   // What it rests on is a link to its row; what may not be granted says why.
@@ -67,7 +70,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await card.getByRole('heading', { name: /^What it (does|did)$/ }).waitFor()
   await card.getByText('It ran, and code verified it.').waitFor()
   expect(await card.locator('.run .steps li').allInnerTexts()).toContainEqual(
-    expect.stringMatching(/^\s*done start vm-/),
+    expect.stringMatching(/^\s*done\s+start vm-/),
   )
   await card.getByRole('link', { name: 'Follow the incident' }).click()
   await page.locator('.glance').getByText('escalated').waitFor()
@@ -94,7 +97,7 @@ test('by keyboard alone: found with j and Enter, decided with a and Tab, and a h
   expect(await focused()).toBe('Approve')
   await press('Enter', ' ')
   expect(await page.getByRole('button', { name: 'Yes, approve' }).count()).toBe(0)
-  await press('Tab', 'Tab', 'Enter', 'Enter', 'Enter', ' ')
+  await press('Tab', 'Tab', 'Tab', 'Enter', 'Enter', 'Enter', ' ')
   expect(await focused()).toMatch(/^Start .* now\? Runs immediately and is recorded under your name/)
   expect((await spine.get<{ status: string }>(`/approvals/${id}`)).status).toBe('pending')
   await page.getByRole('button', { name: 'Yes, approve', disabled: false }).waitFor()
@@ -189,7 +192,7 @@ test('by keyboard alone: a standing grant is given with an approval, and revoked
   await page.getByRole('heading', { name: 'Exact arguments' }).waitFor()
   await press('a', 'Tab', ' ')
   await page.getByRole('spinbutton', { name: 'Times' }).waitFor()
-  await press('Tab', '2', 'Tab', 'Tab', 'Tab', 'Enter')
+  await press('Tab', '2', 'Tab', 'Tab', 'Tab', 'Tab', 'Enter')
   await page.getByText('The same action may then run 2 more times within 4 h').waitFor()
   await page.getByRole('button', { name: 'Yes, approve', disabled: false }).waitFor()
   await press('Tab', 'Tab', 'Enter')

@@ -90,7 +90,10 @@ beforeAll(async () => {
     `/approvals/${ran}`,
   ]
   opened = [
-    [`/approvals/${approval.id}`, 'Edit the arguments…'],
+    ...['Edit the arguments…', 'Deny…', 'Approve…'].map((button): [string, string] => [
+      `/approvals/${approval.id}`,
+      button,
+    ]),
     ...['Resolve', 'Escalate', 'Mark as expected'].map((button): [string, string] => [
       `/incidents/${approval.incidentId}`,
       button,
@@ -244,9 +247,9 @@ test('a plan is gone through forward and back by button, key and slider, and say
   // It begins with what is, and says that it is a preview.
   await said.getByText('Preview: nothing has run. Before the plan').waitFor()
   // Now is one picture, without a line to anywhere; each host says which VM that stays down it does not take.
-  expect(await card.locator('svg.wide .move').count()).toBe(0)
+  expect(await card.locator('svg.beside .move').count()).toBe(0)
   for (const rule of ['not db-2: apart from db-1', 'not db-2: 28 GiB short'])
-    await card.locator('svg.wide .rule').getByText(rule).waitFor()
+    await card.locator('svg.beside .rule').getByText(rule).waitFor()
   await card.getByText('Why the other hosts do not take db-2').click()
   await card
     .getByRole('listitem')
@@ -258,20 +261,20 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await said.getByText('Preview: nothing has run. After the plan: all 4 steps would be done').waitFor()
   expect(await card.getByRole('button', { name: 'Next' }).getAttribute('aria-disabled')).toBe('true')
   // A line leaves the box of its VM and ends in the box that it becomes; the VMs are named.
-  const lines = await card.locator('svg.wide .move').count()
+  const lines = await card.locator('svg.beside .move').count()
   expect(lines).toBe(4)
-  for (const end of ['from', 'to']) expect(await card.locator(`svg.wide .end-of-move.${end}`).count()).toBe(lines)
-  await card.locator('svg.wide').getByText('2 db-1').first().waitFor()
-  expect(await card.locator('svg.wide').getByText('host-5').count()).toBe(0)
+  for (const end of ['from', 'to']) expect(await card.locator(`svg.beside .end-of-move.${end}`).count()).toBe(lines)
+  await card.locator('svg.beside').getByText('2 db-1').first().waitFor()
+  expect(await card.locator('svg.beside').getByText('host-5').count()).toBe(0)
   await card.getByText('1 host is not touched.').waitFor()
   await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
-  await card.locator('svg.wide').getByText('host-5').waitFor()
+  await card.locator('svg.beside').getByText('host-5').waitFor()
   await card.getByRole('button', { name: 'First' }).click()
   await said.getByText('Before the plan').waitFor()
   await page.keyboard.press('ArrowRight')
   await said.getByText('Step 1 of 4, wave 1: migrate batch-1 from host-3 to host-4').waitFor()
   // While it runs it takes room on both hosts, and the step is marked in the list.
-  const drawn = card.locator('svg.wide')
+  const drawn = card.locator('svg.beside')
   expect(await drawn.locator('.vm.leaves').count()).toBe(1)
   expect(await drawn.locator('.vm.comes').count()).toBe(1)
   await drawn.getByText('24 → 12 GiB, 12 → 8 CPU free').waitFor()

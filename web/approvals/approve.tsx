@@ -4,52 +4,38 @@ import { capitalize } from '../../domain/format.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import { Inert, inertText } from '../inert.tsx'
 
-/** The second of two presses: the first is in the bar. A standing grant, where it may be given, is asked for before the first. */
-export function Approve({
-  approval,
-  chosen,
-  disabled,
-  armed,
-  onBack,
-  onApprove,
-}: {
+type Props = {
   approval: ApprovalDetail
   /** The calls of its card that are ticked. */
   chosen: Approval[]
+  grant: GrantWish | null
   disabled: boolean
-  /** The first press was done. */
-  armed: boolean
   onBack(): void
   onApprove(grant: GrantWish | null): void
-}) {
-  const [grant, setGrant] = useState<GrantWish | null>(null)
+}
+
+/** The second of two presses, over the first: what is about to be done, once more in words. */
+export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }: Props) {
   const isChosen = chosen.some(({ id }) => id === approval.id)
   return (
-    <form className="stack" onSubmit={(event) => event.preventDefault()}>
-      <Grant refused={approval.grantRefused} disabled={disabled || armed} wish={grant} onWish={setGrant} />
-      {armed ? (
-        <SecondPress
-          button={chosen.length > 1 ? `Yes, approve ${chosen.length}` : 'Yes, approve'}
-          mustType={isChosen ? getTextToType(approval) : null}
-          disabled={disabled || chosen.length === 0}
-          onYes={() => onApprove(isChosen ? grant : null)}
-          onBack={onBack}
-        >
-          <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
-          {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
-          recorded under your name.
-          {grant && isChosen && (
-            <>
-              {' '}
-              The same action may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
-              {grant.hours} h, <strong>without approval</strong>.
-            </>
-          )}
-        </SecondPress>
-      ) : (
-        <p className="soft">“Approve…” below asks you to confirm first.</p>
+    <SecondPress
+      button={chosen.length > 1 ? `Yes, approve ${chosen.length}` : 'Yes, approve'}
+      mustType={isChosen ? getTextToType(approval) : null}
+      disabled={disabled}
+      onYes={() => onApprove(isChosen ? grant : null)}
+      onBack={onBack}
+    >
+      <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
+      {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
+      recorded under your name.
+      {grant && isChosen && (
+        <>
+          {' '}
+          The same action may then run {grant.uses === 1 ? 'once more' : `${grant.uses} more times`} within{' '}
+          {grant.hours} h, <strong>without approval</strong>.
+        </>
       )}
-    </form>
+    </SecondPress>
   )
 }
 
@@ -67,7 +53,7 @@ export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'target
 const usual: GrantWish = { uses: 3, hours: 4 }
 
 /** Whether the very same action may run again without asking, how often and for how long. */
-function Grant({
+export function Grant({
   refused,
   disabled,
   wish,
@@ -91,7 +77,7 @@ function Grant({
         />
         Pre-approve identical actions
       </label>
-      <p id="grant-why" className="soft small">
+      <p id="grant-why" className="soft">
         <Inert
           text={refused ?? 'The same arguments on the same state, in any incident. You can revoke it at any time.'}
         />
@@ -170,7 +156,7 @@ export function SecondPress({
   }, [])
   const isRight = mustType === null || typed.trim() === mustType
   return (
-    <fieldset className="confirm stack" aria-label="Second press">
+    <fieldset className="tray" aria-label="Second press">
       <p ref={question} tabIndex={-1} className="wraps">
         {children}
       </p>

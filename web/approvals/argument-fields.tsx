@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import { formatCount, withSpaces } from '../../domain/format.ts'
 import { Inert, inertText } from '../inert.tsx'
+import { Warning } from './part.tsx'
 
 /** What the schema of a tool says of one argument, as far as a field needs it. */
 type FieldSchema = {
@@ -108,9 +109,7 @@ function ArgumentField(props: ArgumentProps) {
         </span>
       </label>
       <Input {...props} describedBy={{ id, 'aria-describedby': `${id}-said`, 'aria-invalid': said !== null }} />
-      <p id={`${id}-said`} className="small tone-broken">
-        {said && <Inert text={said} />}
-      </p>
+      <div id={`${id}-said`}>{said && <Warning text={said} />}</div>
     </div>
   )
 }

@@ -5,6 +5,7 @@ import type { Attachment } from '../../domain/attachment.ts'
 import { formatAttachment, pathOfAttachment } from '../../domain/format-approval.ts'
 import { askText } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
+import { Warning } from './part.tsx'
 
 /** What the dry run brought along for the person who decides, and what of it was not taken. */
 export function AttachmentList({ approval: { id, dryRun } }: { approval: Approval }) {
@@ -23,15 +24,9 @@ export function AttachmentList({ approval: { id, dryRun } }: { approval: Approva
           {each.kind === 'png' ? <Picture approvalId={id} picture={each} /> : <Text approvalId={id} text={each} />}
         </figure>
       ))}
-      {leftOut.length > 0 && (
-        <ul className="said wrong">
-          {leftOut.map((sentence) => (
-            <li className="wraps" key={sentence}>
-              <Inert text={sentence} />
-            </li>
-          ))}
-        </ul>
-      )}
+      {leftOut.map((sentence) => (
+        <Warning key={sentence} text={sentence} />
+      ))}
     </>
   )
 }
@@ -42,7 +37,7 @@ function Picture({ approvalId, picture }: PictureProps) {
   const [isMissing, setMissing] = useState(false)
   const path = pathOfAttachment(approvalId, picture)
   const name = inertText(picture.name)
-  if (isMissing) return <p className="said wrong">The picture cannot be read just now.</p>
+  if (isMissing) return <Warning text="The picture cannot be read just now." />
   return (
     <a href={path} target="_blank" rel="noreferrer">
       <img src={path} alt={name} width={picture.width} height={picture.height} onError={() => setMissing(true)} />
@@ -72,7 +67,7 @@ function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
           <Inert text={(isWhole && whole.data) || head} />
         </pre>
       </section>
-      {whole.isError && <p className="said wrong">The rest of it cannot be read just now.</p>}
+      {whole.isError && <Warning text="The rest of it cannot be read just now." />}
       {hasMore && (
         <p>
           <button type="button" className="bare small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>

@@ -16,6 +16,7 @@ import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { useNow } from '../time.ts'
+import { Part } from './part.tsx'
 
 const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
   ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
@@ -45,17 +46,18 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
   const isGood = run.outcome === 'done' && verification?.outcome === 'held'
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
-    <section className={`said run stack tight ${isGood ? 'good' : isBad ? 'wrong' : ''}`} aria-labelledby="run-title">
+    <section className="run" aria-labelledby="run-title">
       <h2 id="run-title">{endedAt === null ? cardTitles.running : cardTitles.ran}</h2>
       <p className="wraps">
         <span role="status">
-          <strong>{formatRunOutcome(run)}</strong> <Inert text={capitalize(said)} />
+          <strong className={isGood ? 'tone-proved' : isBad ? 'tone-broken' : ''}>{formatRunOutcome(run)}</strong>{' '}
+          <Inert text={capitalize(said)} />
         </span>{' '}
-        <span className="soft small">
+        <span className="soft">
           {endedAt === null ? 'since' : 'in'} {formatSpan(took)}{' '}
           {rows.map((seq) => (
-            <Link key={seq} href={`/incidents/${incidentId}#e-${seq}`}>
-              #{seq}{' '}
+            <Link key={seq} className="chip" href={`/incidents/${incidentId}#e-${seq}`}>
+              #{seq}
             </Link>
           ))}
         </span>
@@ -82,16 +84,18 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
   return (
     <ol className="steps">
       {steps.map(({ step, text, state, detail }) => (
-        <li key={step} className="wraps" aria-current={state === 'running' ? 'step' : undefined}>
+        <li key={step} aria-current={state === 'running' ? 'step' : undefined}>
           <span className={`tone-${stepSigns[state].tone}`}>
             <Sign shape={stepSigns[state].shape} /> {state}
           </span>{' '}
-          <Inert text={text} />{' '}
-          {state === 'failed' && (
-            <span className="soft small">
-              <Inert text={detail} />
-            </span>
-          )}
+          <span>
+            <Inert text={text} />{' '}
+            {state === 'failed' && (
+              <span className="soft">
+                <Inert text={detail} />
+              </span>
+            )}
+          </span>
         </li>
       ))}
     </ol>
@@ -102,19 +106,18 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
-    <section className="stack tight">
-      <h2>{cardTitles.next}</h2>
-      <ul className="claims">
+    <Part title={cardTitles.next}>
+      <ul>
         {next.map((call) => (
-          <li key={call.callId} className="wraps">
+          <li key={call.callId}>
             <Inert text={capitalize(formatNextCall(call))} />
           </li>
         ))}
       </ul>
-      <p className="soft small">
+      <p className="soft">
         This approval is about none of these. Each is judged, and asked about, when its turn comes.
       </p>
-    </section>
+    </Part>
   )
 }
 
@@ -150,8 +153,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
   return (
-    <section className="stack tight" aria-labelledby="together-title">
-      <h2 id="together-title">This answer asks for {all.length} things</h2>
+    <Part title={`This answer asks for ${all.length} things`}>
       {card.open.length > 1 && (
         <p className="soft">
           Your decision is for what is ticked; the rest goes on waiting. They run in this order, and each is checked
@@ -171,7 +173,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
           />
         ))}
       </ol>
-    </section>
+    </Part>
   )
 }
 
@@ -189,7 +191,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
   const what = <Inert text={capitalize(each.dryRun.summary)} />
   const isElsewhere = each.risk === 'critical' && !isThis
   return (
-    <li className="stack tight">
+    <li>
       {isOpen && !isElsewhere ? (
         <label className="choice">
           <input
@@ -203,12 +205,12 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
       ) : (
         <strong className="wraps">{what}</strong>
       )}
-      <p className="row small">
+      <p className="row">
         <RiskMark risk={each.risk} />
-        <span className={each.reversible ? 'soft' : 'tone-broken strong'}>{formatReversible(each.reversible)}</span>
+        <span className={each.reversible ? 'soft' : 'strong'}>{formatReversible(each.reversible)}</span>
         {!isOpen && <ApprovalMark status={each.status} />}
         {isThis ? (
-          <span className="soft">shown below</span>
+          <span className="soft">this card</span>
         ) : (
           <Link href={`/approvals/${each.id}`}>
             {isOpen && isElsewhere ? 'Decide it on its own card' : 'Its own card'}
@@ -216,7 +218,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
         )}
       </p>
       {!isThis && (
-        <details className="small">
+        <details>
           <summary>Exact arguments, and what will prove it</summary>
           <Exact value={each.arguments} label={`Exact arguments of ${each.id}`} />
           <p className="wraps">

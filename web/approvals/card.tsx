@@ -2,25 +2,31 @@ import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.t
 import { capitalize } from '../../domain/format.ts'
 import {
   cardTitles,
+  formatAlsoAsked,
+  formatCost,
   formatProof,
   formatReason,
   formatReversible,
   formatUnheard,
+  formatWayBack,
   isReadExactly,
+  parseRehearsal,
 } from '../../domain/format-approval.ts'
+import type { DetailedIncident } from '../../domain/incident-detail.ts'
 import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
-import { ApprovalMark, RiskMark } from '../marks.tsx'
+import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
-import { StaysDownInDryRun } from '../plan/plan.tsx'
+import { readStaysDown, StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
-import { ConsequencesOrEnd, Decide } from './decide.tsx'
+import { Answers, Foot, Over, Problem, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
+import { Part, Warning } from './part.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
@@ -29,10 +35,7 @@ export function ApprovalPage({ id }: { id: string }) {
   if (approval.isPending) return <Loading what="the approval" />
   return (
     <>
-      <p className="small">
-        <Link href="/approvals">← Approvals</Link>
-      </p>
-      {!approval.data && <Heading title="Approval" of={{ href: '/approvals', title: 'Approvals' }} />}
+      {!approval.data && <Heading title="Approval" of={approvals} />}
       {approval.error && (
         <Failed error={approval.error} isKept={approval.data !== undefined} again={() => void approval.refetch()} />
       )}
@@ -41,84 +44,155 @@ export function ApprovalPage({ id }: { id: string }) {
   )
 }
 
+const approvals = { href: '/approvals', title: 'Approvals' }
+
 /**
- * Everything a person needs in order to decide, in the order they ask for it: what changes, what follows from each answer, how risky it
- * is, what it did where it runs, why, the plan; the arguments fold, since the title says what they do. The decision comes last.
+ * Everything a person needs in order to decide. On the left why one would and would not, in the order in which they ask, the worst first;
+ * on the right what would be done; the decision always in sight below both.
  */
 function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
-  const { dryRun, run } = approval
   const card = useCard(approval)
   const decision = useDecision(approval.id)
+  const deciding = useDeciding(approval, card, decision)
+  const incident = useIncidentOf(approval)
   return (
     <article className="card">
-      <CardHeader approval={approval} />
-      {!run && <ConsequencesOrEnd approval={approval} />}
-      <Together approval={approval} card={card} isLocked={decision.isPending} />
-      {approval.status === 'pending' && <StaysDownInDryRun details={dryRun.details} />}
-      <Standing approval={approval} />
-      {approval.unheardAt !== null && <p className="said wrong">{formatUnheard(formatMoment(approval.unheardAt))}</p>}
-      {run && <CallRunSteps run={run} incidentId={approval.incidentId} />}
-      <Replaced approval={approval} />
-      <section className="stack tight">
-        <h2>{cardTitles.reason}</h2>
-        <p className="wraps lines">
-          <Inert text={formatReason(approval)} />
-        </p>
-        {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
-        <EvidenceList approval={approval} />
-      </section>
-      <section className="stack tight">
-        <h2>{cardTitles.proof}</h2>
-        <p className={`wraps ${dryRun.proof?.by === 'state' ? '' : 'said wrong'}`}>
-          <Inert text={formatProof(dryRun.proof)} />
-        </p>
-      </section>
-      <DryRun approval={approval} />
-      <ExactArguments approval={approval} />
-      <NextCalls next={approval.next} />
-      <Expiry approval={approval} />
-      <Decisions approval={approval} />
-      <Decide approval={approval} card={card} decision={decision} />
-      <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
+      <CardHeader approval={approval} incident={incident} />
+      <div className="why">
+        {!deciding && decision.error && <Problem text={decision.error.message} />}
+        {approval.run ? (
+          <CallRunSteps run={approval.run} incidentId={approval.incidentId} />
+        ) : (
+          <Over approval={approval} />
+        )}
+        <Decisions approval={approval} />
+        <Replaced approval={approval} />
+        {approval.unheardAt !== null && <Warning text={formatUnheard(formatMoment(approval.unheardAt))} />}
+        <Reasons approval={approval} />
+        <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
+      </div>
+      <div className="what">
+        <Together approval={approval} card={card} isLocked={decision.isPending} />
+        <DryRun approval={approval} />
+        <ExactArguments approval={approval} />
+        <NextCalls next={approval.next} />
+        {deciding && <Ways deciding={deciding} />}
+      </div>
+      {deciding && <Foot deciding={deciding} incident={incident} />}
     </article>
   )
 }
 
-function CardHeader({ approval: { tool, targets, dryRun } }: { approval: Approval }) {
-  const named = targets.filter(({ kind }) => kind !== 'proposal')
-  const main = (named.length > 0 ? named : targets).slice(0, 3)
+/** What it is for: the title and who has it stand on the card where they can be read. */
+function useIncidentOf({ incidentId }: Approval): DetailedIncident | null {
+  return useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${encodeURIComponent(incidentId)}`).data ?? null
+}
+
+type HeaderProps = { approval: ApprovalDetail; incident: DetailedIncident | null }
+
+/** What is asked, how risky it is, how the question stands, for which incident, when and by whom. */
+function CardHeader({ approval, incident }: HeaderProps) {
+  const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
-    <header className="stack tight">
-      <p className="soft">
-        <code>
-          <Inert text={tool} />
-        </code>
-      </p>
-      <Heading title={inertText(dryRun.summary)} of={{ href: '/approvals', title: 'Approvals' }}>
+    <header className="lead">
+      <Heading title={inertText(dryRun.summary)} of={approvals}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>
-      <p className="wraps">
-        on {formatTargets(main) || 'no named target'}
-        {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
+      <p className="state">
+        <RiskMark risk={risk} />
+        <span className={reversible ? '' : 'strong'}>{formatReversible(reversible)}</span>
+        <ApprovalMark status={status} />
+        {required > 1 && (
+          <span>
+            {approval.approvals} of {required} people have approved
+          </span>
+        )}
+        {incident && (
+          <span className="for">
+            for{' '}
+            <Link href={`/incidents/${incidentId}`}>
+              <Inert text={incident.title} />
+            </Link>
+          </span>
+        )}
+        {approval.together.length > 0 && <span>{formatAlsoAsked(approval.together.length)}</span>}
+        <span className="soft">
+          asked {formatMoment(requestedAt)} by <Inert text={askedBy ?? 'the agent'} />
+          {useBy && `, to be used by ${formatMoment(useBy)}`}
+        </span>
       </p>
     </header>
   )
 }
 
-/** How risky it is, and how the question stands. */
-function Standing({ approval }: { approval: Approval }) {
-  const { risk, reversible, status, required, approvals } = approval
+/** The worst first; then on what, why, what speaks against it, what proves it, the way back, and what follows from each answer. */
+function Reasons({ approval }: { approval: ApprovalDetail }) {
+  const { dryRun, targets, reversible } = approval
+  const isOpen = useIsOpen(approval)
   return (
-    <p className="row">
-      <RiskMark risk={risk} />
-      <span className={reversible ? '' : 'tone-broken strong'}>{formatReversible(reversible)}</span>
-      <ApprovalMark status={status} />
-      {required > 1 && (
-        <span>
-          {approvals} of {required} people have approved
-        </span>
+    <>
+      {isOpen && (
+        <Part title={cardTitles.cost} className="worst">
+          <p>
+            <Inert text={formatCost(approval)} />
+          </p>
+        </Part>
       )}
+      <Part title={cardTitles.targets} className="targets">
+        <Targets targets={targets} />
+      </Part>
+      <Part title={cardTitles.reason}>
+        <p className="lines">
+          <Inert text={formatReason(approval)} />
+        </p>
+        {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
+        <EvidenceList approval={approval} />
+      </Part>
+      <Against approval={approval} />
+      <Part title={cardTitles.proof}>
+        {dryRun.proof?.by === 'state' ? (
+          <p>
+            <Inert text={formatProof(dryRun.proof)} />
+          </p>
+        ) : (
+          <Warning text={formatProof(dryRun.proof)} />
+        )}
+      </Part>
+      <Part title={cardTitles.back}>
+        <p>{formatWayBack(reversible)}</p>
+      </Part>
+      {isOpen && <Answers approval={approval} />}
+    </>
+  )
+}
+
+const shownTargets = 6
+
+/** Each by its kind and name; a plan's proposal only where it is all there is. */
+function Targets({ targets }: Pick<Approval, 'targets'>) {
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  const main = (named.length > 0 ? named : targets).slice(0, shownTargets)
+  if (main.length === 0) return <p>no named target</p>
+  return (
+    <p>
+      {formatTargets(main)}
+      {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
     </p>
+  )
+}
+
+/** What the dry run left open; nothing where it left nothing that code knows of. */
+function Against({ approval: { dryRun } }: { approval: Approval }) {
+  const { untried } = parseRehearsal(dryRun.details) ?? { untried: [] }
+  const leftDown = readStaysDown(dryRun.details)
+  if (untried.length === 0 && leftDown.unplaced.length === 0) return null
+  return (
+    <Part title={cardTitles.against}>
+      <StaysDown {...leftDown} />
+      {untried.map((sentence) => (
+        <Warning key={sentence} text={sentence} />
+      ))}
+    </Part>
   )
 }
 
@@ -142,17 +216,18 @@ function SameByCommand({ id, isPending }: { id: string; isPending: boolean }) {
 
 /** Open where they have to be read word by word, as a command has to be. */
 function ExactArguments({ approval }: { approval: Approval }) {
-  const { arguments: args, targets, actionDigest } = approval
+  const { arguments: args, targets, actionDigest, tool } = approval
   return (
-    <section className="stack tight">
+    <section>
       <h2>{cardTitles.arguments}</h2>
       <details open={isReadExactly(approval)}>
         <summary>
-          <Inert text={Object.keys(args).join(', ') || 'none'} />; {countTargets(targets.length)}, digest of the action
+          <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, digest
+          of the action
         </summary>
         <Exact value={args} label={cardTitles.arguments} />
-        <p className="wraps small">{formatTargets(targets)}</p>
-        <p className="mono small soft wraps">sha256 {actionDigest}</p>
+        <p className="wraps">{formatTargets(targets)}</p>
+        <p className="mono soft wraps">sha256 {actionDigest}</p>
       </details>
     </section>
   )
@@ -174,7 +249,10 @@ function EvidenceList({ approval }: { approval: ApprovalDetail }) {
     <ul className="evidence">
       {evidence.map((row) => (
         <li key={row.seq}>
-          <Link href={`/incidents/${incidentId}#e-${row.seq}`}>row {row.seq}</Link> <EvidenceText row={row} />
+          <Link className="chip" href={`/incidents/${incidentId}#e-${row.seq}`}>
+            row {row.seq}
+          </Link>{' '}
+          <EvidenceText row={row} />
         </li>
       ))}
       <li>
@@ -186,22 +264,11 @@ function EvidenceList({ approval }: { approval: ApprovalDetail }) {
 
 function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evidence }) {
   if (what === 'proposed') return <>what the agent wrote when it proposed this</>
-  if (what === 'alert' || isSaid) {
-    return (
-      <span className="wraps">
-        <Inert text={found} />
-      </span>
-    )
-  }
+  if (what === 'alert' || isSaid) return <Inert text={found} />
   return (
     <>
-      <code>
-        <Inert text={tool ?? ''} />
-      </code>{' '}
-      <span className="small">
-        about <Inert text={about.map(({ id }) => id).join(', ')} />
-      </span>{' '}
-      <span className="soft small wraps">
+      <Inert text={tool ?? ''} /> about <Inert text={about.map(({ id }) => id).join(', ')} />{' '}
+      <span className="soft">
         <Inert text={found} />
       </span>
     </>
@@ -212,7 +279,7 @@ function EvidenceText({ row: { what, tool, about, found, isSaid } }: { row: Evid
 function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy } }: { approval: ApprovalDetail }) {
   if (!edited && !replaces && !replacedBy) return null
   return (
-    <div className="said lamp stack tight" role="status">
+    <section role="status">
       {edited && (
         <>
           <p>
@@ -238,42 +305,38 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
           It was requested before: <Link href={`/approvals/${replaces}`}>the approval that this one replaces</Link>
         </p>
       )}
-    </div>
+    </section>
   )
 }
 
-function Expiry({ approval }: { approval: Approval }) {
-  if (approval.status === 'pending') return null
-  return (
-    <p className="soft">
-      Requested {formatMoment(approval.requestedAt)}
-      {approval.useBy && `, to be used by ${formatMoment(approval.useBy)}`}
-    </p>
-  )
-}
-
+/** Who said what, when, by which door. */
 function Decisions({ approval }: { approval: Approval }) {
   if (approval.decisions.length === 0) return null
   return (
-    <ul className="stack tight">
-      {approval.decisions.map(({ operator, decision, reason, via, at }) => (
-        <li key={operator} className={`said ${decision === 'approve' ? 'good' : 'wrong'}`}>
-          <strong>
-            {decision === 'approve' ? 'Approved' : 'Denied'} by <Inert text={operator} />
-          </strong>{' '}
-          <span className="soft">
-            {formatMoment(at)}, via {via}
-          </span>
-          {reason && (
-            <p className="wraps">
-              <Inert text={reason} />
-            </p>
-          )}
-        </li>
-      ))}
-      <li>
+    <section>
+      <ul>
+        {approval.decisions.map(({ operator, decision, reason, via, at }) => (
+          <li key={operator}>
+            <span className={decision === 'approve' ? 'tone-proved' : ''}>
+              <Sign shape={decision === 'approve' ? 'check' : 'cross'} />
+            </span>{' '}
+            <strong>
+              {decision === 'approve' ? 'Approved' : 'Denied'} by <Inert text={operator} />
+            </strong>{' '}
+            <span className="soft">
+              {formatMoment(at)}, via {via}
+            </span>
+            {reason && (
+              <p>
+                <Inert text={reason} />
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+      <p>
         <Link href={`/incidents/${approval.incidentId}`}>Follow the incident</Link>
-      </li>
-    </ul>
+      </p>
+    </section>
   )
 }

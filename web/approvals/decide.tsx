@@ -1,9 +1,17 @@
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatClock } from '../../domain/format.ts'
-import { formatApprovalEnd, formatConsequences, formatReversible, listAnswers } from '../../domain/format-approval.ts'
-import type { Surroundings } from '../../domain/incident-detail.ts'
+import {
+  formatApprovalEnd,
+  formatConsequences,
+  formatCost,
+  formatReversible,
+  formatStart,
+  listAnswers,
+} from '../../domain/format-approval.ts'
+import type { GrantWish } from '../../domain/grant.ts'
+import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ApiRefusal, ask, queryClient, useAsk } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
@@ -15,59 +23,188 @@ import { missing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
-import { Approve } from './approve.tsx'
+import { Approve, Grant } from './approve.tsx'
 import type { Card } from './calls.tsx'
 import { EditArguments } from './edit.tsx'
+import { Part } from './part.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
-/** Always in sight: how long there is, how risky it is, and the way to each decision. Nothing here decides by itself. */
-function DecisionBar({
-  approval,
-  chosen,
-  refused,
-  isArmed,
-  onDeny,
-  onApprove,
-}: {
-  approval: Approval
-  /** How many calls of the card the decision is for. */
-  chosen: number
+type Decided = ReturnType<typeof useDecision>
+
+/** What a person is about to do on a card that can be decided: the parts of it stand in two places of the page. */
+type Deciding = {
+  approval: ApprovalDetail
+  card: Card
+  decision: Decided
   /** Why this person may not decide; null when they may. */
   refused: string | null
-  isArmed: boolean
-  onDeny(): void
-  onApprove(): void
-}) {
-  const left = Date.parse(approval.expiresAt) - useNow()
-  const isOff = refused !== null || chosen === 0
-  const count = chosen > 1 ? ` ${chosen}` : ''
+  isOff: boolean
+  /** What is open above the bar: the form of a denial, or the second press. */
+  open: 'deny' | 'approve' | null
+  setOpen(open: Deciding['open']): void
+  /** Somebody pressed for what is open: then the focus goes there. */
+  wasPressed: boolean
+  grant: GrantWish | null
+  setGrant(grant: GrantWish | null): void
+  grantForm: RefObject<HTMLFormElement | null>
+  approveHeading: RefObject<HTMLHeadingElement | null>
+}
+
+/** Null where there is nothing to decide any more. */
+export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
+  const { data: session } = useSession()
+  const [draft] = useDraft(denialOf(approval))
+  // Who was writing a denial finds it open, and so does who comes by the link to it.
+  const isLinked = location.hash === '#deny'
+  const [open, show] = useState<Deciding['open']>(draft !== '' || isLinked ? 'deny' : null)
+  const [wasPressed, setPressed] = useState(isLinked)
+  const [grant, setGrant] = useState<GrantWish | null>(null)
+  const grantForm = useRef<HTMLFormElement>(null)
+  const approveHeading = useRef<HTMLHeadingElement>(null)
+  const refused = missing(session, 'decide')
+  const setOpen = (next: Deciding['open']) => {
+    setPressed(true)
+    show(next)
+    document.querySelector<HTMLInputElement>('input[name="denial"]')?.focus()
+  }
+  useKeys({
+    a: () => approveHeading.current?.focus(),
+    d: () => refused === null && setOpen('deny'),
+  })
+  useEffect(() => {
+    if (decision.isSuccess) show(null)
+  }, [decision.isSuccess])
+  // The page of the incident links here: what stands above is read first.
+  useEffect(() => {
+    if (location.hash === '#approve') approveHeading.current?.focus({ preventScroll: true })
+  }, [])
+  if (!card.open.some(({ id }) => id === approval.id)) return null
+  const isOff = decision.isPending || refused !== null
+  const sheet = { open, setOpen, wasPressed }
+  return { approval, card, decision, refused, isOff, ...sheet, grant, setGrant, grantForm, approveHeading }
+}
+
+const denialOf = ({ id }: Approval) => `denial of ${id}`
+
+/** What can be done besides yes and no: other arguments, and a grant, which is asked for before the first press. */
+export function Ways({ deciding }: { deciding: Deciding }) {
+  const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
-    <section className="decision-bar" aria-label="Decide">
-      <div className="row">
-        <span title={`until ${formatMoment(approval.expiresAt)}`}>
-          <strong className="countdown">{formatClock(left)}</strong> left
-        </span>
-        <RiskMark risk={approval.risk} />
-        <span className={approval.reversible ? 'soft' : 'tone-broken strong'}>
-          {formatReversible(approval.reversible)}
-        </span>
-      </div>
-      <div className="row buttons">
-        <button type="button" disabled={isOff} onClick={onDeny}>
+    <>
+      <Part title="Edit">
+        <EditArguments
+          approval={approval}
+          disabled={isOff}
+          refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
+          onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
+        />
+      </Part>
+      <section>
+        <h2 ref={approveHeading} tabIndex={-1}>
+          Approve
+        </h2>
+        <form ref={grantForm} onSubmit={(event) => event.preventDefault()}>
+          <Grant
+            refused={approval.grantRefused}
+            disabled={isOff || open === 'approve'}
+            wish={grant}
+            onWish={setGrant}
+          />
+        </form>
+        {refused === null && <p className="soft">“Approve…” below asks you to confirm first.</p>}
+      </section>
+    </>
+  )
+}
+
+type FootProps = { deciding: Deciding; incident: DetailedIncident | null }
+
+/** Always in sight: how long there is, the worst it costs, who decides, and the way to each decision. Nothing here decides by itself. */
+export function Foot({ deciding, incident }: FootProps) {
+  const { approval, card, decision, refused, isOff, open, setOpen, grant, grantForm, approveHeading } = deciding
+  const { chosen } = card
+  // The last one to run is decided first: when the first is approved, and the run goes on, all have their answer.
+  const ids = chosen.map(({ id }) => id).reverse()
+  const isNone = ids.length === 0
+  const count = ids.length > 1 ? ` ${ids.length}` : ''
+  const denyButton = useRef<HTMLButtonElement>(null)
+  const close = (focus: RefObject<HTMLElement | null>) => {
+    setOpen(null)
+    requestAnimationFrame(() => focus.current?.focus({ preventScroll: true }))
+  }
+  const isArmed = decision.isPending || open === 'approve'
+  return (
+    <section className="decide" aria-label="Decide">
+      {decision.error && <Problem text={decision.error.message} />}
+      {open === 'deny' && (
+        <Deny
+          approval={approval}
+          disabled={isOff || isNone}
+          takesFocus={deciding.wasPressed}
+          onBack={() => close(denyButton)}
+          onDeny={(denial) => decision.mutate({ decision: 'deny', ids, ...denial })}
+        />
+      )}
+      {open === 'approve' && (
+        <Approve
+          approval={approval}
+          chosen={chosen}
+          grant={grant}
+          disabled={isOff || isNone}
+          onBack={() => close(approveHeading)}
+          onApprove={(wish) => decision.mutate({ decision: 'approve', ids, grant: wish })}
+        />
+      )}
+      <Stakes approval={approval} chosen={chosen} incident={incident} refused={refused} />
+      <p className="presses">
+        <button type="button" ref={denyButton} disabled={refused !== null || isNone} onClick={() => setOpen('deny')}>
           Deny{count}…
         </button>
+        <MoreTime approval={approval} refused={refused} />
         <button
           type="button"
           className="main"
-          disabled={isOff}
+          disabled={refused !== null || isNone}
           aria-disabled={isArmed}
-          onClick={() => !isArmed && onApprove()}
+          onClick={() => !isArmed && (grantForm.current?.reportValidity() ?? true) && setOpen('approve')}
         >
           Approve{count}…
         </button>
-        <MoreTime approval={approval} refused={refused} />
-      </div>
+      </p>
     </section>
+  )
+}
+
+type StakesProps = Omit<FootProps, 'deciding'> & { approval: Approval; chosen: Approval[]; refused: string | null }
+
+/** Time left, the worst that what is ticked costs, how risky it is, who may decide, and who has the incident. */
+function Stakes({ approval, chosen, incident, refused }: StakesProps) {
+  const { data: session } = useSession()
+  const left = Date.parse(approval.expiresAt) - useNow()
+  const costs = new Set((chosen.length > 0 ? chosen : [approval]).map(formatCost))
+  const { required, approvals, risk, reversible } = approval
+  return (
+    <div className="stakes">
+      <p>
+        <span className="left" title={`until ${formatMoment(approval.expiresAt)}`}>
+          <strong className="countdown">{formatClock(left)}</strong> left
+        </span>{' '}
+        <strong className="cost">
+          <Inert text={[...costs].join(' ')} />
+        </strong>
+      </p>
+      <p className="small">
+        <RiskMark risk={risk} /> <span>{formatReversible(reversible)}.</span>{' '}
+        {refused ? `${refused} You can read everything here.` : `Your role (${session?.role}) may decide.`}
+        {required > 1 && ` ${approvals} of ${required} people have approved.`}
+        {incident && (
+          <>
+            {' '}
+            Has the incident: <Inert text={incident.owner?.name ?? 'nobody'} />.
+          </>
+        )}
+      </p>
+    </div>
   )
 }
 
@@ -80,7 +217,6 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
     <>
       <button
         type="button"
-        className="small"
         disabled={isPending || refused !== null}
         title="At most until four hours after the request"
         onClick={() => mutate()}
@@ -88,7 +224,7 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
         +15 minutes
       </button>
       {error && (
-        <span className="small tone-broken" role="alert">
+        <span className="small" role="alert">
           {error.message}
         </span>
       )}
@@ -96,36 +232,36 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
   )
 }
 
-/** What each answer leads to, before anything else on the card; once it is over, what became of the platform. */
-export function ConsequencesOrEnd({ approval }: { approval: Approval }) {
+export function useIsOpen({ status, expiresAt }: Approval): boolean {
   const now = useNow()
-  const left = Date.parse(approval.expiresAt) - now
-  if (approval.status !== 'pending' || left <= 0) return <Over approval={approval} />
-  return (
-    <dl className="consequences">
-      {listAnswers(formatConsequences(approval, formatMoment)).map(([name, text]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd className="wraps">
-            <Inert text={text} />
-          </dd>
-        </div>
-      ))}
-    </dl>
-  )
+  return status === 'pending' && Date.parse(expiresAt) > now
 }
 
-function Over({ approval }: { approval: Approval }) {
+/** What each answer leads to. What a yes costs, what proves it and the way back stand in parts of their own. */
+export function Answers({ approval }: { approval: Approval }) {
+  const consequences = { ...formatConsequences(approval, formatMoment), approve: formatStart(approval), after: null }
+  return listAnswers(consequences).map(([name, text]) => (
+    <Part key={name} title={name}>
+      <p>
+        <Inert text={text} />
+      </p>
+    </Part>
+  ))
+}
+
+/** What became of the platform by a question that is over. */
+export function Over({ approval }: { approval: Approval }) {
   const { status, expiresAt, incidentId } = approval
+  if (useIsOpen(approval)) return null
   const isExpired = status === 'expired' || status === 'pending'
   return (
-    <div className={`said stack tight ${isExpired ? 'wrong' : ''}`} role="status">
+    <section role="status">
       <p>
         <strong>{formatApprovalEnd({ status: isExpired ? 'expired' : status })}</strong>{' '}
         {isExpired && <span className="soft">It could be decided until {formatMoment(expiresAt)}.</span>}
       </p>
       {isExpired && <RequestAgain incidentId={incidentId} />}
-    </div>
+    </section>
   )
 }
 
@@ -167,19 +303,32 @@ const options = Object.entries(categories) as [DenialCategory, string][]
 
 type DenialDraft = { category: DenialCategory; reason: string }
 
-type DenyProps = { approval: Approval; disabled: boolean; onDeny(denial: DenialDraft): void }
+type DenyProps = {
+  approval: Approval
+  disabled: boolean
+  takesFocus: boolean
+  onBack(): void
+  onDeny(denial: DenialDraft): void
+}
 
 /** A denial says why: the agent reads it, and the same action is not asked again in the group; or the person whose own write it is. */
-function Deny({ approval: { id, askedBy }, disabled, onDeny }: DenyProps) {
+function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
+  const { askedBy } = approval
   const [kind, setKind] = useState<DenialCategory | null>(null)
-  const [text, setText] = useDraft(`denial of ${id}`)
+  const [text, setText] = useDraft(denialOf(approval))
+  const form = useRef<HTMLFormElement>(null)
+  // To the first thing that a denial takes; never to a button that does it.
+  useEffect(() => {
+    if (takesFocus) form.current?.querySelector('input')?.focus()
+  }, [takesFocus])
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!kind) return
     onDeny({ category: kind, reason: text.trim() || categories[kind] })
   }
   return (
-    <form className="stack" onSubmit={submit}>
+    <form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
+      <h2 id="deny-title">Deny</h2>
       <fieldset className="stack tight" disabled={disabled}>
         <legend>
           Why not?{' '}
@@ -201,7 +350,10 @@ function Deny({ approval: { id, askedBy }, disabled, onDeny }: DenyProps) {
           value={text}
           onChange={setText}
         />
-        <div>
+        <div className="row apart">
+          <button type="button" onClick={onBack}>
+            Back
+          </button>
           <button type="submit">Deny</button>
         </div>
       </fieldset>
@@ -209,108 +361,9 @@ function Deny({ approval: { id, askedBy }, disabled, onDeny }: DenyProps) {
   )
 }
 
-/** The ways to decide, the one that ends it first. */
-export function Decide({ approval, card, decision }: Omit<Props, 'headings'>) {
-  const approveHeading = useRef<HTMLHeadingElement>(null)
-  const denyHeading = useRef<HTMLHeadingElement>(null)
-  useKeys({
-    a: () => approveHeading.current?.focus(),
-    d: () => focusDenial(denyHeading.current),
-  })
-  if (!card.open.some(({ id }) => id === approval.id))
-    return decision.error && <Problem text={decision.error.message} />
+export function Problem({ text }: { text: string }) {
   return (
-    <DecisionForms approval={approval} card={card} decision={decision} headings={{ approveHeading, denyHeading }} />
-  )
-}
-
-type Heading = { current: HTMLHeadingElement | null }
-type Props = {
-  approval: ApprovalDetail
-  card: Card
-  decision: ReturnType<typeof useDecision>
-  headings: { approveHeading: Heading; denyHeading: Heading }
-}
-
-function DecisionForms({ approval, card, decision, headings: { approveHeading, denyHeading } }: Props) {
-  const { data: session } = useSession()
-  const [armed, setArmed] = useState(false)
-  const refused = missing(session, 'decide')
-  // The last one to run is decided first: when the first is approved, and the run goes on, all have their answer.
-  const ids = card.chosen.map(({ id }) => id).reverse()
-  const disabled = decision.isPending || refused !== null
-  // The page of the incident links to one of the two.
-  useEffect(() => {
-    if (location.hash === '#deny') focusDenial(denyHeading.current)
-    if (location.hash === '#approve') approveHeading.current?.focus()
-  }, [approveHeading, denyHeading])
-  const disarm = () => {
-    setArmed(false)
-    requestAnimationFrame(() => approveHeading.current?.focus())
-  }
-  return (
-    <div className="decide">
-      {decision.error && <Problem text={decision.error.message} />}
-      {refused && <p className="said">{refused} You can read everything here.</p>}
-      <section aria-labelledby="deny-title">
-        <h2 id="deny-title" ref={denyHeading} tabIndex={-1}>
-          Deny
-        </h2>
-        <Deny
-          approval={approval}
-          disabled={disabled || ids.length === 0}
-          onDeny={(denial) => decision.mutate({ decision: 'deny', ids, ...denial })}
-        />
-      </section>
-      <section aria-labelledby="edit-title">
-        <h2 id="edit-title">Edit</h2>
-        <EditArguments
-          approval={approval}
-          disabled={disabled}
-          refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
-          onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
-        />
-      </section>
-      <section aria-labelledby="approve-title">
-        <h2 id="approve-title" ref={approveHeading} tabIndex={-1}>
-          Approve
-        </h2>
-        <Approve
-          approval={approval}
-          chosen={card.chosen}
-          disabled={disabled}
-          armed={armed}
-          onBack={disarm}
-          onApprove={(grant) => decision.mutate({ decision: 'approve', ids, grant })}
-        />
-      </section>
-      <DecisionBar
-        approval={approval}
-        chosen={card.chosen.length}
-        refused={refused}
-        isArmed={decision.isPending || armed}
-        onDeny={() => focusDenial(denyHeading.current)}
-        onApprove={() => isComplete(approveHeading.current) && setArmed(true)}
-      />
-    </div>
-  )
-}
-
-/** To the first thing that a denial takes; never to a button that does it. */
-function focusDenial(otherwise: HTMLElement | null): void {
-  const field = document.querySelector<HTMLInputElement>('input[name="denial"]:not(:disabled)') ?? otherwise
-  field?.focus()
-  field?.scrollIntoView({ block: 'center' })
-}
-
-/** Is what stands above the first press filled in as it must be? The browser says what is wrong. */
-function isComplete(heading: HTMLElement | null): boolean {
-  return heading?.parentElement?.querySelector('form')?.reportValidity() ?? true
-}
-
-function Problem({ text }: { text: string }) {
-  return (
-    <p className="said wrong" role="alert">
+    <p className="problem" role="alert">
       {text}
     </p>
   )

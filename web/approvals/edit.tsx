@@ -4,31 +4,28 @@ import { cardTitles, parseRehearsal, type Rehearsal } from '../../domain/format-
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
-import { PlanOfProposal, StaysDownInDryRun } from '../plan/plan.tsx'
+import { PlanOfProposal } from '../plan/plan.tsx'
 import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
 import { AttachmentList } from './attachments.tsx'
+import { Part, Warning } from './part.tsx'
 
 /** What would happen, as it was found out before anybody was asked. */
 export function DryRun({ approval }: { approval: Approval }) {
-  const { dryRun, status } = approval
+  const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
-    <section className="stack tight">
-      <h2>{cardTitles.dryRun}</h2>
+    <Part title={cardTitles.dryRun}>
       <Preview approval={approval} />
-      {status !== 'pending' && <StaysDownInDryRun details={dryRun.details} />}
-      {!dryRun.possible && (
-        <p className="said wrong">There is none for this action: nobody knows beforehand what it will do.</p>
-      )}
+      {!dryRun.possible && <Warning text="There is none for this action: nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
         <p className="soft">It found out no more than the title says.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
-    </section>
+    </Part>
   )
 }
 
@@ -63,28 +60,16 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
   )
 }
 
-/** What was found out beforehand, line by line, and then what was not tried: neither may be taken for the other. */
-function RehearsalFindings({ rehearsal: { lines, untried } }: { rehearsal: Rehearsal }) {
+/** What was found out beforehand, line by line. What was not tried speaks against the call and stands there: neither may be taken for the other. */
+function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
+  if (lines.length === 0) return null
   return (
-    <>
-      {lines.length > 0 && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-        <section className="exact" aria-label="What was found out beforehand" tabIndex={0}>
-          <pre dir="ltr">
-            <Inert text={lines.join('\n')} />
-          </pre>
-        </section>
-      )}
-      {untried.length > 0 && (
-        <ul className="said wrong">
-          {untried.map((sentence) => (
-            <li className="wraps" key={sentence}>
-              <Inert text={sentence} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
+    <section className="exact" aria-label="What was found out beforehand" tabIndex={0}>
+      <pre dir="ltr">
+        <Inert text={lines.join('\n')} />
+      </pre>
+    </section>
   )
 }
 
@@ -149,7 +134,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           onRaw={() => setRaw(!isRaw)}
         />
         <div id="edit-changes" role="status" className="small">
-          {!parsed.ok && <p className="tone-broken">{parsed.problem}</p>}
+          {!parsed.ok && <Warning text={parsed.problem} />}
           {parsed.ok && made.length === 0 && <p className="soft">Nothing is changed yet.</p>}
           {made.length > 0 && <Changes made={made} />}
         </div>

@@ -13,6 +13,7 @@ import { inertText } from '../inert.tsx'
  * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
  */
 type VmMark = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
+/** Where it begins and how long it is, in parts of the bar of the largest host. */
 export type VmBlock = Piece & { x: number; width: number }
 /** Free room in MiB and thousandths of a CPU; below nothing where there is too much already. */
 type Bar = { blocks: VmBlock[]; freeRamMib: number; freeCpuMc: number }
@@ -31,9 +32,6 @@ export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { bar
 
 type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look: VmMark; step: number | null }
 
-/** How wide the bar of the largest host is. */
-export const barWidth = 290
-
 /** Hosts beyond this are those that nothing happens to. */
 const maxHosts = 14
 
@@ -50,7 +48,7 @@ export function layout(problem: PlacementProblem, plan: PlanToDraw, position: nu
   const touched = listAffectedHosts(problem, plan)
   const running = steps[position - 1]
   const shown = shownHosts(problem.hosts, touched, running ? [running.from, running.to] : [])
-  const scale = barWidth / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
+  const scale = 1 / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const before = listPieces(problem, plan, 0)
   const now = listPieces(problem, plan, position)
   const toBar = (host: PlacementHost, pieces: Piece[]) => bar(pieces, getCapacity(problem, host), scale)

@@ -115,7 +115,7 @@ function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play
         </button>
       </div>
       {wantsCalm && (
-        <p id={`${id}-calm`} className="soft small">
+        <p id={`${id}-calm`} className="soft">
           Nothing plays by itself: your system asks for less motion.
         </p>
       )}
@@ -140,8 +140,8 @@ function formatPosition(steps: PlanStep[], position: number): string {
   return position > steps.length ? 'after' : `Step ${position} of ${steps.length}`
 }
 
-/** More than these scroll in a separate box: the decision stands below them. */
-const steadyCount = 12
+/** More than these scroll by themselves, so that what stands below them is found. */
+const steadyCount = 40
 
 /** The steps in words, in the order of their numbers; the one that runs is marked. */
 function Steps({ steps, position }: { steps: PlanStep[]; position: number }) {
@@ -171,7 +171,7 @@ function Steps({ steps, position }: { steps: PlanStep[]; position: number }) {
   if (steps.length <= steadyCount) return list
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label={`All ${steps.length} steps`} tabIndex={0}>
+    <section className="scrolls" aria-label={`All ${steps.length} steps`} tabIndex={0}>
       {list}
     </section>
   )
@@ -181,30 +181,22 @@ function Step({ step: { step, action, vm, from, to, wave, needs } }: { step: Pla
   const after = needs?.length > 0 ? `, after ${needs.join(', ')}` : ''
   return (
     <>
-      <span className="soft">{step}.</span> {action} <Name text={vm} />
-      {from && (
-        <>
-          {' '}
-          from <Name text={from} />
-        </>
-      )}{' '}
-      to <Name text={to} />
-      {wave && (
-        <span className="soft small">
-          {' '}
-          wave {wave}
-          {after}
-        </span>
-      )}
+      <span className="soft">{step}</span>{' '}
+      <span>
+        {action} <Inert text={vm} />
+        {from && (
+          <>
+            {' '}
+            from <Inert text={from} />
+          </>
+        )}{' '}
+        to{' '}
+        <b>
+          <Inert text={to} />
+        </b>
+      </span>{' '}
+      <span className="soft">{wave && `wave ${wave}${after}`}</span>
     </>
-  )
-}
-
-function Name({ text }: { text: string }) {
-  return (
-    <code>
-      <Inert text={text} />
-    </code>
   )
 }
 
@@ -221,7 +213,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
     staleTime: Number.POSITIVE_INFINITY,
   })
   if (plan.isError && played)
-    return <p className="said wrong">The plan cannot be drawn just now. Its steps are in the details below.</p>
+    return <p className="strong">The plan cannot be drawn just now. Its steps are in the details below.</p>
   if (!plan.data) return null
   return <Plan {...plan.data} played={played} isAhead={isAhead} />
 }
@@ -238,7 +230,7 @@ function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProble
       {!played && <StaysDown unplaced={unplaced} obstacle={obstacle?.text ?? null} />}
       <PlacementPicture proposal={{ ...proposal, barred }} problem={problem} position={position} title={title} />
       {played && <Stepper steps={steps} position={position} go={setPosition} isAhead={isAhead} />}
-      <figcaption className="stack">
+      <figcaption>
         <Steps steps={steps} position={position} />
         <Worth proposal={proposal} />
       </figcaption>
@@ -251,10 +243,10 @@ function Worth({ proposal }: { proposal: Proposal }) {
   const { proof, standing } = proposal
   const isWorse = standing !== null && toStandingAfter(standing).worse.length > 0
   return (
-    <ul className="stack tight">
+    <ul>
       <li>{capitalize(formatPlanProof(proposal, proof.kind))}.</li>
       {standing && (
-        <li className={isWorse ? 'wraps tone-ink' : 'wraps'}>
+        <li className={isWorse ? 'strong' : ''}>
           <Inert text={formatStanding(standing)} />
         </li>
       )}
@@ -263,27 +255,28 @@ function Worth({ proposal }: { proposal: Proposal }) {
 }
 
 type Down = { vm: string; reason: string }
+type LeftDown = { unplaced: Down[]; obstacle: string | null }
 
 /** Who has no place in a plan, and why as far as it is known. */
-function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: string | null }) {
+export function StaysDown({ unplaced, obstacle }: LeftDown) {
   if (unplaced.length === 0) return null
   return (
-    <div className="said wrong stack tight">
+    <div className="stays-down">
       <p>
         <strong>{formatDown(unplaced.length)}</strong>
       </p>
       <ul>
         {unplaced.map(({ vm, reason }) => (
-          <li key={vm} className="wraps">
-            <code>
+          <li key={vm}>
+            <b>
               <Inert text={vm} />
-            </code>
+            </b>
             {reason && ': '}
             <Inert text={reason} />
           </li>
         ))}
       </ul>
-      <p className="wraps">
+      <p>
         <Inert text={formatObstacle(obstacle)} />
       </p>
     </div>
@@ -291,13 +284,11 @@ function StaysDown({ unplaced, obstacle }: { unplaced: Down[]; obstacle: string 
 }
 
 /** The same out of a dry run, whose details are whatever a tool put there. What is not understood is shown as it is. */
-export function StaysDownInDryRun({ details }: { details: Record<string, unknown> }) {
-  const { unplaced, obstacle } = details
-  if (!Array.isArray(unplaced)) return null
-  const down = unplaced.map((each: Partial<Down> | null) =>
+export function readStaysDown({ unplaced, obstacle }: Record<string, unknown>): LeftDown {
+  const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null) =>
     typeof each?.vm === 'string'
       ? { vm: each.vm, reason: typeof each.reason === 'string' ? each.reason : '' }
       : { vm: JSON.stringify(each), reason: '' },
   )
-  return <StaysDown unplaced={down} obstacle={typeof obstacle === 'string' ? obstacle : null} />
+  return { unplaced: down, obstacle: typeof obstacle === 'string' ? obstacle : null }
 }

@@ -3,7 +3,7 @@ import type { BarredVm } from '../../domain/placement.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { fitText, type PictureHost } from './layout.ts'
 
-export const ruleHeight = 13
+export const ruleHeight = 16
 /** Lines of rules at one host. */
 export const maxRules = 2
 
@@ -31,8 +31,8 @@ export function Rules({ barred }: { barred: readonly BarredVm[] }) {
   if (vms.length === 0) return null
   return (
     <details>
-      <summary className="small">Why the other hosts do not take {formatList(vms, 'or')}</summary>
-      <ul className="small wraps">
+      <summary>Why the other hosts do not take {formatList(vms, 'or')}</summary>
+      <ul>
         {barred.map(({ vm, host, text }) => (
           <li key={`${vm} ${host}`}>
             <Inert text={text} />

@@ -1,0 +1,22 @@
+import type { ReactNode } from 'react'
+import { Inert } from '../inert.tsx'
+import { Sign } from '../marks.tsx'
+
+/** A question that the card answers, under its name. */
+export function Part({ title, className, children }: { title: string; className?: string; children: ReactNode }) {
+  return (
+    <section className={className}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  )
+}
+
+/** What a person may overlook and must not: by shape and word, since red is for what is broken now. */
+export function Warning({ text }: { text: string }) {
+  return (
+    <p className="warning">
+      <Sign shape="triangle" /> <Inert text={text} />
+    </p>
+  )
+}
