@@ -52,7 +52,7 @@ export function formatCost(approval: AskedAction): string {
     afterOf(approval),
     dryRun.proof?.by === 'nothing' ? 'Afterwards nothing proves that it worked.' : null,
   ].filter((each) => each !== null)
-  return known.join(' ') || 'It can be reversed, and nothing else that it costs is known.'
+  return known.join(' ') || 'No cost of it is known, and it can be reversed.'
 }
 
 /** What its plan costs afterwards; null where it has none, or costs nothing. */

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { takeAttachments } from '../../effects/attachments.ts'
 import { asked, wroteRows } from '../support/announced.ts'
-import { planAsked, screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { planAsked, screenshot, signedIn, thirtyAsked, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { buildChart, buildPng } from '../support/png.ts'
@@ -52,8 +52,8 @@ const firstScreen = `(() => {
   const foot = document.querySelector('.decide').getBoundingClientRect()
   const read = (selector, lowest) => {
     const element = document.querySelector(selector)
-    const { top, bottom } = element.getBoundingClientRect()
-    const isWhole = element.scrollHeight <= element.clientHeight + 1
+    const { top, right, bottom } = element.getBoundingClientRect()
+    const isWhole = element.scrollHeight <= element.clientHeight + 1 && right <= innerWidth
     return { text: element.innerText, isSeen: top >= 0 && bottom <= lowest && isWhole }
   }
   const page = (selector) => read(selector, foot.top)
@@ -113,6 +113,7 @@ test.each([
       // The same sentence stands beside the buttons, and one bar covers the lower edge.
       expect(seen.cost?.text).toContain(seen.worst?.text)
       expect(bars).toBe(1)
+      expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
       const presses = await on.page
         .locator('.presses button')
         .evaluateAll((buttons) =>
@@ -424,6 +425,50 @@ test('a plan over 30 hosts with long names is legible on a phone, and begins wit
     await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
     await screenshot(on.page, `plan-after-${width}-${scheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+  }
+  expect(on.page.complaints).toEqual([])
+})
+
+const writtenInPicture = `(() => {
+  const { left, right } = document.querySelector('.placement svg').getBoundingClientRect()
+  return [...document.querySelectorAll('.placement svg text')].map((each) => {
+    const box = each.getBoundingClientRect()
+    return { size: getComputedStyle(each).fontSize, isIn: box.width === 0 || (box.left >= left - 1 && box.right <= right + 1) }
+  })
+})()`
+
+test('of thirty moves in two racks the lines are one for two hosts, each VM is named, and nothing is cut', async () => {
+  const id = await thirtyAsked(on.spine)
+  for (const [width, scheme] of [
+    [390, 'light'],
+    [1440, 'dark'],
+    [1440, 'light'],
+  ] as const) {
+    await on.page?.context().close()
+    const card = await opened(id, width, scheme)
+    await screenshot(on.page, `thirty-first-${width}-${scheme}`)
+    await card.getByRole('button', { name: 'Last' }).click()
+    const drawn = card.locator(width > 820 ? 'svg.beside' : 'svg.stacked')
+    await drawn.getByText(/preview: after/).waitFor()
+    await on.page.evaluate('document.querySelector(".placement").scrollIntoView()')
+    await screenshot(on.page, `thirty-after-${width}-${scheme}`)
+    expect(await drawn.locator('.vm.moved').count()).toBe(30)
+    const lines = await drawn.locator('.move').count()
+    if (width > 820) expect([lines > 2, lines <= 9]).toEqual([true, true])
+    expect(await card.locator('.steps li').count()).toBe(30)
+    for (const name of ['shop-worker-1', 'shop-worker-30'])
+      await card.locator('.steps').getByText(name, { exact: true }).waitFor()
+    // What is written in the picture is as large as all that is small, and ends within it.
+    const texts = (await on.page.evaluate(writtenInPicture)) as { size: string; isIn: boolean }[]
+    expect(texts.length).toBeGreaterThan(30)
+    expect(texts.filter(({ size, isIn }) => size !== '12px' || !isIn)).toEqual([])
+    await card.getByRole('button', { name: 'Previous' }).click()
+    await card
+      .getByRole('status')
+      .getByText(/Step 30 of 30/)
+      .waitFor()
+    if (width > 820) expect(await drawn.locator('.move.runs').count()).toBe(1)
+    await screenshot(on.page, `thirty-runs-${width}-${scheme}`)
   }
   expect(on.page.complaints).toEqual([])
 })

@@ -169,17 +169,25 @@ export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
     ],
   }
   const question = { intent: 'recover', host_ids: dead, use_rack_constraints: true, problem }
+  const summary = 'start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down'
+  return await askedPlan(spine, question, summary)
+}
+
+type Question = { intent: string; host_ids: string[]; use_rack_constraints: boolean; problem: object }
+
+/** An approval of the plan that answers the question. */
+async function askedPlan(spine: Spine, question: Question, summary: string): Promise<string> {
   const { status, body } = await spine.post('/placement/proposals', question)
   if (status !== 201) throw new Error(`no plan was made: ${JSON.stringify(body)}`)
   const plan = body as unknown as Proposal
   const { state, steps, migrations, lowerBound, unplaced, standing } = plan
   const dryRun = {
     possible: true,
-    summary: 'start 3 VMs and migrate 1 VM, to host-3, host-4; 1 VM stays down',
+    summary,
     details: {
       proposalId: plan.id,
       intent: plan.intent,
-      hosts: dead,
+      hosts: question.host_ids,
       state,
       steps,
       migrations,
@@ -202,6 +210,32 @@ export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
     .where('id', '=', id)
     .execute()
   return id
+}
+
+/** The same of two racks, of which one is dead: thirty VMs start on the three hosts of the other. */
+export async function thirtyAsked(spine: Spine): Promise<string> {
+  const names = [1, 2, 3]
+  const [dead, live] = [names.map((each) => `hv-osl-a${each}`), names.map((each) => `hv-osl-b${each}`)]
+  const size = { ram_mib: 131_072, cpu_mc: 64_000 }
+  const problem = {
+    hosts: [
+      ...dead.map((name) => ({ name, ...size, rack: 'rack-a', state: 'dead' })),
+      ...live.map((name) => ({ name, ...size, rack: 'rack-b' })),
+    ],
+    vms: dead.flatMap((host, row) =>
+      Array.from({ length: 10 }, (_, index) => ({
+        vmid: `shop-worker-${row * 10 + index + 1}`,
+        host,
+        ram_mib: 4_096 + 2_048 * (index % 3),
+        cpu_mc: 2_000,
+      })),
+    ),
+  }
+  return await askedPlan(
+    spine,
+    { intent: 'recover', host_ids: dead, use_rack_constraints: true, problem },
+    'start 30 VMs',
+  )
 }
 
 const far = (index: number) => ({

@@ -168,7 +168,7 @@ export function SecondPress({
           <input type="text" autoComplete="off" value={typed} onChange={(event) => setTyped(event.target.value)} />
         </label>
       )}
-      <div className="row apart">
+      <div className="row">
         <button type="button" onClick={onBack}>
           Back
         </button>

@@ -95,7 +95,7 @@ function CardHeader({ approval, incident }: HeaderProps) {
   const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
     <header className="lead">
-      <Heading title={inertText(dryRun.summary)} of={approvals}>
+      <Heading title={capitalize(inertText(dryRun.summary))} of={approvals}>
         <Inert text={capitalize(dryRun.summary)} />
       </Heading>
       <p className="state">

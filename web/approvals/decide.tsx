@@ -194,7 +194,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
         </strong>
       </p>
       <p className="small">
-        <RiskMark risk={risk} /> <span>{formatReversible(reversible)}.</span>{' '}
+        <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}
         {refused ? `${refused} You can read everything here.` : `Your role (${session?.role}) may decide.`}
         {required > 1 && ` ${approvals} of ${required} people have approved.`}
         {incident && (
@@ -350,7 +350,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           value={text}
           onChange={setText}
         />
-        <div className="row apart">
+        <div className="row">
           <button type="button" onClick={onBack}>
             Back
           </button>

@@ -50,7 +50,7 @@ function Details({ approval, isRehearsed }: { approval: Approval; isRehearsed: b
 /** Which time the dry run speaks of: never a preview that reads as what happened. */
 function Preview({ approval: { status, requestedAt } }: { approval: Approval }) {
   const when = `made ${formatMoment(requestedAt)}`
-  if (status === 'consumed') return <p className="soft">The preview, {when}. What was done stands above.</p>
+  if (status === 'consumed') return <p className="soft">The preview, {when}. What was done has a part of its own.</p>
   if (status === 'pending' || status === 'approved')
     return <p className="soft">A preview, {when}: what would happen.</p>
   return (
