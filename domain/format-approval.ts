@@ -44,7 +44,7 @@ export function formatShortConsequences(approval: AskedAction, moment: (iso: str
 }
 
 /** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */
-export function formatCost(approval: AskedAction): string {
+export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
   const { dryRun, reversible } = approval
   const known = [
     reversible ? null : 'It cannot be undone.',

@@ -103,6 +103,8 @@ const needLine = homeLine.extend({
     .object({
       id: z.string(),
       summary: z.string(),
+      /** The worst that is known of approving, as the card says it. */
+      cost: z.string().default(''),
       risk: z.enum(risks),
       expiresAt: z.string(),
       /** How many more calls of the same answer wait on its card. */

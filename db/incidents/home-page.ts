@@ -1,4 +1,6 @@
 import { sql } from 'kysely'
+import type { Approval } from '../../domain/approval.ts'
+import { formatCost } from '../../domain/format-approval.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
 import type { DoneLine, Home, Need, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import type { Risk } from '../../domain/tool.ts'
@@ -81,8 +83,8 @@ function toWork({ type, count, since, ids, ...counts }: WorkGroup, known: Map<st
 function toQuestion(question: Question, known: Map<string, Incident>): NeedLine[] {
   const incident = known.get(question.incidentId)
   if (!incident) return []
-  const { id, summary, risk, expiresAt, alsoAsked } = question
-  const approval = { id, summary, risk, expiresAt, alsoAsked }
+  const { id, dryRun, risk, expiresAt, alsoAsked } = question
+  const approval = { id, summary: dryRun.summary, cost: formatCost(question), risk, expiresAt, alsoAsked }
   const { type, severity } = incident
   return [
     { type, severity, count: 1, since: question.requestedAt, incident, need: 'approval', category: null, approval },
@@ -101,10 +103,9 @@ function byUrgency(a: NeedLine, b: NeedLine): number {
   )
 }
 
-type Question = {
+type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   id: string
   incidentId: string
-  summary: string
   risk: Risk
   requestedAt: string
   expiresAt: string
@@ -114,7 +115,9 @@ type Question = {
 /** Of several on one card those whose turn has come: the card holds the others. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
-    select id, incident_id as "incidentId", dry_run->>'summary' as summary, risk, requested_at as "requestedAt",
+    select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,
+      jsonb_build_object('summary', dry_run->'summary', 'possible', dry_run->'possible', 'proof', dry_run->'proof',
+        'details', jsonb_build_object('standing', dry_run->'details'->'standing')) as "dryRun",
       expires_at as "expiresAt", (
         select count(*) from approval as other
         where other.asked_with = approval.asked_with and other.status = 'pending' and other.id <> approval.id

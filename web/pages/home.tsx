@@ -298,6 +298,11 @@ function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirs
         }
       >
         <Mark shape="diamond" tone="act" word={<Inert text={describeNeed(line)} />} />
+        {isFirst && line.approval.cost && (
+          <p title={line.approval.cost}>
+            <Inert text={line.approval.cost} />
+          </p>
+        )}
       </Line>
     )
   }
