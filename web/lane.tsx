@@ -3,7 +3,7 @@ import { formatTimeOfDay } from './time.ts'
 
 const looks = {
   waits: 'waits for a person',
-  handed: 'handed to people',
+  escalated: 'escalated to people',
   work: 'at work',
   queued: 'queued',
   over: 'over',

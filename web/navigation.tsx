@@ -27,7 +27,7 @@ import { KeyHelp } from './keys.tsx'
 import { Brand } from './page-frame.tsx'
 import { unsubscribeHere } from './push.tsx'
 import { Link, usePlace } from './router.tsx'
-import { type Route, type RouteGroup, routes } from './routes.tsx'
+import { type PageRoute, type RouteGroup, routes } from './routes.tsx'
 import { type BrowserSession, signOut } from './session.ts'
 import { chooseTheme, getTheme, themes } from './theme.ts'
 import { chooseZone, useZone, zones } from './time.ts'
@@ -53,7 +53,7 @@ const icons: Record<string, LucideIcon> = {
 
 const groups: readonly RouteGroup[] = ['Work', 'Estate', 'Know', 'Insight']
 
-function useIsAt(): (route: Route) => boolean {
+function useIsAt(): (route: PageRoute) => boolean {
   const { pathname } = usePlace()
   const at = `/${pathname.split('/')[1] || 'home'}`
   return ({ path }) => at === path || routes.some((each) => each.path === at && each.within === path)
@@ -93,7 +93,7 @@ export function Navigation({ session }: { session: BrowserSession }) {
   )
 }
 
-function PageLink({ route }: { route: Route }) {
+function PageLink({ route }: { route: PageRoute }) {
   const isAt = useIsAt()
   const { count } = usePendingApprovals()
   const { path, title } = route

@@ -31,7 +31,7 @@ const isMac = /mac|iphone|ipad/i.test(navigator.userAgent)
 
 /**
  * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages; and a question to the agent, which
- * opens an incident of its own. Opened by a button, by ⌘K and by Ctrl+K.
+ * opens a separate incident. A button, ⌘K and Ctrl+K open it.
  */
 export function Palette({ session }: { session: BrowserSession }) {
   const dialog = useRef<HTMLDialogElement>(null)

@@ -21,7 +21,7 @@ import { GapsPage, UsagePage } from './pages/usage.tsx'
 
 export type RouteGroup = 'Work' | 'Estate' | 'Know' | 'Insight' | 'Settings'
 
-export type Route = {
+export type PageRoute = {
   path: string
   group: RouteGroup
   /** The path of the page in whose place of the navigation it stands, as a tab. */
@@ -40,7 +40,7 @@ export type Route = {
 }
 
 /** Every page, in the order of the navigation and of its groups. `api/routes/pages.ts` serves them. */
-export const routes: readonly Route[] = [
+export const routes: readonly PageRoute[] = [
   { path: '/home', group: 'Work', title: 'Home', permission: null, Page: HomePage },
   {
     path: '/incidents',
@@ -105,7 +105,7 @@ export const routes: readonly Route[] = [
 /** The route of an address, with the id that follows its path and the page of that; null where the address leads nowhere. */
 export function findRoute(
   pathname: string,
-): { route: Route; id: string; DetailPage: ComponentType<{ id: string }> | undefined } | null {
+): { route: PageRoute; id: string; DetailPage: ComponentType<{ id: string }> | undefined } | null {
   const [, place = '', id = '', part = '', more] = pathname.split('/')
   const route = routes.find(({ path }) => path === `/${place || 'home'}`)
   if (!route || more) return null

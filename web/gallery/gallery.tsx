@@ -9,19 +9,31 @@ import { Rail } from '../incident/rail.tsx'
 import { Strip } from '../incident/strip.tsx'
 import { RiskMark, SeverityMark, StatusMark, statuses } from '../marks.tsx'
 import { Confirm, Failed, Loading, Nothing } from '../page-frame.tsx'
-import { Parts, Tonight } from '../pages/home.tsx'
+import { NightParts, Tonight } from '../pages/home.tsx'
 import { columnsAt } from '../pages/incidents.tsx'
 import '../style.ts'
-import * as worst from './worst.ts'
+import {
+  approval,
+  brief,
+  emptyNight,
+  events,
+  incidents,
+  longTitle,
+  many,
+  night,
+  now,
+  surroundings,
+  unknownBrief,
+} from './worst.ts'
 
 /** Every part of the system with the worst that it may be given. It is no page of the product: a browser test opens it. */
 function Gallery() {
-  const [first] = worst.incidents
+  const [first] = incidents
   const size = Number(new URLSearchParams(location.search).get('rows') ?? 0)
   if (!first) return null
-  if (size > 0) return <List items={worst.many.slice(0, size)} />
-  const window: [number, number] = [worst.now - 12 * 3_600_000, worst.now]
-  const hour = { brief: worst.brief, incident: first }
+  if (size > 0) return <List items={many.slice(0, size)} />
+  const window: [number, number] = [now - 12 * 3_600_000, now]
+  const hour = { brief: brief, incident: first }
   return (
     <main>
       <h1>Gallery</h1>
@@ -56,64 +68,64 @@ function Gallery() {
           <ChipFilter name="Status" value="open, escalated">
             <Facet legend="Status" options={[['open', 'open']]} chosen={['open']} onToggle={() => {}} />
           </ChipFilter>
-          <TextField id="reason" label="Why?" value={worst.longTitle} onChange={() => {}} />
+          <TextField id="reason" label="Why?" value={longTitle} onChange={() => {}} />
         </div>
       </Piece>
       <Piece title="A list">
-        <List items={worst.incidents} />
+        <List items={incidents} />
       </Piece>
       <Piece title="An incident that waits">
         <div className="read">
           <header className="lead">
-            <h2>{worst.longTitle}</h2>
+            <h2>{longTitle}</h2>
             <Glance {...hour} />
           </header>
           <div className="column">
-            <DecisionSentence asked={worst.approval} alsoAsked={9} />
-            <Answer {...hour} state={null} events={worst.events} />
-            <Strip {...hour} events={worst.events} />
+            <DecisionSentence asked={approval} alsoAsked={9} />
+            <Answer {...hour} state={null} events={events} />
+            <Strip {...hour} events={events} />
           </div>
-          <Rail {...hour} surroundings={worst.surroundings} events={worst.events} />
+          <Rail {...hour} surroundings={surroundings} events={events} />
         </div>
       </Piece>
       <Piece title="An incident of which nothing is known">
         <div className="read">
           <div className="column">
-            <Glance incident={{ ...first, resource: null, status: 'open' }} brief={worst.unknownBrief} />
-            <Answer incident={{ ...first, resource: null }} brief={worst.unknownBrief} state={null} events={[]} />
-            <Strip incident={first} brief={worst.unknownBrief} events={[]} />
+            <Glance incident={{ ...first, resource: null, status: 'open' }} brief={unknownBrief} />
+            <Answer incident={{ ...first, resource: null }} brief={unknownBrief} state={null} events={[]} />
+            <Strip incident={first} brief={unknownBrief} events={[]} />
           </div>
-          <Rail incident={first} brief={worst.unknownBrief} surroundings={null} events={[]} />
+          <Rail incident={first} brief={unknownBrief} surroundings={null} events={[]} />
         </div>
       </Piece>
       <Piece title="A night with three hundred">
         <div className="home">
-          <Tonight home={worst.night} span="12h" />
-          <Parts home={worst.night} current={null} window={window} />
+          <Tonight home={night} span="12h" />
+          <NightParts home={night} current={null} window={window} />
         </div>
       </Piece>
       <Piece title="A night without any">
         <div className="home">
-          <Tonight home={worst.emptyNight} span="12h" />
-          <Parts home={worst.emptyNight} current={null} window={window} />
+          <Tonight home={emptyNight} span="12h" />
+          <NightParts home={emptyNight} current={null} window={window} />
         </div>
       </Piece>
       <Piece title="Empty, loading, failed">
         <Nothing title="No incident fits these filters." />
         <Loading what="the incident" />
-        <Failed error={new Error(worst.longTitle)} again={() => {}} />
+        <Failed error={new Error(longTitle)} again={() => {}} />
       </Piece>
     </main>
   )
 }
 
-function List({ items }: { items: typeof worst.incidents }) {
+function List({ items }: { items: typeof incidents }) {
   return (
     <Table
       caption="Incidents"
       className="table"
       items={items}
-      columns={columnsAt(worst.now)}
+      columns={columnsAt(now)}
       toKey={({ id }) => id}
       toRowProps={({ closedAt }) => (closedAt === null ? {} : { className: 'over' })}
     />

@@ -100,7 +100,7 @@ export const approval: Approval = {
   tool: 'execute_migration',
   arguments: {},
   targets: [{ kind: 'vm', id: 'vm-104' }],
-  reason: 'the host is dead',
+  reason: 'the host lost its power',
   risk: 'high',
   reversible: true,
   required: 2,
@@ -124,7 +124,7 @@ export const approval: Approval = {
 export const brief: ServedBrief = {
   since: { at: ago(20), by: 'alert' },
   alert: { state: 'firing', endedAt: null },
-  resource: { text: 'host-osl-2 is dead (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
+  resource: { text: 'host-osl-2 is down (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
   cause: {
     text: `Both power inputs of ${longName} were lost. ${'Its rack is well. '.repeat(14)}`,
     rows: [9, 11, 14, 16, 19, 22],

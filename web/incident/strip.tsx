@@ -13,8 +13,8 @@ const words: Record<Kind, string> = {
   waits: 'waited for a person',
   ahead: 'waits until',
   write: 'a write began',
-  held: 'its verification held',
-  failed: 'its verification did not hold',
+  held: 'verified',
+  failed: 'its verification failed',
 }
 
 /** When what happened, in one line: turns, writes, verifications, waiting, and whether its alert fired below it. */

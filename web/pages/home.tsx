@@ -68,7 +68,7 @@ export function HomePage({ title }: { title: string }) {
       {home.data && (
         <div className="home">
           <Tonight home={home.data} span={span} />
-          <Parts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+          <NightParts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
           <System />
         </div>
       )}
@@ -145,7 +145,7 @@ const toDonePage = (line: DoneLine) =>
 type Window = [from: number, to: number]
 
 /** The three parts of Home. `window`: the hours over which its clock runs. */
-export function Parts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
+export function NightParts({ home, current, window }: { home: Home; current: string | null; window: Window }) {
   const { needsYou, inProgress, done } = home
   return (
     <>
@@ -281,7 +281,7 @@ type LaneProps<L> = { line: L; current: string | null; window: Window }
 function Need({ line, current, window, isFirst }: LaneProps<NeedLine> & { isFirst: boolean }) {
   const now = useNow()
   const props = { line, current, id: toKey('need', line), href: toNeedPage(line) }
-  const bar: BarProps = { window, from: Date.parse(line.since), to: now, look: line.approval ? 'waits' : 'handed' }
+  const bar: BarProps = { window, from: Date.parse(line.since), to: now, look: line.approval ? 'waits' : 'escalated' }
   const age = formatSpan(now - Date.parse(line.since))
   if (line.approval) {
     const { id, expiresAt } = line.approval
@@ -390,7 +390,7 @@ function Done({ line, current, window }: LaneProps<DoneLine>) {
       id={toKey('done', line)}
       href={toDonePage(line)}
       className="over"
-      // Of several lines began and ended at times of their own.
+      // Several incidents began and ended at different times.
       bar={count === 1 ? { window, from: end - seconds * 1_000, to: end, look: 'over' } : null}
       time={
         <span title={formatMoment(since)}>
