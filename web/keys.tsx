@@ -50,52 +50,54 @@ const shortcuts: [string, string][] = [
   ['?', 'this help'],
 ]
 
+const helpId = 'keys'
+
+export function showKeys(): void {
+  const dialog = document.getElementById(helpId)
+  if (dialog instanceof HTMLDialogElement) dialog.showModal()
+}
+
+/** The keys in a dialog, which `?` opens and `showKeys`; and those that lead to pages. */
 export function KeyHelp() {
-  const dialog = useRef<HTMLDialogElement>(null)
   const [on, setOn] = useState(keysAreOn)
   useKeys({
-    '?': () => dialog.current?.showModal(),
+    '?': showKeys,
     h: () => navigate('/home'),
     i: () => navigate('/incidents'),
     p: () => navigate('/approvals'),
   })
   return (
-    <>
-      <button type="button" className="bare wide" onClick={() => dialog.current?.showModal()}>
-        Keys
-      </button>
-      <dialog ref={dialog} aria-labelledby="keys-title">
-        <div className="stack">
-          <h2 id="keys-title">Keys</h2>
-          <table>
-            <tbody>
-              {shortcuts.map(([name, what]) => (
-                <tr key={name}>
-                  <th scope="row">
-                    <kbd>{name}</kbd>
-                  </th>
-                  <td>{what}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-          <label className="choice">
-            <input
-              type="checkbox"
-              checked={on}
-              onChange={(event) => {
-                switchKeys(event.target.checked)
-                setOn(event.target.checked)
-              }}
-            />
-            Single keys are shortcuts
-          </label>
-          <form method="dialog">
-            <button type="submit">Close</button>
-          </form>
-        </div>
-      </dialog>
-    </>
+    <dialog id={helpId} aria-labelledby="keys-title">
+      <div className="stack">
+        <h2 id="keys-title">Keys</h2>
+        <table>
+          <tbody>
+            {shortcuts.map(([name, what]) => (
+              <tr key={name}>
+                <th scope="row">
+                  <kbd>{name}</kbd>
+                </th>
+                <td>{what}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <label className="choice">
+          <input
+            type="checkbox"
+            checked={on}
+            onChange={(event) => {
+              switchKeys(event.target.checked)
+              setOn(event.target.checked)
+            }}
+          />
+          Single keys are shortcuts
+        </label>
+        <form method="dialog">
+          <button type="submit">Close</button>
+        </form>
+      </div>
+    </dialog>
   )
 }
 

@@ -23,7 +23,7 @@ import {
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { formatOffset } from '../domain/format.ts'
 import { usePendingApprovals } from './approvals/query.ts'
-import { KeyHelp } from './keys.tsx'
+import { showKeys } from './keys.tsx'
 import { Brand } from './page-frame.tsx'
 import { unsubscribeHere } from './push.tsx'
 import { Link, usePlace } from './router.tsx'
@@ -64,8 +64,8 @@ export function Navigation({ session }: { session: BrowserSession }) {
   const isAt = useIsAt()
   return (
     <div className="side">
-      <Brand />
       <nav aria-label="Pages">
+        <Brand />
         {groups.map((group) => (
           <section key={group}>
             <h2>{group}</h2>
@@ -168,7 +168,9 @@ function PersonMenu({ session }: { session: BrowserSession }) {
       </p>
       <ThemeSwitch />
       <ZoneSwitch />
-      <KeyHelp />
+      <button type="button" className="entry" onClick={showKeys}>
+        Keys
+      </button>
       <a className="entry" href="/docs">
         API
       </a>

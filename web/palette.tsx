@@ -58,7 +58,7 @@ export function Palette({ session }: { session: BrowserSession }) {
   }, [])
   return (
     <>
-      <button type="button" className="jump" onClick={open} aria-haspopup="dialog" aria-label="Search or ask">
+      <button type="button" className="jump" onClick={open} aria-haspopup="dialog">
         <Search aria-hidden="true" />
         <span>Search, or ask: which host runs vm-104?</span> <kbd>{isMac ? '⌘K' : 'Ctrl K'}</kbd>
       </button>

@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import { invalidateApprovals } from './approvals/query.ts'
+import { KeyHelp } from './keys.tsx'
 import { useLive } from './live.tsx'
 import { BottomBar, FamilyTabs, Navigation } from './navigation.tsx'
 import { AwayBanner, WhereContext } from './page-frame.tsx'
@@ -38,6 +39,7 @@ export function Shell({ session, children }: { session: BrowserSession; children
           </main>
         </div>
         <BottomBar session={session} />
+        <KeyHelp />
       </div>
     </WhereContext>
   )

@@ -59,9 +59,6 @@ export function JobPage({ id }: { id: string }) {
   const job = useAsk<ShownJob>(['job', name], `/jobs/${encodeURIComponent(name)}`)
   return (
     <>
-      <p className="small">
-        <Link href="/jobs">← Jobs</Link>
-      </p>
       <Heading title={inertText(name)} of={{ href: '/jobs', title: 'Jobs' }} />
       <QueryState query={job} what="the job" />
       {job.data && <Job job={job.data} />}

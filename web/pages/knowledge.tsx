@@ -90,9 +90,6 @@ export function RunbookPage({ id }: { id: string }) {
   const runbook = useAsk<Runbook>(['runbook', name], `/knowledge/${encodeURIComponent(name)}`)
   return (
     <>
-      <p className="small">
-        <Link href="/knowledge">← Knowledge</Link>
-      </p>
       <Heading title={inertText(name)} of={{ href: '/knowledge', title: 'Runbooks' }} />
       <QueryState query={runbook} what="the runbook" />
       {runbook.data && <Shown runbook={runbook.data} />}

@@ -156,9 +156,6 @@ export function ResourcePage({ id }: { id: string }) {
   if (resource.isPending) return <Loading what="the resource" />
   return (
     <>
-      <p className="small">
-        <Link href="/resources">← Resources</Link>
-      </p>
       <header>
         <div className="row">
           <Heading title={inertText(name)} of={{ href: '/resources', title: 'Resources' }}>
