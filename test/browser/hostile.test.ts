@@ -207,7 +207,7 @@ describe.each([1440, 390])('at %i pixels', (width) => {
   test('the ways to decide stay where they can be pressed, and the card writes out what hides', async () => {
     const page = await strangersPage(width)
     for (const [path, within] of [
-      [`/approvals/${approval}`, '.card'],
+      [`/approvals/${approval}`, ':is(.what, .decide)'],
       [`/approvals/${approval}/plain`, 'form'],
     ] as const) {
       await settled(page, path)

@@ -270,7 +270,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   expect(await card.locator('svg.beside').getByText('host-5').count()).toBe(0)
   await card.getByText('1 host is not touched.').waitFor()
   await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
-  await card.locator('svg.beside').getByText('host-5').waitFor()
+  await card.locator('svg.beside').getByText('host-5').first().waitFor()
   await card.getByRole('button', { name: 'First' }).click()
   await said.getByText('Before the plan').waitFor()
   await page.keyboard.press('ArrowRight')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { formatApprovalEnd, formatConsequences, parseRehearsal } from '../../domain/format-approval.ts'
+import { formatApprovalEnd, formatConsequences, formatCost, parseRehearsal } from '../../domain/format-approval.ts'
 
 const approval = {
   tool: 'execute_migration',
@@ -43,6 +43,28 @@ describe('before a person decides, the card says what follows', () => {
   test('from no and from silence: nothing is changed', () => {
     expect(told().deny).toMatch(/^Nothing is changed\. The agent reads your reason/)
     expect(told().wait).toBe('Nothing is changed. The question expires at 02:46, and the incident is escalated.')
+  })
+})
+
+describe('beside the buttons stands the worst that a yes costs', () => {
+  const none = { possible: false, summary: 'reboot', details: {}, proof: { by: 'nothing' as const, text: 'look' } }
+  const loss = (name: string, outcome: 'restarted' | 'not_found') => ({ name, outcome })
+  const standing = { domain: 'rack', before: [loss('rack-b', 'restarted')], after: [loss('rack-b', 'not_found')] }
+  test.each([
+    ['that there is no way back first', { reversible: false }, 'It cannot be undone.'],
+    [
+      'all that nobody can know',
+      { reversible: false, dryRun: none },
+      'It cannot be undone. It had no dry run: what it will do is not known beforehand. Afterwards nothing proves that it worked.',
+    ],
+    [
+      'what the next death costs after a plan',
+      { dryRun: { ...approval.dryRun, details: { standing } } },
+      'Should rack-b fail, no room for all its VMs was found; today it was.',
+    ],
+    ['that none is known, where none is', {}, 'No cost of it is known, and it can be reversed.'],
+  ])('%s', (_, more, cost) => {
+    expect(formatCost({ ...approval, ...more })).toBe(cost)
   })
 })
 

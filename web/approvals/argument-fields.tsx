@@ -171,7 +171,7 @@ function Input({
 }
 
 /** A text that may be longer than this gets a box of lines. */
-const maxLineCharacters = 1_000
+const maxLineCharacters = 200
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 /** Texts that are one line each: what holds a line break cannot be written one a line. */

@@ -17,7 +17,7 @@ export function DryRun({ approval }: { approval: Approval }) {
   const rehearsal = parseRehearsal(dryRun.details)
   return (
     <Part title={cardTitles.dryRun}>
-      <Preview approval={approval} />
+      {dryRun.possible && <Preview approval={approval} />}
       {!dryRun.possible && <Warning text="There is none for this action: nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
         <p className="soft">It found out no more than the title says.</p>

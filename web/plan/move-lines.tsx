@@ -13,8 +13,8 @@ export function MoveLine({ path, runs, from, to, count }: Line) {
   const tip = count > 0 ? `M${to[0] - 7} ${to[1] - 4}v8l7-4z` : `M${to[0] - 3.5} ${to[1] - 5}h7l-3.5 6z`
   return (
     <g>
-      <path d={path} className={runs ? 'move runs' : 'move'} strokeWidth={Math.min(5, 1.5 + count / 4)} />
-      <circle cx={from[0]} cy={from[1]} r={2.5} className="end-of-move from" />
+      <path d={path} className={runs ? 'move runs' : 'move'} strokeWidth={Math.min(3, 1 + count / 8)} />
+      <circle cx={from[0]} cy={from[1]} r={count > 0 ? 1.5 : 2.5} className="end-of-move from" />
       <path d={tip} className="end-of-move to" />
     </g>
   )

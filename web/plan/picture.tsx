@@ -214,7 +214,7 @@ function Head({ row, x, y, room, free }: HeadProps) {
   return (
     <>
       <text x={x} y={y - 9}>
-        <title>{[name, state, rack].filter(Boolean).join(', ')}</title>
+        {!isWhole && <title>{[name, state, rack].filter(Boolean).join(', ')}</title>}
         <tspan className="host">{fitText(name, left - (state ? fitWidth(state) + 6 : 0))}</tspan>
         {state && <tspan className={state === 'dead' ? 'dead' : 'soft'}> {state}</tspan>}
         {isWhole && <tspan className="soft"> {rack}</tspan>}
