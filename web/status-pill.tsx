@@ -13,9 +13,10 @@ const everyMs = 30_000
 export function StatusPill() {
   const { shape, word, short, tone } = useLook()
   return (
-    <Link href="/health" className={`pill ${tone}`} aria-label={`Health: ${word}`}>
+    <Link href="/health" className={`pill ${tone}`}>
       <Sign shape={shape} />
-      <span role="status" className="wide">
+      <span className="visually-hidden">Health: </span>
+      <span role="status" className="word">
         {word}
       </span>
       <span aria-hidden="true" className="narrow-only">

@@ -95,7 +95,7 @@ export async function signedIn(
 
 /** The stream of the page runs: what is written from now on is heard. */
 export async function hears(page: Page): Promise<void> {
-  await page.getByRole('link', { name: /^Health: (?!Connecting|Lost)/ }).waitFor()
+  await page.getByRole('link', { name: /^Health:(?!\s*(?:Connecting|Lost))/ }).waitFor()
 }
 
 /** Presses a button of a page; one of the menu "Actions" after that is opened. */
