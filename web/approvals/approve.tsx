@@ -53,7 +53,7 @@ export function getTextToType({ risk, targets }: Pick<Approval, 'risk' | 'target
 const usual: GrantWish = { uses: 3, hours: 4 }
 
 /** Whether the very same action may run again without asking, how often and for how long. */
-export function Grant({
+export function GrantFields({
   refused,
   disabled,
   wish,

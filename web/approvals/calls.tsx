@@ -16,7 +16,7 @@ import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { useNow } from '../time.ts'
-import { Part } from './part.tsx'
+import { CardPart } from './part.tsx'
 
 const runKinds: ReadonlySet<EventKind> = new Set<EventKind>([
   ...(['tool_started', 'step_started', 'step_finished', 'tool_output', 'tool_finished', 'verification'] as const),
@@ -106,7 +106,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
-    <Part title={cardTitles.next}>
+    <CardPart title={cardTitles.next}>
       <ul>
         {next.map((call) => (
           <li key={call.callId}>
@@ -117,7 +117,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
       <p className="soft">
         This approval is about none of these. Each is judged, and asked about, when its turn comes.
       </p>
-    </Part>
+    </CardPart>
   )
 }
 
@@ -153,7 +153,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
   if (approval.together.length === 0) return null
   const all = [approval, ...approval.together].sort(byCall)
   return (
-    <Part title={`This answer asks for ${all.length} things`}>
+    <CardPart title={`This answer asks for ${all.length} things`}>
       {card.open.length > 1 && (
         <p className="soft">
           Your decision is for what is ticked; the rest goes on waiting. They run in this order, and each is checked
@@ -173,7 +173,7 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
           />
         ))}
       </ol>
-    </Part>
+    </CardPart>
   )
 }
 

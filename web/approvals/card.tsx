@@ -24,9 +24,9 @@ import { readStaysDown, StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
-import { Answers, Foot, Over, Problem, useDeciding, useIsOpen, Ways } from './decide.tsx'
+import { Answers, DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
-import { Part, Warning } from './part.tsx'
+import { CardPart, Warning } from './part.tsx'
 import { useDecision } from './query.ts'
 
 export function ApprovalPage({ id }: { id: string }) {
@@ -59,7 +59,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
     <article className="card">
       <CardHeader approval={approval} incident={incident} />
       <div className="why">
-        {!deciding && decision.error && <Problem text={decision.error.message} />}
+        {!deciding && decision.error && <DecisionProblem text={decision.error.message} />}
         {approval.run ? (
           <CallRunSteps run={approval.run} incidentId={approval.incidentId} />
         ) : (
@@ -132,24 +132,24 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
   return (
     <>
       {isOpen && (
-        <Part title={cardTitles.cost} className="worst">
+        <CardPart title={cardTitles.cost} className="worst">
           <p>
             <Inert text={formatCost(approval)} />
           </p>
-        </Part>
+        </CardPart>
       )}
-      <Part title={cardTitles.targets} className="targets">
+      <CardPart title={cardTitles.targets} className="targets">
         <Targets targets={targets} />
-      </Part>
-      <Part title={cardTitles.reason}>
+      </CardPart>
+      <CardPart title={cardTitles.reason}>
         <p className="lines">
           <Inert text={formatReason(approval)} />
         </p>
         {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
         <EvidenceList approval={approval} />
-      </Part>
+      </CardPart>
       <Against approval={approval} />
-      <Part title={cardTitles.proof}>
+      <CardPart title={cardTitles.proof}>
         {dryRun.proof?.by === 'state' ? (
           <p>
             <Inert text={formatProof(dryRun.proof)} />
@@ -157,10 +157,10 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
         ) : (
           <Warning text={formatProof(dryRun.proof)} />
         )}
-      </Part>
-      <Part title={cardTitles.back}>
+      </CardPart>
+      <CardPart title={cardTitles.back}>
         <p>{formatWayBack(reversible)}</p>
-      </Part>
+      </CardPart>
       {isOpen && <Answers approval={approval} />}
     </>
   )
@@ -187,12 +187,12 @@ function Against({ approval: { dryRun } }: { approval: Approval }) {
   const leftDown = readStaysDown(dryRun.details)
   if (untried.length === 0 && leftDown.unplaced.length === 0) return null
   return (
-    <Part title={cardTitles.against}>
+    <CardPart title={cardTitles.against}>
       <StaysDown {...leftDown} />
       {untried.map((sentence) => (
         <Warning key={sentence} text={sentence} />
       ))}
-    </Part>
+    </CardPart>
   )
 }
 

@@ -23,10 +23,10 @@ import { missing } from '../permissions.ts'
 import { Link, navigate } from '../router.tsx'
 import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
-import { Approve, Grant } from './approve.tsx'
+import { Approve, GrantFields } from './approve.tsx'
 import type { Card } from './calls.tsx'
 import { EditArguments } from './edit.tsx'
-import { Part } from './part.tsx'
+import { CardPart } from './part.tsx'
 import { invalidateApproval, type useDecision } from './query.ts'
 
 type Decided = ReturnType<typeof useDecision>
@@ -91,20 +91,20 @@ export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
     <>
-      <Part title="Edit">
+      <CardPart title="Edit">
         <EditArguments
           approval={approval}
           disabled={isOff}
           refused={decision.error instanceof ApiRefusal ? decision.error.byField('args.') : {}}
           onEdit={(edited) => decision.mutate({ decision: 'approve', ids: [approval.id], ...edited })}
         />
-      </Part>
+      </CardPart>
       <section>
         <h2 ref={approveHeading} tabIndex={-1}>
           Approve
         </h2>
         <form ref={grantForm} onSubmit={(event) => event.preventDefault()}>
-          <Grant
+          <GrantFields
             refused={approval.grantRefused}
             disabled={isOff || open === 'approve'}
             wish={grant}
@@ -135,7 +135,7 @@ export function Foot({ deciding, incident }: FootProps) {
   const isArmed = decision.isPending || open === 'approve'
   return (
     <section className="decide" aria-label="Decide">
-      {decision.error && <Problem text={decision.error.message} />}
+      {decision.error && <DecisionProblem text={decision.error.message} />}
       {open === 'deny' && (
         <Deny
           approval={approval}
@@ -237,15 +237,15 @@ export function useIsOpen({ status, expiresAt }: Approval): boolean {
   return status === 'pending' && Date.parse(expiresAt) > now
 }
 
-/** What each answer leads to. What a yes costs, what proves it and the way back stand in parts of their own. */
+/** What each answer leads to. The cost of a yes, its proof and the way back have parts already. */
 export function Answers({ approval }: { approval: Approval }) {
   const consequences = { ...formatConsequences(approval, formatMoment), approve: formatStart(approval), after: null }
   return listAnswers(consequences).map(([name, text]) => (
-    <Part key={name} title={name}>
+    <CardPart key={name} title={name}>
       <p>
         <Inert text={text} />
       </p>
-    </Part>
+    </CardPart>
   ))
 }
 
@@ -361,7 +361,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   )
 }
 
-export function Problem({ text }: { text: string }) {
+export function DecisionProblem({ text }: { text: string }) {
   return (
     <p className="problem" role="alert">
       {text}

@@ -9,14 +9,14 @@ import { formatMoment } from '../time.ts'
 import { getTextToType, SecondPress } from './approve.tsx'
 import { ArgumentFields, type ArgumentsSchema, listFieldProblems } from './argument-fields.tsx'
 import { AttachmentList } from './attachments.tsx'
-import { Part, Warning } from './part.tsx'
+import { CardPart, Warning } from './part.tsx'
 
 /** What would happen, as it was found out before anybody was asked. */
 export function DryRun({ approval }: { approval: Approval }) {
   const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
-    <Part title={cardTitles.dryRun}>
+    <CardPart title={cardTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
       {!dryRun.possible && <Warning text="There is none for this action: nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
@@ -25,7 +25,7 @@ export function DryRun({ approval }: { approval: Approval }) {
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
       {dryRun.possible && <Details approval={approval} isRehearsed={rehearsal !== null} />}
-    </Part>
+    </CardPart>
   )
 }
 

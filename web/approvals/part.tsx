@@ -3,7 +3,7 @@ import { Inert } from '../inert.tsx'
 import { Sign } from '../marks.tsx'
 
 /** A question that the card answers, under its name. */
-export function Part({ title, className, children }: { title: string; className?: string; children: ReactNode }) {
+export function CardPart({ title, className, children }: { title: string; className?: string; children: ReactNode }) {
   return (
     <section className={className}>
       <h2>{title}</h2>
