@@ -30,7 +30,7 @@ export function Bar({ window, from, to, look }: BarProps) {
   )
 }
 
-const ticks = 4
+const ticks = 3
 
 /** The hours above the bars; the last word is now. */
 export function Axis({ window }: { window: Window }) {

@@ -88,6 +88,14 @@ function Gallery() {
           <Rail {...hour} surroundings={surroundings} events={events} />
         </div>
       </Piece>
+      <Piece title="An incident that is over, with claims by rows, in the agent's words, and not shown">
+        <Answer
+          incident={{ ...first, status: 'resolved', outcome: 'repaired', closedAt: first.updatedAt }}
+          brief={{ ...brief, asked: null, alsoAsked: 0, alert: { state: 'resolved', endedAt: first.updatedAt } }}
+          state={null}
+          events={events}
+        />
+      </Piece>
       <Piece title="An incident of which nothing is known">
         <div className="read">
           <div className="column">

@@ -197,6 +197,40 @@ export const events: IncidentEvent[] = [
   ),
   row(9_997, 'tool_started', { effect: 'write' }, 15.8),
   row(9_998, 'verification', { outcome: 'held' }, 15.5),
+  row(
+    9_998.5,
+    'resolved',
+    {
+      outcome: 'repaired',
+      resolution: 'The replica was continued.',
+      claims: [
+        {
+          text: 'pg-orders-3 lags 0 s.',
+          kind: 'is',
+          quotes: [{ seq: 14, text: 'lagSeconds: 0' }],
+          shown: true,
+          grade: 'A',
+        },
+        {
+          text: 'Replay stopped when the disk filled up.',
+          kind: 'was',
+          quotes: [{ seq: 9, text: 'No space left on device' }],
+          shown: true,
+          grade: 'B',
+          beside: [{ seq: 22, text: 'pg-orders-3: nominal' }],
+        },
+        {
+          text: 'Somebody worked in the rack.',
+          kind: 'was',
+          quotes: [{ seq: 16, text: 'PS1 Status 0x01' }],
+          shown: false,
+          grade: 'C',
+          why: 'no row says so',
+        },
+      ],
+    },
+    15.2,
+  ),
   row(9_999, 'approval_requested', { approvalId: 'apr_1' }, 15),
 ]
 

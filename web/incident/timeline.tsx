@@ -135,10 +135,12 @@ function Grade({ claim }: { claim: StoredClaim }) {
   const why = 'why' in claim ? claim.why : undefined
   if (isUnshown(claim)) {
     return (
-      <strong className="tone-ink" title={why}>
+      <>
         {' '}
-        {notShown}
-      </strong>
+        <strong className="unknown" title={why}>
+          {notShown}
+        </strong>
+      </>
     )
   }
   if (!('grade' in claim) || claim.grade === undefined) return null
@@ -158,10 +160,9 @@ function Grade({ claim }: { claim: StoredClaim }) {
 
 function Rows({ claim }: { claim: StoredClaim }) {
   return (
-    <span className="soft small">
+    <span className="rows small">
       {rowsOf(claim).map((seq) => (
         <a key={seq} href={`#e-${seq}`} title={getQuotes(claim, seq)}>
-          {' '}
           #{seq}
         </a>
       ))}
