@@ -65,7 +65,7 @@ async function tabTo(page: Watched, text: string | RegExp): Promise<void> {
 async function openFromHome(page: Watched, { id }: Incident): Promise<void> {
   await page.keyboard.press('h')
   await page.getByRole('heading', { name: 'Home' }).waitFor()
-  await page.locator(`li[id$="${id}"]`).first().waitFor()
+  await page.locator(`tr[id$="${id}"]`).first().waitFor()
   for (let press = 0; press < 60; press++) {
     await page.keyboard.press('j')
     const row = (await page.evaluate('document.querySelector("[data-current=true]")?.id ?? ""')) as string
@@ -89,7 +89,7 @@ async function fiveAnswers(page: Watched): Promise<Record<string, string>> {
     since: await read('.glance > :has(> .soft)'),
     why: await read('.answer > div:first-child dd'),
     done: await fact('Done so far'),
-    next: (await read('.consequences > div:first-child dd')) || (await fact('Next')),
+    next: (await read('.costs > div:has(> dt:text-is("If you approve")) > dd')) || (await fact('Next')),
   }
 }
 
