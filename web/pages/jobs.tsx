@@ -69,7 +69,7 @@ export function JobPage({ id }: { id: string }) {
 function Job({ job }: { job: ShownJob }) {
   const { kind, on, parameters, runs, system, timeoutSeconds, check, proof } = job
   return (
-    <article className="card">
+    <article className="about">
       <p className="wraps">
         <Inert text={job.about} />
       </p>

@@ -100,7 +100,7 @@ export function RunbookPage({ id }: { id: string }) {
 function Shown({ runbook }: { runbook: Runbook }) {
   const { description, incidentTypes, resourceKinds, owner, reviewedAt, digest, body } = runbook
   return (
-    <article className="card">
+    <article className="about">
       <p className="wraps">
         <Inert text={description} />
       </p>

@@ -175,7 +175,7 @@ export function ResourcePage({ id }: { id: string }) {
 function Resource({ resource }: { resource: ShownResource }) {
   const names = [resource.name, ...resource.aliases].filter((name) => name !== resource.id)
   return (
-    <article className="card">
+    <article className="about">
       <p className="wraps">
         <Inert text={resource.state.observed} />
         {resource.isStale && <strong> Stale: no source has listed it for a day.</strong>}
