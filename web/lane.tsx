@@ -1,5 +1,5 @@
 import type { CSSProperties } from 'react'
-import { formatTimeOfDay } from './time.ts'
+import { formatMoment, formatTimeOfDay } from './time.ts'
 
 const looks = {
   waits: 'waits for a person',
@@ -14,7 +14,8 @@ type Window = [from: number, to: number]
 /** `from`, `to`: milliseconds; what lies before the window begins at its edge. */
 export type BarProps = { window: Window; from: number; to: number; look: keyof typeof looks }
 
-function placeIn([from, to]: Window, at: number): string {
+/** Where a moment stands in a window, in percent of its width, held to its edges. */
+export function placeIn([from, to]: Window, at: number): string {
   const share = (at - from) / (to - from)
   return `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`
 }
@@ -22,7 +23,8 @@ function placeIn([from, to]: Window, at: number): string {
 /** One incident on the clock of its table: from its beginning to its end, or to now. */
 export function Bar({ window, from, to, look }: BarProps) {
   const place = { '--a': placeIn(window, from), '--b': placeIn(window, to) } as CSSProperties
-  const words = `${looks[look]}, ${formatTimeOfDay(new Date(from).toISOString()).slice(0, 5)} to ${formatTimeOfDay(new Date(to).toISOString()).slice(0, 5)}`
+  const [began, ended] = [from, to].map((at) => formatMoment(new Date(at).toISOString()))
+  const words = `${looks[look]}, ${began} to ${ended}`
   return (
     <span className="lane" title={words}>
       <i className={look} style={place} />
@@ -41,7 +43,9 @@ export function Axis({ window }: { window: Window }) {
     <span className="lane axis" aria-hidden="true">
       {times.map((at) => (
         <span key={at} style={{ '--a': placeIn(window, at) } as CSSProperties}>
-          {isLong ? new Date(at).toISOString().slice(5, 10) : formatTimeOfDay(new Date(at).toISOString()).slice(0, 5)}
+          {isLong
+            ? formatMoment(new Date(at).toISOString()).slice(5, 10)
+            : formatTimeOfDay(new Date(at).toISOString()).slice(0, 5)}
         </span>
       ))}
       <span className="now">now</span>

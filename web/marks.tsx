@@ -101,7 +101,7 @@ export function Sign({ shape }: { shape: MarkShape }) {
 
 type Badge = { word: string; shape: MarkShape; tone: Tone; strong?: boolean }
 
-/** How bad it is, by shape and word in ink: colour is kept for what is to be done. */
+/** Severity by shape and word in ink: colour is kept for what is to be done. */
 const severities: Record<Severity, Badge> = {
   critical: { word: 'critical', shape: 'diamond', tone: 'ink', strong: true },
   warning: { word: 'warning', shape: 'triangle', tone: 'ink' },

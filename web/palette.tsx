@@ -18,7 +18,7 @@ import { routes } from './routes.tsx'
 import type { BrowserSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** What can be gone to: its kind, its words, where it is; without a place it is a question to the agent. */
+/** A place to go to: its kind, its words, where it is; without a place it is a question to the agent. */
 type Target = {
   kind: string
   href: string | null

@@ -9,7 +9,7 @@ type Look = { shape: MarkShape; word: string; short: string; tone: string }
 
 const everyMs = 30_000
 
-/** Whether this page hears what happens, and whether Nightshift does its job. It leads to Health. */
+/** Says whether this page hears what happens, and whether every part of Nightshift does its job. It leads to Health. */
 export function StatusPill() {
   const { shape, word, short, tone } = useLook()
   return (
@@ -29,8 +29,8 @@ export function StatusPill() {
 function useLook(): Look {
   const stream = useLiveState()
   const isAway = useAway() !== null
-  const { data: status } = useStatus(everyMs)
-  // What is asked goes unanswered: then nothing is live, however long the stream was silent.
+  const { data: status, error } = useStatus(everyMs)
+  // Questions go unanswered: then nothing is live, however long the stream was silent.
   if (isAway || stream === 'lost') return { shape: 'cross', word: 'Lost: reconnecting…', short: 'Lost', tone: 'lost' }
   if (stream === 'opening' || !status) return { shape: 'ring', word: 'Connecting…', short: '…', tone: '' }
   const failed = [...status.parts, ...status.sources].filter((part) => part.status === 'failed').length
@@ -38,6 +38,9 @@ function useLook(): Look {
     const word = failed === 1 ? '1 duty is not held' : `${formatNumber(failed)} duties are not held`
     return { shape: 'triangle', word, short: `${formatNumber(failed)} lost`, tone: 'lost' }
   }
+  // An older answer says nothing of now, and what nobody has looked at is not held.
+  const isUnknown = error !== null || [...status.parts, ...status.sources].some((part) => part.status === 'unknown')
+  if (isUnknown) return { shape: 'ring', word: 'Some duties are not known', short: 'Unknown', tone: '' }
   if (status.paused) return { shape: 'bar', word: 'The agent is paused', short: 'Paused', tone: 'waits' }
   return { shape: 'check', word: 'All duties held', short: 'Held', tone: '' }
 }

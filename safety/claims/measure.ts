@@ -140,7 +140,7 @@ export function keyWords(path: readonly string[]): string[] {
 /** The unit that a key says its number has; null where it says none. */
 export function unitOfKey(path: readonly string[]): Unit | null {
   const [last = '', before] = keyWords(path.slice(-1)).reverse()
-  // So many a second are no seconds.
+  // A rate per second is no duration in seconds.
   if (before === 'per') return /^s(?:ec|econds?)?$/.test(last) ? unitOf('rps') : null
   if (last.length < 2) return null
   return keyUnits[last] ?? (last === 'ms' || last.length > 2 ? unitOf(last) : null)

@@ -59,7 +59,7 @@ export function halfOfKey(clause: Clause, { places }: Quoted): string | null {
 
 const isZero = ({ value }: Figure) => value === 0
 
-/** Of what is 0 or "none" there is none: "has errors" is not said by errors:0. */
+/** A count of 0, or "none", denies the thing: "has errors" is not said by errors:0. */
 export function zeroAsSome(clause: Clause, { places }: Quoted): string | null {
   const figures = figuresIn(clause.text)
   // A part of the whole may hold none where the rest holds some.
@@ -95,7 +95,7 @@ export function qualifierLeftOut(clause: Clause, { places }: Quoted): string | n
     )
     const lacking = own.map((place) =>
       wordsOfKey(place).find((word) => {
-        // Of a hundred answers the slowest but one.
+        // A percentile, such as p99.
         if (/^p\d{2,3}$/.test(word)) return !clause.raw.includes(word) && !/percentile/.test(clause.raw)
         const told = keyQualifiers[word]
         return told !== undefined && !speaksOf(clause, [word, ...told.split(' ')])

@@ -83,14 +83,14 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   )
 }
 
-/** What it is for: the title and who has it stand on the card where they can be read. */
+/** Its incident: the title and who has it stand on the card where they can be read. */
 function useIncidentOf({ incidentId }: Approval): DetailedIncident | null {
   return useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${encodeURIComponent(incidentId)}`).data ?? null
 }
 
 type HeaderProps = { approval: ApprovalDetail; incident: DetailedIncident | null }
 
-/** What is asked, how risky it is, how the question stands, for which incident, when and by whom. */
+/** The question: what is asked, its risk and status, for which incident, when and by whom. */
 function CardHeader({ approval, incident }: HeaderProps) {
   const { dryRun, risk, reversible, status, required, incidentId, requestedAt, useBy, askedBy } = approval
   return (
@@ -181,7 +181,7 @@ function Targets({ targets }: Pick<Approval, 'targets'>) {
   )
 }
 
-/** What the dry run left open; nothing where it left nothing that code knows of. */
+/** Doubts that the dry run left; nothing where code knows of none. */
 function Against({ approval: { dryRun } }: { approval: Approval }) {
   const { untried } = parseRehearsal(dryRun.details) ?? { untried: [] }
   const leftDown = readStaysDown(dryRun.details)
@@ -309,7 +309,7 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
   )
 }
 
-/** Who said what, when, by which door. */
+/** The decisions: by whom, when, and through which door. */
 function Decisions({ approval }: { approval: Approval }) {
   if (approval.decisions.length === 0) return null
   return (

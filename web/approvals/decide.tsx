@@ -31,7 +31,7 @@ import { invalidateApproval, type useDecision } from './query.ts'
 
 type Decided = ReturnType<typeof useDecision>
 
-/** What a person is about to do on a card that can be decided: the parts of it stand in two places of the page. */
+/** A decision in the making: its parts stand in two places of the card. */
 type Deciding = {
   approval: ApprovalDetail
   card: Card
@@ -39,7 +39,7 @@ type Deciding = {
   /** Why this person may not decide; null when they may. */
   refused: string | null
   isOff: boolean
-  /** What is open above the bar: the form of a denial, or the second press. */
+  /** The form that stands open above the bar: of a denial, or the second press. */
   open: 'deny' | 'approve' | null
   setOpen(open: Deciding['open']): void
   /** Somebody pressed for what is open: then the focus goes there. */
@@ -54,7 +54,7 @@ type Deciding = {
 export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
   const { data: session } = useSession()
   const [draft] = useDraft(denialOf(approval))
-  // Who was writing a denial finds it open, and so does who comes by the link to it.
+  // A denial half written stands open again, and so does one that a link leads to.
   const isLinked = location.hash === '#deny'
   const [open, show] = useState<Deciding['open']>(draft !== '' || isLinked ? 'deny' : null)
   const [wasPressed, setPressed] = useState(isLinked)
@@ -86,7 +86,7 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
 
 const denialOf = ({ id }: Approval) => `denial of ${id}`
 
-/** What can be done besides yes and no: other arguments, and a grant, which is asked for before the first press. */
+/** Ways besides yes and no: other arguments, and a grant, which is asked for before the first press. */
 export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
@@ -237,7 +237,7 @@ export function useIsOpen({ status, expiresAt }: Approval): boolean {
   return status === 'pending' && Date.parse(expiresAt) > now
 }
 
-/** What each answer leads to. The cost of a yes, its proof and the way back have parts already. */
+/** Consequences of each answer. The cost of a yes, its proof and the way back have parts already. */
 export function Answers({ approval }: { approval: Approval }) {
   const consequences = { ...formatConsequences(approval, formatMoment), approve: formatStart(approval), after: null }
   return listAnswers(consequences).map(([name, text]) => (

@@ -17,7 +17,7 @@ type Props = {
   events: IncidentEvent[]
 }
 
-/** Of each list so many are named; the tab of the same name has all. */
+/** Most entries of a list that are named; the tab of the same name has all. */
 const named = 4
 
 /** Beside the answer: who has it, what fires, what else hangs on it, what was like it, what it cost. */
@@ -39,7 +39,9 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
                 <Link href={`/incidents/${id}`}>
                   <Inert text={title} />
                 </Link>
-                <span title={closedAt ? formatMoment(closedAt) : undefined}>{closedAt?.slice(5, 10)}</span>
+                <span title={closedAt ? formatMoment(closedAt) : undefined}>
+                  {closedAt && formatMoment(closedAt).slice(5, 10)}
+                </span>
               </li>
             ))}
           </ul>

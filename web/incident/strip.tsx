@@ -2,6 +2,7 @@ import type { CSSProperties } from 'react'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
+import { placeIn } from '../lane.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 
 type Kind = 'turn' | 'waits' | 'ahead' | 'write' | 'held' | 'failed'
@@ -17,7 +18,7 @@ const words: Record<Kind, string> = {
   failed: 'its verification failed',
 }
 
-/** When what happened, in one line: turns, writes, verifications, waiting, and whether its alert fired below it. */
+/** An incident in one line of marks: turns, writes, verifications, waiting, and whether its alert fired below it. */
 export function Strip({
   incident,
   brief,
@@ -36,7 +37,7 @@ export function Strip({
   const end = incident.closedAt ? Date.parse(incident.closedAt) : now
   const window: [number, number] = [began, Math.max(end, expires ?? 0, began + minWindowMs)]
   const place = (from: number, to: number) =>
-    ({ '--a': shareOf(window, from), '--b': shareOf(window, to) }) as CSSProperties
+    ({ '--a': placeIn(window, from), '--b': placeIn(window, to) }) as CSSProperties
   const firedUntil = brief.alert.state === 'firing' ? now : brief.alert.endedAt ? Date.parse(brief.alert.endedAt) : null
   return (
     <figure className="strip" aria-label={describe(spans, incident)}>
@@ -61,7 +62,7 @@ export function Strip({
         {incident.closedAt
           ? `${formatTimeOfDay(incident.closedAt).slice(0, 5)} closed`
           : expires !== null && expires > now
-            ? `${formatTimeOfDay(new Date(expires).toISOString()).slice(0, 5)} counts as no`
+            ? `${formatTimeOfDay(new Date(expires).toISOString()).slice(0, 5)} the question ends`
             : 'now'}
       </span>
       {firedUntil !== null && (
@@ -76,10 +77,6 @@ export function Strip({
 }
 
 const minWindowMs = 1_000
-
-function shareOf([from, to]: [number, number], at: number): string {
-  return `${(100 * Math.min(1, Math.max(0, (at - from) / (to - from)))).toFixed(2)}%`
-}
 
 function describe(spans: Span[], incident: Incident): string {
   const counts = Object.entries(Object.groupBy(spans, ({ kind }) => kind)).map(

@@ -90,7 +90,10 @@ export function Tonight({ home: { needsYou, inProgress, tonight, since }, span }
       <div>
         <p className="headline">{describeDesk(needsYou.incidents, inProgress.incidents)}</p>
         <p className="soft">
-          <span className="nowrap">Since {formatTimeOfDay(since).slice(0, 5)}:</span> {describeCounts(tonight)}
+          <span className="nowrap">
+            Since {span === '12h' ? formatTimeOfDay(since).slice(0, 5) : formatMoment(since)}:
+          </span>{' '}
+          {describeCounts(tonight)}
         </p>
       </div>
       <dl className="figures">
@@ -417,7 +420,7 @@ function Done({ line, current, window }: LaneProps<DoneLine>) {
   )
 }
 
-/** Whether the agent works, and with what. What is lost stands in the pill above. */
+/** Says whether the agent works, and with what. The sign at the top says what is lost. */
 function System() {
   const now = useNow()
   const away = useAway()

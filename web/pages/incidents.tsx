@@ -82,7 +82,7 @@ function Title({ incident }: { incident: ListedIncident }) {
   )
 }
 
-/** Where it stands, what is to be known about that, and the newest row of its log. */
+/** Its status, what is to be known about that, and the newest row of its log. */
 function Now({ incident }: { incident: ListedIncident }) {
   const { status, outcome, alerts, lastEvent } = incident
   const { shape, tone, word } = statuses[status]

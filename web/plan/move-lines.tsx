@@ -1,7 +1,7 @@
 import type { PictureHost } from './layout.ts'
 import type { Frame } from './picture.tsx'
 
-/** Where a line begins and ends, and how it gets there. `count`: so many VMs move along it. */
+/** A line with its ends and its way. `count`: VMs that move along it. */
 type Line = { path: string; runs: boolean; from: Point; to: Point; count: number }
 type Point = [x: number, y: number]
 type Moved = { fromRow: number; toRow: number; start: number; end: number; runs: boolean }
@@ -20,7 +20,7 @@ export function MoveLine({ path, runs, from, to, count }: Line) {
   )
 }
 
-/** What has moved at the position, and what moves there now. */
+/** Lines of the VMs that have moved at the position, and of those that move there now. */
 export function listLines(rows: PictureHost[], frame: Frame): Line[] {
   const moved = listMoved(rows, frame)
   if (moved.length <= maxLines) return moved.map(lineOfVm(frame))

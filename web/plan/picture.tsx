@@ -24,7 +24,7 @@ const barHeight = 28
 const stackedHeight = 21
 const [headHeight, titleHeight, plannedHeight, rowGap] = [22, 20, 20, 14]
 
-/** How the rows are drawn, in pixels of the screen: what is written keeps its size at every width. */
+/** The measures of a drawing, in pixels of the screen: its words keep their size at every width. */
 export type Frame = {
   bar: number
   barHeight: number
@@ -100,7 +100,7 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
   )
 }
 
-/** How wide the place of the picture is; 0 until it is known, and while it is folded. */
+/** Width of the place of the picture; 0 until it is known, and while it is folded. */
 function useWidth(box: RefObject<HTMLDivElement | null>): number {
   const [width, setWidth] = useState(0)
   useLayoutEffect(() => {
