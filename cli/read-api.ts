@@ -17,6 +17,7 @@ export const apiApproval = z.looseObject({
   evidence: z.array(evidence).optional(),
   hypotheses: approvalDetail.shape.hypotheses.optional(),
   together: approvalDetail.shape.together.optional(),
+  approvers: approvalDetail.shape.approvers.optional(),
 })
 
 export type ApiApproval = z.infer<typeof apiApproval>

@@ -178,6 +178,8 @@ export const approvalDetail = approval.extend({
   run: callRun.nullable().default(null),
   /** The other approvals of its card, in the order of their calls: each is decided by itself. */
   together: z.array(approval).default([]),
+  /** Who may approve it now and has said nothing yet, at most twenty; empty once it is decided. */
+  approvers: z.array(z.string()).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
   /** When somebody last approved it at Temporal without a token, which decides nothing; null where nobody did. */

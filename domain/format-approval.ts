@@ -1,137 +1,10 @@
 import type { Approval, CallRun, NextCall } from './approval.ts'
 import type { Attachment } from './attachment.ts'
-import type { PostconditionProof, VerificationOutcome } from './envelope.ts'
+import type { VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
-import { formatAfterwards } from './format-plan.ts'
-import type { Standing } from './placement.ts'
-
-/** What each answer leads to, a few sentences each: read before a person decides. The texts hold a stranger's words. */
-type Consequences = { approve: string; deny: string; wait: string; after: string | null }
-
-type AskedAction = Pick<
-  Approval,
-  'tool' | 'targets' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt' | 'askedBy'
->
-
-const namedTargets = 3
-
-/** From what is stored with the approval alone; `moment` writes a time as its reader reads times. */
-export function formatConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
-  return {
-    approve: formatApprovalEffect(approval),
-    deny: `${formatDenial(approval)}${approval.askedBy ? '' : ' It cannot ask for this action again.'}`,
-    wait: `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
-    after: afterOf(approval),
-  }
-}
-
-/** The same in a sentence each, for the first screen of an incident; the card says more. */
-export function formatShortConsequences(approval: AskedAction, moment: (iso: string) => string): Consequences {
-  const { required, approvals, reversible, dryRun } = approval
-  const missing = required - approvals - 1
-  const when =
-    missing > 0
-      ? `It runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
-      : 'It runs at once'
-  const proof =
-    dryRun.proof?.by === 'state' ? 'then code checks whether it worked' : 'and nothing proves afterwards that it worked'
-  return {
-    approve: `${when}, ${proof}. ${reversible ? 'It can be reversed.' : 'It cannot be undone.'}`,
-    deny: formatDenial(approval),
-    wait: `Nothing is changed. At ${moment(approval.expiresAt)} it is escalated.`,
-    after: afterOf(approval),
-  }
-}
-
-/** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */
-export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
-  const { dryRun, reversible } = approval
-  const known = [
-    reversible ? null : 'It cannot be undone.',
-    dryRun.possible ? null : withoutDryRun,
-    afterOf(approval),
-    dryRun.proof?.by === 'nothing' ? 'Afterwards nothing proves that it worked.' : null,
-  ].filter((each) => each !== null)
-  return known.join(' ') || 'No cost of it is known, and it can be reversed.'
-}
-
-/** What its plan costs afterwards; null where it has none, or costs nothing. */
-function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
-  const { standing } = details as { standing?: Standing | null }
-  const after = standing && Array.isArray(standing.after) ? formatAfterwards(standing) : null
-  return after && `${after[0]?.toUpperCase()}${after.slice(1)}.`
-}
-
-/** A person's own write ends with the denial; the agent goes on. */
-function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
-  return askedBy
-    ? `Nothing is changed, and the incident ends. Its log has your reason, for ${askedBy} to read.`
-    : 'Nothing is changed. The agent reads your reason and looks for another way, or escalates.'
-}
-
-/** Why it is asked, and by whom where that is a person. */
-export function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>): string {
-  return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
-}
-
-/** The same by the question that each answers, in the order in which a card asks them. */
-export const listAnswers = ({ approve, deny, wait, after }: Consequences): [question: string, answer: string][] => [
-  ['If you approve', approve],
-  ...(after === null ? [] : [['After that', after] as [string, string]]),
-  ['If you deny', deny],
-  ['If you do nothing', wait],
-]
-
-/** The sections of a card, as its two pages head them. */
-export const cardTitles = {
-  cost: 'The worst it costs',
-  targets: 'On what',
-  against: 'What speaks against it',
-  back: 'The way back',
-  running: 'What it does',
-  ran: 'What it did',
-  reason: 'Why',
-  proof: 'What will prove it',
-  dryRun: 'Dry run',
-  arguments: 'Exact arguments',
-  next: 'What the same answer asks next',
-}
 
 /** Beside the risk, wherever somebody is asked. */
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
-
-function formatApprovalEffect(approval: AskedAction): string {
-  const { dryRun, reversible } = approval
-  const after = [dryRun.possible ? '' : withoutDryRun, formatProofAfter(dryRun.proof), formatWayBack(reversible)]
-  return [formatStart(approval), ...after].filter(Boolean).join(' ')
-}
-
-const withoutDryRun = 'It had no dry run: what it will do is not known beforehand.'
-
-export const formatWayBack = (reversible: boolean): string =>
-  reversible ? 'It can be reversed.' : 'It cannot be undone.'
-
-/** When and how it begins, once it is approved. */
-export function formatStart({ tool, targets, required, approvals }: AskedAction): string {
-  const others = required - approvals - 1
-  const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'
-  return `${when} targets are read again. If they are unchanged, ${tool} runs at once${formatTargets(targets)}; otherwise you are asked again.`
-}
-
-function formatProofAfter(proof: AskedAction['dryRun']['proof']): string {
-  if (!proof) return 'Look at its targets afterwards: what proves it was not stored.'
-  return proof.by === 'state'
-    ? 'Afterwards code checks whether it worked.'
-    : 'Afterwards nothing proves that it worked.'
-}
-
-function formatTargets(targets: AskedAction['targets']): string {
-  const named = targets.filter(({ kind }) => kind !== 'proposal')
-  if (named.length === 0) return ''
-  const shown = named.slice(0, namedTargets).map(({ kind, id }) => `${kind} ${id}`)
-  const more = named.length - shown.length
-  return ` on ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-}
 
 /** What became of the platform by an approval that is over; null while it waits, and where the incident's log has to say it. */
 export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string | null {
@@ -149,6 +22,15 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
     default:
       return null
   }
+}
+
+/** What of a card is no weighing: what the call did, its dry run, its words, and what comes behind it. */
+export const partTitles = {
+  running: 'What it does',
+  ran: 'What it did',
+  dryRun: 'Dry run',
+  arguments: 'Exact arguments',
+  next: 'What the same answer asks next',
 }
 
 /** ` and 2 more calls of the same answer`; nothing for none. */
@@ -295,14 +177,6 @@ export function formatAttachment({ kind, bytes, width, height, lines }: Attachme
 /** Where the API answers its bytes. */
 export function pathOfAttachment(approvalId: string, { digest }: Pick<Attachment, 'digest'>): string {
   return `/api/v1/approvals/${encodeURIComponent(approvalId)}/attachments/${digest}`
-}
-
-/** For the card of an approval, before anybody decides. Absent: the approval was stored by a version that did not say. */
-export function formatProof(proof: PostconditionProof | undefined): string {
-  if (!proof)
-    return 'What will prove that this worked was not stored with this approval: look at its target afterwards.'
-  if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`
-  return `Nothing will prove that this worked: ${proof.text}.`
 }
 
 /** Somebody approved at Temporal without a token: what to do instead. */

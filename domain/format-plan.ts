@@ -53,6 +53,19 @@ export function formatObstacle(obstacle: string | null): string {
     : `A place for all does not exist: ${obstacle}.`
 }
 
+type Down = { vm: string; reason: string }
+export type LeftDown = { unplaced: Down[]; obstacle: string | null }
+
+/** Whom a dry run leaves down; its details are whatever a tool put there, and what is not understood is shown as it is. */
+export function readStaysDown({ unplaced, obstacle }: Record<string, unknown>): LeftDown {
+  const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null) =>
+    typeof each?.vm === 'string'
+      ? { vm: each.vm, reason: typeof each.reason === 'string' ? each.reason : '' }
+      : { vm: JSON.stringify(each), reason: '' },
+  )
+  return { unplaced: down, obstacle: typeof obstacle === 'string' ? obstacle : null }
+}
+
 function formatProofKind(proof: PlanProof | PlanProof['kind']): string {
   if (typeof proof === 'string') return proofWords[proof]
   if (proof.kind !== 'certificate') return proofWords[proof.kind]

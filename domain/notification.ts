@@ -15,6 +15,8 @@ const askedApproval = z.object({
   reminder: z.number().int().min(0).max(2),
   /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
   cause: z.string().nullish(),
+  /** The sections of its card, which hold a stranger's words; absent where an older version asked. */
+  sections: z.array(z.object({ title: z.string(), text: z.string() })).optional(),
   /** How many more calls of the same answer its card asks about. */
   alsoAsked: z.number().int().optional(),
 })

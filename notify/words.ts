@@ -59,6 +59,12 @@ export function factsOf(notification: Notification): [name: string, value: strin
   ]
 }
 
+/** What there is to say in full, part by part: of a question the sections of its card, else the reason. */
+export function partsOf({ reason, approval }: Notification): string[] {
+  if (approval?.sections) return approval.sections.map(({ title, text }) => `${title}: ${text}`)
+  return [reason, approval?.cause].flatMap((each) => (each?.trim() ? [each] : []))
+}
+
 /** Where the incident stood when there was this to tell. */
 function standingOf({ trigger, incident, alertsFiring }: Notification): string {
   const { status, outcome, category } = incident

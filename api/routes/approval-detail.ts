@@ -1,3 +1,4 @@
+import { approversOf } from '../../db/approvals/approvers.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
@@ -18,11 +19,13 @@ import { dryRunJudge } from './judge.ts'
 
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
-  const [evidence, around, log, together] = await Promise.all([
+  const isPending = found.status === 'pending'
+  const [evidence, around, log, together, approvers] = await Promise.all([
     evidenceOf(scope, found),
     neighbours(scope, found),
     eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
     listTogether(scope, found),
+    isPending ? approversOf(scope, found) : [],
   ])
   const tool = tools.get(found.tool)
   return {
@@ -33,7 +36,8 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     grantRefused: refusalToGrant(found),
     run: foldCallRun(log, found),
     together,
-    next: found.status === 'pending' ? await previewNextCalls(deps, found, log) : [],
+    approvers,
+    next: isPending ? await previewNextCalls(deps, found, log) : [],
     unheardAt: unheardAtOf(log, found),
     schema: tool ? describeTool(tool).inputSchema : null,
   }

@@ -9,27 +9,23 @@ import {
   formatEvidence,
   type NextCall,
 } from '../../domain/approval.ts'
+import { type CardSection, cardSections, formatApprovers, formatProof } from '../../domain/card-sections.ts'
 import { formatMinute } from '../../domain/format.ts'
 import {
-  cardTitles,
   formatApprovalEnd,
   formatAttachment,
-  formatConsequences,
   formatNextCall,
-  formatProof,
-  formatReason,
   formatReversible,
   formatRunOutcome,
   formatUnheard,
   isReadExactly,
-  listAnswers,
   parseRehearsal,
+  partTitles,
   pathOfAttachment,
-  type Rehearsal,
 } from '../../domain/format-approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
-import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
+import { planOfDryRun } from '../../domain/placement.ts'
 
 const style = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem;color:light-dark(#1c2130,#e3e6ee);background:light-dark(#fdfcf9,#10131b)}
 body{overflow-wrap:anywhere}h1{font-size:1.25rem}h2{font-size:1rem;margin:1.4rem 0 .3rem}
@@ -62,32 +58,45 @@ export function plainSignIn(id: string, message: string | null): Html {
 }
 
 /**
- * The card in the order of the page: what, what follows, risk, what it did, why, proof, dry run, exact arguments, what comes next,
- * until when, and then the two ways to decide.
+ * The card as the page has it: what, how risky, what became of it, its sections, the dry run, the exact arguments, what comes next, until
+ * when, and then the two ways to decide.
  */
 export function plainApproval(
   approval: Approval &
-    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together'> & { cause?: string | null },
+    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers'> & {
+      cause?: string | null
+    },
   reader: { name: string; may: boolean; said: string | null },
   now = Date.now(),
 ): Html {
-  const { dryRun, targets } = approval
+  const { dryRun, cause = null } = approval
   const left = Math.floor((Date.parse(approval.expiresAt) - now) / 60_000)
   const isOpen = approval.status === 'pending' && Date.parse(approval.expiresAt) > now
-  const named = targets.map(({ kind, id }) => `${kind} ${id}`).join(', ')
+  const sections = cardSections(approval, { isOpen, moment: utc, cause, maxNamed: Number.POSITIVE_INFINITY })
   return page(
     'Approval',
-    html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1><p>on ${text(named || 'no named target')}</p>
-${approval.run ? '' : consequencesHtml(approval, isOpen)}${downHtml(planOfDryRun(dryRun.details))}
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given</p>${runHtml(approval.run)}
-<h2>${cardTitles.reason}</h2><p>${text(formatReason(approval))}</p>${approval.cause ? html`<p>${text(approval.cause)}</p>` : ''}${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>
-<h2>${cardTitles.proof}</h2>${proofHtml(approval)}
-<h2>${cardTitles.dryRun}</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
-<h2>${cardTitles.arguments}</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}
+    html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1>
+<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given${isOpen ? `. ${text(formatApprovers(approval.approvers))}` : ''}</p>${approval.run ? '' : settledHtml(approval, isOpen)}${runHtml(approval.run)}
+${sections.map((section) => sectionHtml(section, approval))}
+<h2>${partTitles.dryRun}</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
+<h2>${partTitles.arguments}</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}
 <h2>Until</h2><p>${text(utc(approval.expiresAt))}${isOpen ? `, in ${left} minutes` : `; it is ${text(approval.status)}`}</p>
 ${decisionsHtml(approval)}${isOpen ? (reader.may ? formsHtml(approval, now) : html`<p>Your role may read this, not decide it.</p>`) : ''}
 <p>Signed in as ${text(reader.name)}. <a href="/approvals/${approval.id}">The same with pictures</a></p>`,
   )
+}
+
+/** What warns stands in a box; the reason has the rows that it rests on. */
+function sectionHtml(
+  { name, title, sentences, warns }: CardSection,
+  approval: Parameters<typeof evidenceHtml>[0],
+): Html {
+  const said = sentences.map((sentence) => html`<p>${text(sentence)}</p>`)
+  const rows =
+    name === 'reason'
+      ? html`${evidenceHtml(approval)}<p><a href="/incidents/${approval.incidentId}">The whole incident</a></p>`
+      : ''
+  return html`<h2>${title}</h2>${warns ? html`<div class="said">${said}</div>` : said}${rows}`
 }
 
 function decisionsHtml({ decisions }: Approval): Html[] {
@@ -109,7 +118,7 @@ function runHtml(run: CallRun | null): Html | '' {
   const steps = run.steps.map(
     ({ text: what, state, detail }) => html`<li>${text(what)}: <b>${state}</b>${detail ? ` ${text(detail)}` : ''}</li>`,
   )
-  return html`<h2>${run.endedAt === null ? cardTitles.running : cardTitles.ran}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
+  return html`<h2>${run.endedAt === null ? partTitles.running : partTitles.ran}</h2><p><b>${formatRunOutcome(run)}</b> ${text(run.said)}</p>${steps.length > 0 ? html`<ol>${steps}</ol>` : ''}
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 
@@ -139,16 +148,14 @@ function alsoHtml({ together }: Pick<ApprovalDetail, 'together'>, now: number): 
 
 function nextHtml(next: NextCall[]): Html | '' {
   if (next.length === 0) return ''
-  return html`<h2>${cardTitles.next}</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
+  return html`<h2>${partTitles.next}</h2><ul>${next.map((call) => html`<li>${text(formatNextCall(call))}</li>`)}</ul>`
 }
 
-/** What follows from each answer, or what became of it. */
-function consequencesHtml(approval: Approval, isOpen: boolean): Html {
+/** What became of it, once it is over. */
+function settledHtml(approval: Approval, isOpen: boolean): Html | '' {
   const settled = formatApprovalEnd(approval)
   if (settled) return html`<p class="said"><b>${text(settled)}</b></p>`
-  if (!isOpen) return html`<p class="said"><b>The time to decide is over: nothing was changed.</b></p>`
-  const answers = listAnswers(formatConsequences(approval, utc))
-  return html`${answers.map(([question, answer]) => html`<p><b>${question}</b> ${text(answer)}</p>`)}`
+  return isOpen ? '' : html`<p class="said"><b>The time to decide is over: nothing was changed.</b></p>`
 }
 
 function utc(iso: string): string {
@@ -163,16 +170,11 @@ function evidenceHtml({ incidentId, evidence }: { incidentId: string; evidence: 
   return rows.length > 0 ? html`<ul>${rows}</ul>` : ''
 }
 
-/** A write that nothing proves says so in a box. */
-function proofHtml({ dryRun: { proof } }: Approval): Html {
-  const sentence = text(formatProof(proof))
-  return proof?.by === 'state' ? html`<p>${sentence}</p>` : html`<div class="said"><b>${sentence}</b></div>`
-}
-
 function dryRunHtml({ dryRun }: Approval): Html {
   const missing = dryRun.possible ? '' : html`<p><b>There is none for this action.</b></p>`
   const rehearsal = parseRehearsal(dryRun.details)
-  if (rehearsal) return html`${missing}${rehearsalHtml(rehearsal)}`
+  if (rehearsal)
+    return html`${missing}${rehearsal.lines.length > 0 ? html`<pre dir="ltr">${text(rehearsal.lines.join('\n'))}</pre>` : ''}`
   if (!dryRun.possible) return html`${missing}`
   const plan = planOfDryRun(dryRun.details)
   if (!plan) return exactHtml(dryRun.details)
@@ -198,19 +200,6 @@ function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: App
   })
   const notes = leftOut.map((sentence) => html`<li>${text(sentence)}</li>`)
   return html`${each}${notes.length > 0 ? html`<div class="said"><ul>${notes}</ul></div>` : ''}`
-}
-
-function rehearsalHtml({ lines, untried }: Rehearsal): Html {
-  const found = lines.length > 0 ? html`<pre dir="ltr">${text(lines.join('\n'))}</pre>` : ''
-  const left = untried.map((sentence) => html`<li>${text(sentence)}</li>`)
-  return left.length > 0 ? html`${found}<div class="said"><ul>${left}</ul></div>` : html`${found}`
-}
-
-/** VMs that the plan leaves without a host, in a box. */
-function downHtml(plan: DryRunPlan | null): Html | '' {
-  if (!plan || plan.unplaced.length === 0) return ''
-  const each = plan.unplaced.map(({ vm, reason }) => html`<li><b>${text(vm)}</b>: ${text(reason)}</li>`)
-  return html`<div class="said"><b>${text(formatDown(each.length))}</b><ul>${each}</ul>${text(formatObstacle(plan.obstacle))}</div>`
 }
 
 function formsHtml(approval: Approval & Pick<ApprovalDetail, 'together'>, now: number): Html {

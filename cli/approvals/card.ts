@@ -1,54 +1,30 @@
 import { formatEvidence } from '../../domain/approval.ts'
+import { type CardSection, cardSections, formatApprovers } from '../../domain/card-sections.ts'
 import { formatSpan } from '../../domain/format.ts'
-import {
-  formatApprovalEnd,
-  formatAttachment,
-  formatConsequences,
-  formatProof,
-  formatReason,
-  parseRehearsal,
-  pathOfAttachment,
-} from '../../domain/format-approval.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
+import { formatApprovalEnd, formatAttachment, parseRehearsal, pathOfAttachment } from '../../domain/format-approval.ts'
+import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
-import { resourceKey } from '../../domain/registry.ts'
 import type { ApiApproval } from '../read-api.ts'
 import { formatMoment, formatSteps, paintState } from '../ui/table.ts'
 import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/terminal.ts'
 
-/** How many VMs without a place the card names. */
-const maxUnplacedShown = 20
+type Line = (name: string, text: string) => string
 
-/** All that a person needs to decide, in the order of their questions. */
+/** All that a person needs to decide, in the order of their questions; what the dry run found and the exact words last. */
 export function formatApproval(approval: ApiApproval, now = Date.now()): string {
-  const line = (name: string, text: string) =>
+  const line: Line = (name, text) =>
     `  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`
-  const plan = planOfDryRun(approval.dryRun.details)
-  const shown = approval.targets.slice(0, 6).map(resourceKey)
-  const targets = [...shown, ...(approval.targets.length > 6 ? [`and ${approval.targets.length - 6} more`] : [])]
+  const isOpen = approval.status === 'pending' && Date.parse(approval.expiresAt) > now
   return [
     paint('bold', wrap(`${inert(approval.tool)}: ${inert(approval.dryRun.summary)}`, getTerminalWidth() - 2, '  ')),
-    ...(plan && plan.unplaced.length > 0 ? ['', formatUnplaced(plan)] : []),
     '',
     line('approval', `${inert(approval.id)}`),
     line('incident', `${inert(approval.incidentId)}, attempt ${approval.attempt}`),
     line('status', paintState(approval.status)),
-    line('targets', inert(targets.join(', ')) || '(none named)'),
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('approvals', `${approval.approvals} of ${approval.required} approvals given`),
-    line('why', inert(formatReason(approval))),
-    ...(approval.hypotheses ?? []).map((each) => line('cause', inert(formatHypothesis(each)))),
-    ...(approval.evidence ?? []).map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),
-    line('arguments', inertJsonText(approval.arguments)),
-    line('proof', inert(formatProof(approval.dryRun.proof))),
-    line('dry run', approval.dryRun.possible ? inert(approval.dryRun.summary) : 'not available for this action'),
-    ...(plan ? formatPlan(plan, line) : []),
-    ...formatRehearsal(approval.dryRun.details, line),
-    ...(plan || parseRehearsal(approval.dryRun.details) || Object.keys(approval.dryRun.details).length === 0
-      ? []
-      : [line('details', inertJsonText(approval.dryRun.details))]),
-    ...listAttachments(approval, line),
+    ...(isOpen && approval.approvers ? [line('may', inert(formatApprovers(approval.approvers)))] : []),
     ...approval.decisions.map((each) =>
       line(
         'decided',
@@ -56,21 +32,56 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
       ),
     ),
     line('expires', describeExpiry(approval, now)),
-    ...listConsequences(approval, now, line),
+    ...(approval.status === 'pending' ? [] : [line('so', formatApprovalEnd(approval) ?? '')]),
+    ...cardSections(approval, { isOpen, moment: formatMoment }).flatMap((section) => [
+      '',
+      ...formatSection(section, section.name === 'reason' ? listGrounds(approval, line) : []),
+    ]),
+    '',
+    ...formatDryRun(approval, line),
+    line('arguments', inertJsonText(approval.arguments)),
     ...listTogether(approval, line),
   ].join('\n')
 }
 
-function listConsequences(approval: ApiApproval, now: number, line: (name: string, text: string) => string): string[] {
-  if (approval.status !== 'pending') return [line('so', formatApprovalEnd(approval) ?? '')]
-  if (Date.parse(approval.expiresAt) <= now) return []
-  const { approve, deny, wait, after } = formatConsequences(approval, formatMoment)
-  const cost = after === null ? [] : [line('afterwards', inert(after))]
-  return ['', line('if yes', inert(approve)), ...cost, line('if no', inert(deny)), line('if neither', inert(wait))]
+/** Its title, and below it its sentences. */
+function formatSection({ title, sentences, warns }: CardSection, more: string[]): string[] {
+  const width = getTerminalWidth() - 4
+  return [
+    `  ${paint('bold', title)}`,
+    ...sentences.map(
+      (sentence) =>
+        `    ${warns ? paint('bold', wrap(inert(sentence), width, '    ')) : wrap(inert(sentence), width, '    ')}`,
+    ),
+    ...more,
+  ]
+}
+
+/** What the run takes for the cause, and the rows that the question rests on. */
+function listGrounds({ hypotheses = [], evidence = [] }: ApiApproval, line: Line): string[] {
+  return [
+    ...hypotheses.map((each) => line('cause', inert(formatHypothesis(each)))),
+    ...evidence.map((row) => line(`row ${row.seq}`, inert(formatEvidence(row)))),
+  ]
+}
+
+/** What was tried beforehand: the plan, the rehearsal, or its details as they are. What was not tried speaks against it, and stands there. */
+function formatDryRun(approval: ApiApproval, line: Line): string[] {
+  const { possible, summary, details } = approval.dryRun
+  const plan = planOfDryRun(details)
+  const rehearsal = parseRehearsal(details)
+  const isAsItIs = !plan && !rehearsal && Object.keys(details).length > 0
+  return [
+    line('dry run', possible ? inert(summary) : 'not available for this action'),
+    ...(plan ? formatPlan(plan, line) : []),
+    ...(rehearsal?.lines ?? []).map((each) => line('', inert(each))),
+    ...(isAsItIs ? [line('details', inertJsonText(details))] : []),
+    ...listAttachments(approval, line),
+  ]
 }
 
 /** The other calls of its answer, each with its own id and decision. */
-function listTogether({ together = [] }: ApiApproval, line: (name: string, text: string) => string): string[] {
+function listTogether({ together = [] }: ApiApproval, line: Line): string[] {
   if (together.length === 0) return []
   const each = together.map(({ id, risk, status, tool, dryRun }) =>
     line('also asks', inert(`${tool}: ${dryRun.summary} [${risk} risk, ${status}] ${id}`)),
@@ -85,22 +96,8 @@ function describeExpiry({ status, expiresAt, useBy }: ApiApproval, now: number):
   return `${formatMoment(expiresAt)}${useBy ? `; to be used by ${formatMoment(useBy)}` : ''}`
 }
 
-/** The VMs without a place. They come first, because their owners may have to be informed. */
-function formatUnplaced({ unplaced, obstacle }: DryRunPlan): string {
-  const shown = unplaced.slice(0, maxUnplacedShown).map(({ vm, reason }) => {
-    return `    ${wrap(`${inert(vm)}: ${inert(reason)}`, getTerminalWidth() - 6, '      ')}`
-  })
-  const rest = unplaced.length - shown.length
-  return [
-    `  ${paint(['bold', 'red'], formatDown(unplaced.length))}`,
-    ...shown,
-    ...(rest > 0 ? [`    and ${rest} more, all of them with --json`] : []),
-    `  ${wrap(inert(formatObstacle(obstacle)), getTerminalWidth() - 4, '  ')}`,
-  ].join('\n')
-}
-
 /** Which VM moves where and when, what is proved, and what the loss of another host would mean. */
-function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => string): string[] {
+function formatPlan(plan: DryRunPlan, line: Line): string[] {
   const proof = formatPlanProof(plan, plan.proof)
   return [
     '',
@@ -111,18 +108,8 @@ function formatPlan(plan: DryRunPlan, line: (name: string, text: string) => stri
   ]
 }
 
-/** What the rehearsal found, and what it did not try. --json has all of it. */
-function formatRehearsal(details: Record<string, unknown>, line: (name: string, text: string) => string): string[] {
-  const rehearsal = parseRehearsal(details)
-  if (!rehearsal) return []
-  return [
-    ...rehearsal.lines.map((each) => line('', inert(each))),
-    ...rehearsal.untried.map((each) => line('not tried', inert(each))),
-  ]
-}
-
 /** What the dry run brought along, with the path that answers it, and what was not taken. */
-function listAttachments({ id, dryRun }: ApiApproval, line: (name: string, text: string) => string): string[] {
+function listAttachments({ id, dryRun }: ApiApproval, line: Line): string[] {
   const { attachments = [], leftOut = [] } = dryRun
   return [
     ...attachments.flatMap((each) => [

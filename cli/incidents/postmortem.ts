@@ -4,8 +4,9 @@ import { Readable } from 'node:stream'
 import { text as readText } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { type ServedBrief, servedBrief } from '../../domain/brief.ts'
+import { type CardSectionName, shortSections } from '../../domain/card-sections.ts'
 import { formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import { type Postmortem, parsePostmortem, postmortem } from '../../domain/postmortem.ts'
 import { formatDollars } from '../../domain/price.ts'
 import { alertWords, causeWords, describeLooks, doneWords } from '../../domain/status-words.ts'
@@ -67,18 +68,19 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
   ].join('\n')
 }
 
+/** The sections' names where a line has room for a word. */
+const shortNames: Partial<Record<CardSectionName, string>> = { approve: 'if yes', deny: 'if no', wait: 'if nobody' }
+
 function formatAsked(asked: NonNullable<ServedBrief['asked']>, alsoAsked: number): string[] {
   const { id, dryRun, risk, reversible } = asked
-  const { approve, deny, wait, after } = formatShortConsequences(asked, formatMoment)
   return [
     ...formatLine('approval', [
       `${inert(dryRun.summary)}${formatAlsoAsked(alsoAsked)} [${risk} risk, ${formatReversible(reversible)}]`,
       commandLine(`approvals show ${inert(id)}`),
     ]),
-    ...formatLine('if yes', [approve]),
-    ...(after === null ? [] : formatLine('afterwards', [after])),
-    ...formatLine('if no', [deny]),
-    ...formatLine('if nobody', [wait]),
+    ...shortSections(asked, formatMoment).flatMap(({ name, sentences }) =>
+      formatLine(shortNames[name] ?? name, sentences),
+    ),
   ]
 }
 

@@ -132,7 +132,7 @@ export async function refusalForRisk(
   return operator ? mayDecide(deciderOf(operator), asked) : 'there is no such person'
 }
 
-function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorRow): Decider {
+export function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorRow): Decider {
   return { name, role, maxRisk, incidentTypes, disabled: disabledAt !== null }
 }
 

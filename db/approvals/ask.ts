@@ -1,5 +1,7 @@
 import { sql } from 'kysely'
+import { cardSections } from '../../domain/card-sections.ts'
 import { digestOf, newId } from '../../domain/digest.ts'
+import { formatMinute } from '../../domain/format.ts'
 import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
@@ -10,6 +12,7 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import { systemScope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { causeOf } from './evidence.ts'
+import { listApprovals } from './find.ts'
 
 type ApprovalRequest = {
   incidentId: string
@@ -127,6 +130,9 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
     .selectAll()
     .where('id', '=', row.incidentId)
     .executeTakeFirstOrThrow()
+  const cause = await causeOf(systemScope(trx), row)
+  const [asked] = await listApprovals(systemScope(trx), { id: approvalId }, { before: null, limit: 1 })
+  const sections = asked ? cardSections(asked, { isOpen: true, moment: formatMinute, cause }) : []
   await enqueueNotification(trx, incident, 'approval', row.reason || null, {
     approval: {
       id: row.id,
@@ -137,7 +143,8 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
       required: row.required,
       expiresAt: row.expiresAt,
       reminder,
-      cause: await causeOf(systemScope(trx), row),
+      cause,
+      sections: sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') })),
       alsoAsked: await countAskedWith(trx, row),
     },
   })

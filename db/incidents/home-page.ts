@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Approval } from '../../domain/approval.ts'
-import { formatCost } from '../../domain/format-approval.ts'
+import { formatCost } from '../../domain/card-sections.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from '../../domain/incident.ts'
 import type { DoneLine, Home, Need, NeedLine, WorkLine } from '../../domain/incident-detail.ts'
 import type { Risk } from '../../domain/tool.ts'
@@ -21,7 +21,8 @@ type Group = { type: string; count: number; since: string; ids: string[]; all: n
 
 /** `since`: RFC 3339, from when on something belongs to this night. */
 export async function readHome(scope: Scope, since: string): Promise<Home> {
-  const [tonight, asked, needing, working, ended] = await Promise.all([
+  const [first, tonight, asked, needing, working, ended] = await Promise.all([
+    scope.db.selectFrom('incident').select('id').limit(1).executeTakeFirst(),
     sumUp(scope, since),
     pendingQuestions(scope),
     groupsInNeed(scope),
@@ -38,6 +39,7 @@ export async function readHome(scope: Scope, since: string): Promise<Home> {
   const done = ended.flatMap((group) => toLines(group, known).map((line) => toDone(line, group)))
   return {
     since,
+    isFresh: first === undefined,
     tonight,
     needsYou: {
       incidents: new Set(asked.map(({ incidentId }) => incidentId)).size + (needing[0]?.all ?? 0),

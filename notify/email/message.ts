@@ -1,6 +1,6 @@
 import { inertText } from '../../domain/inert-text.ts'
 import type { Notification } from '../../domain/notification.ts'
-import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, withoutLinks } from '../words.ts'
+import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
 
 /** A mail for a notification: plain text and the same as simple HTML, in one thread an incident. */
 
@@ -42,12 +42,12 @@ export function renderMail(
 const foot = 'Answer by the link above, signed in. A reply to this mail is read by nobody and approves nothing.'
 
 function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'> {
-  const { incident, reason, approval, incidents, url, at } = notification
+  const { incident, incidents, url, at } = notification
   const heading = line(headingOf(notification), 300)
   const facts =
     incidents.length > 0 ? [] : factsOf(notification).map(([name, value]) => [name, line(value, 300)] as const)
   const lists = linesOfIncidents(incidents).map((each) => line(each, 300))
-  const said = [reason, approval?.cause].flatMap((each) => (each?.trim() ? [paragraphs(each)] : []))
+  const said = partsOf(notification).map(paragraphs)
   const last = incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`
   const text = [
     heading,

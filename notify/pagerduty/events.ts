@@ -83,8 +83,12 @@ function toPayload(notification: Notification) {
     custom_details: {
       incident: incident.id,
       ...Object.fromEntries(factsOf(notification).map(([name, value]) => [name, inertText(value, 300)])),
-      ...(reason?.trim() && { reason: inertText(reason, maxDetailChars, { lines: true }) }),
-      ...(approval?.cause && { cause: inertText(approval.cause, maxDetailChars) }),
+      ...(approval?.sections
+        ? Object.fromEntries(approval.sections.map(({ title, text }) => [title, inertText(text, maxDetailChars)]))
+        : {
+            ...(reason?.trim() && { reason: inertText(reason, maxDetailChars, { lines: true }) }),
+            ...(approval?.cause && { cause: inertText(approval.cause, maxDetailChars) }),
+          }),
       ...(incidents.length > 0 && {
         incidents: linesOfIncidents(incidents).map((line) => inertText(line, 300)),
       }),

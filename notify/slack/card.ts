@@ -1,16 +1,9 @@
 import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
+import { type CardSection, cardSections } from '../../domain/card-sections.ts'
 import { type EscalationReport, reportText } from '../../domain/escalation.ts'
-import { capitalize, formatList, formatMinute } from '../../domain/format.ts'
-import {
-  formatAlsoAsked,
-  formatProof,
-  formatReason,
-  listDecisions,
-  parseRehearsal,
-} from '../../domain/format-approval.ts'
-import { formatDown } from '../../domain/format-plan.ts'
+import { capitalize, formatMinute } from '../../domain/format.ts'
+import { formatAlsoAsked, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
-import { planOfDryRun } from '../../domain/placement.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { statusWords } from '../../domain/status-words.ts'
 import type { IncidentPress } from './interaction.ts'
@@ -93,9 +86,10 @@ function ownerButtons({ status, owner }: Incident, values: Record<IncidentPress,
 }
 
 const maxArgumentChars = 2_900
-const maxReasonChars = 1_500
+/** Of a section of the card; what counts for a decision comes first in each. */
+const maxSectionChars: Partial<Record<CardSection['name'], number>> = { reason: 1_800, against: 1_500 }
+const maxOtherChars = 500
 const maxDryRunChars = 800
-const maxProofChars = 500
 const maxFoundChars = 230
 const maxRehearsedLines = 12
 const maxTargets = 6
@@ -136,17 +130,16 @@ export function renderCard(
   const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null
   return slackMessage(heading.slice(0, 1_000), [
     header(heading),
-    section(`What: ${approval.tool} on ${targetsOf(approval)}`, 1_000),
+    section(`What: ${approval.tool}`, maxOtherChars),
     section(`Risk: ${approval.risk}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
-    section('Arguments, exactly:'),
-    section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
-    section(`Why: ${formatReason(approval)}`, maxReasonChars),
-    ...(cause === null ? [] : [section(cause, maxProofChars)]),
-    ...found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)),
-    section(formatProof(approval.dryRun.proof), maxProofChars),
+    ...cardSections(approval, { isOpen: isPending, moment: formatMinute, cause }).flatMap((each) => [
+      sectionOfCard(each),
+      ...(each.name === 'reason' ? found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)) : []),
+    ]),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
-    ...staysDown(approval),
+    section('Arguments, exactly:'),
+    section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
     ...(isPending && alsoAsked > 0
       ? [
           section(
@@ -171,26 +164,18 @@ function targetsOf({ targets }: Approval): string {
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
 }
 
-/** The beginning of what was found out beforehand, and what was not tried; the card has all of it. */
-function rehearsed({ dryRun }: Approval): object[] {
-  const told = parseRehearsal(dryRun.details)
-  if (!told) return []
-  const lines = told.lines.slice(0, maxRehearsedLines)
-  const left = told.lines.length - lines.length
-  return [
-    ...(lines.length > 0
-      ? [sectionOfLines([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
-      : []),
-    ...(told.untried.length > 0 ? [section(told.untried.join(' '), maxDryRunChars)] : []),
-  ]
+function sectionOfCard({ name, title, sentences }: CardSection): object {
+  return sectionOfLines(`${title}: ${sentences.join('\n')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
-/** Whom a plan leaves without a place: nobody agrees to that unread. */
-function staysDown({ dryRun }: Approval): object[] {
-  const down = planOfDryRun(dryRun.details)?.unplaced ?? []
-  return down.length === 0
-    ? []
-    : [section(`${formatDown(down.length)}: ${formatList(down.map(({ vm }) => vm))}`, maxDryRunChars)]
+/** The beginning of what was found out beforehand; the card has all of it. */
+function rehearsed({ dryRun }: Approval): object[] {
+  const found = parseRehearsal(dryRun.details)?.lines ?? []
+  const lines = found.slice(0, maxRehearsedLines)
+  const left = found.length - lines.length
+  return lines.length > 0
+    ? [sectionOfLines([...lines, ...(left > 0 ? [`and ${left} lines more`] : [])].join('\n'), maxDryRunChars)]
+    : []
 }
 
 function whoMay({ risk, required }: Approval, { type }: Incident): string {

@@ -1,6 +1,6 @@
 import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
-import { factsOf, headingOf, linesOfIncidents, linkWords, resourceWords } from '../words.ts'
+import { factsOf, headingOf, linesOfIncidents, linkWords, partsOf, resourceWords } from '../words.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
@@ -59,6 +59,8 @@ export function isLink(url: string): boolean {
 }
 
 const maxFieldChars = 300
+/** Of each section of a question: all of them stay within what Slack takes of a message. */
+const maxPartChars = 1_200
 
 /** A message as Slack takes it, by webhook and by method alike. */
 export type SlackMessage = { text: string; blocks: object[] } & typeof unread
@@ -84,14 +86,13 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
 /** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
   if (notification.incidents.length > 0) return renderDigest(notification)
-  const { incident, reason, approval, url, at } = notification
+  const { incident, approval, url, at } = notification
   const heading = headingOf(notification)
   return slackMessage(`${heading.slice(0, 1_000)} (${resourceWords(incident).slice(0, 200)})`, [
     header(heading),
     ...(heading.length > slackLimits.header ? [section(incident.title)] : []),
     { type: 'section', fields: factsOf(notification).map(([name, value]) => field(`${name}: ${value}`)) },
-    ...(reason?.trim() ? [sectionOfLines(reason)] : []),
-    ...(approval?.cause ? [section(approval.cause)] : []),
+    ...partsOf(notification).map((part) => sectionOfLines(part, approval ? maxPartChars : slackLimits.section)),
     ...actions(linkButton(linkWords(notification), url)),
     context(`Nightshift, ${incident.id}, ${at}`),
   ])

@@ -1,6 +1,6 @@
 import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage } from '../../domain/notification.ts'
-import { factsOf, headingOf, linesOfIncidents, linkWords, withoutLinks } from '../words.ts'
+import { factsOf, headingOf, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
 
 /** A message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
 
@@ -37,10 +37,9 @@ function toMessage(notification: Notification, maxReasonChars: number): object {
 }
 
 function toCard(notification: Notification, maxReasonChars: number): object {
-  const { incident, reason, approval, incidents, url, at } = notification
+  const { incident, incidents, url, at } = notification
   const facts = incidents.length > 0 ? [] : factsOf(notification)
   const lines = incidents.length > 0 ? linesOfIncidents(incidents) : []
-  const said = [...(reason?.trim() ? [reason] : []), ...(approval?.cause ? [approval.cause] : [])]
   return {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
@@ -49,7 +48,7 @@ function toCard(notification: Notification, maxReasonChars: number): object {
     body: [
       text([run(headingOf(notification), 200, { size: 'Large', weight: 'Bolder' })]),
       ...facts.map(([name, value]) => text([run(`${name}: ${value}`, 240)], 'None')),
-      ...said.flatMap((part) => toLines(part, maxReasonChars)),
+      ...partsOf(notification).flatMap((part) => toLines(part, maxReasonChars)),
       ...lines.map((line) => text([run(line, 160)], 'None')),
       text([
         run(incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`, 100, {

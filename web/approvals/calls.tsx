@@ -1,14 +1,9 @@
 import { useState } from 'react'
 import type { Approval, ApprovalDetail, CallRun, NextCall } from '../../domain/approval.ts'
+import { formatProof } from '../../domain/card-sections.ts'
 import type { EventKind } from '../../domain/event.ts'
 import { capitalize, formatSpan } from '../../domain/format.ts'
-import {
-  cardTitles,
-  formatNextCall,
-  formatProof,
-  formatReversible,
-  formatRunOutcome,
-} from '../../domain/format-approval.ts'
+import { formatNextCall, formatReversible, formatRunOutcome, partTitles } from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { queryClient } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
@@ -47,7 +42,7 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
   const isBad = run.outcome === 'failed' || run.outcome === 'indeterminate' || verification?.outcome === 'not_held'
   return (
     <section className="run" aria-labelledby="run-title">
-      <h2 id="run-title">{endedAt === null ? cardTitles.running : cardTitles.ran}</h2>
+      <h2 id="run-title">{endedAt === null ? partTitles.running : partTitles.ran}</h2>
       <p className="wraps">
         <span role="status">
           <strong className={isGood ? 'tone-proved' : isBad ? 'tone-broken' : ''}>{formatRunOutcome(run)}</strong>{' '}
@@ -106,7 +101,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
-    <CardPart title={cardTitles.next}>
+    <CardPart title={partTitles.next}>
       <ul>
         {next.map((call) => (
           <li key={call.callId}>

@@ -1,17 +1,15 @@
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
+import { type CardSection, cardSections } from '../../domain/card-sections.ts'
 import { capitalize } from '../../domain/format.ts'
 import {
-  cardTitles,
   formatAlsoAsked,
-  formatCost,
-  formatProof,
-  formatReason,
   formatReversible,
   formatUnheard,
-  formatWayBack,
   isReadExactly,
   parseRehearsal,
+  partTitles,
 } from '../../domain/format-approval.ts'
+import { readStaysDown } from '../../domain/format-plan.ts'
 import type { DetailedIncident } from '../../domain/incident-detail.ts'
 import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
@@ -20,11 +18,11 @@ import { Hypotheses } from '../incident/page.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
-import { readStaysDown, StaysDown } from '../plan/plan.tsx'
+import { StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
-import { Answers, DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
+import { DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
 import { CardPart, Warning } from './part.tsx'
 import { useDecision } from './query.ts'
@@ -125,74 +123,47 @@ function CardHeader({ approval, incident }: HeaderProps) {
   )
 }
 
-/** The worst first; then on what, why, what speaks against it, what proves it, the way back, and what follows from each answer. */
+/** The sections of the card, each with what the page can add to it: rows behind the reason, the picture of who stays down. */
 function Reasons({ approval }: { approval: ApprovalDetail }) {
-  const { dryRun, targets, reversible } = approval
   const isOpen = useIsOpen(approval)
+  return cardSections(approval, { isOpen, moment: formatMoment }).map((section) => (
+    <CardPart key={section.name} title={section.title} className={section.name}>
+      {section.name === 'against' ? <Against details={approval.dryRun.details} /> : <Sentences {...section} />}
+      {section.name === 'reason' && (
+        <>
+          {approval.hypotheses.length > 0 && (
+            <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />
+          )}
+          <EvidenceList approval={approval} />
+        </>
+      )}
+    </CardPart>
+  ))
+}
+
+/** Its sentences; what warns has a sign, but for the cost, whose box is one already. */
+function Sentences({ name, sentences, warns }: CardSection) {
+  return sentences.map((sentence) =>
+    warns && name !== 'cost' ? (
+      <Warning key={sentence} text={sentence} />
+    ) : (
+      <p key={sentence} className="lines">
+        <Inert text={sentence} />
+      </p>
+    ),
+  )
+}
+
+/** Doubts that the dry run left. */
+function Against({ details }: Pick<Approval['dryRun'], 'details'>) {
+  const { untried } = parseRehearsal(details) ?? { untried: [] }
   return (
     <>
-      {isOpen && (
-        <CardPart title={cardTitles.cost} className="worst">
-          <p>
-            <Inert text={formatCost(approval)} />
-          </p>
-        </CardPart>
-      )}
-      <CardPart title={cardTitles.targets} className="targets">
-        <Targets targets={targets} />
-      </CardPart>
-      <CardPart title={cardTitles.reason}>
-        <p className="lines">
-          <Inert text={formatReason(approval)} />
-        </p>
-        {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />}
-        <EvidenceList approval={approval} />
-      </CardPart>
-      <Against approval={approval} />
-      <CardPart title={cardTitles.proof}>
-        {dryRun.proof?.by === 'state' ? (
-          <p>
-            <Inert text={formatProof(dryRun.proof)} />
-          </p>
-        ) : (
-          <Warning text={formatProof(dryRun.proof)} />
-        )}
-      </CardPart>
-      <CardPart title={cardTitles.back}>
-        <p>{formatWayBack(reversible)}</p>
-      </CardPart>
-      {isOpen && <Answers approval={approval} />}
-    </>
-  )
-}
-
-const shownTargets = 6
-
-/** Each by its kind and name; a plan's proposal only where it is all there is. */
-function Targets({ targets }: Pick<Approval, 'targets'>) {
-  const named = targets.filter(({ kind }) => kind !== 'proposal')
-  const main = (named.length > 0 ? named : targets).slice(0, shownTargets)
-  if (main.length === 0) return <p>no named target</p>
-  return (
-    <p>
-      {formatTargets(main)}
-      {targets.length > main.length && <span className="soft"> and {targets.length - main.length} more</span>}
-    </p>
-  )
-}
-
-/** Doubts that the dry run left; nothing where code knows of none. */
-function Against({ approval: { dryRun } }: { approval: Approval }) {
-  const { untried } = parseRehearsal(dryRun.details) ?? { untried: [] }
-  const leftDown = readStaysDown(dryRun.details)
-  if (untried.length === 0 && leftDown.unplaced.length === 0) return null
-  return (
-    <CardPart title={cardTitles.against}>
-      <StaysDown {...leftDown} />
+      <StaysDown {...readStaysDown(details)} />
       {untried.map((sentence) => (
         <Warning key={sentence} text={sentence} />
       ))}
-    </CardPart>
+    </>
   )
 }
 
@@ -219,13 +190,13 @@ function ExactArguments({ approval }: { approval: Approval }) {
   const { arguments: args, targets, actionDigest, tool } = approval
   return (
     <section>
-      <h2>{cardTitles.arguments}</h2>
+      <h2>{partTitles.arguments}</h2>
       <details open={isReadExactly(approval)}>
         <summary>
           <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, digest
           of the action
         </summary>
-        <Exact value={args} label={cardTitles.arguments} />
+        <Exact value={args} label={partTitles.arguments} />
         <p className="wraps">{formatTargets(targets)}</p>
         <p className="mono soft wraps">sha256 {actionDigest}</p>
       </details>

@@ -1,15 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
+import { formatApprovers, formatCost } from '../../domain/card-sections.ts'
 import { formatClock } from '../../domain/format.ts'
-import {
-  formatApprovalEnd,
-  formatConsequences,
-  formatCost,
-  formatReversible,
-  formatStart,
-  listAnswers,
-} from '../../domain/format-approval.ts'
+import { formatApprovalEnd, formatReversible } from '../../domain/format-approval.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ApiRefusal, ask, queryClient, useAsk } from '../api.ts'
@@ -175,7 +169,11 @@ export function Foot({ deciding, incident }: FootProps) {
   )
 }
 
-type StakesProps = Omit<FootProps, 'deciding'> & { approval: Approval; chosen: Approval[]; refused: string | null }
+type StakesProps = Omit<FootProps, 'deciding'> & {
+  approval: ApprovalDetail
+  chosen: Approval[]
+  refused: string | null
+}
 
 /** Time left, the worst that what is ticked costs, how risky it is, who may decide, and who has the incident. */
 function Stakes({ approval, chosen, incident, refused }: StakesProps) {
@@ -196,7 +194,8 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
       <p className="small">
         <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}
         {refused ? `${refused} You can read everything here.` : `Your role (${session?.role}) may decide.`}
-        {required > 1 && ` ${approvals} of ${required} people have approved.`}
+        {required > 1 && ` ${approvals} of ${required} people have approved.`}{' '}
+        <Inert text={formatApprovers(approval.approvers)} />
         {incident && (
           <>
             {' '}
@@ -235,18 +234,6 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
 export function useIsOpen({ status, expiresAt }: Approval): boolean {
   const now = useNow()
   return status === 'pending' && Date.parse(expiresAt) > now
-}
-
-/** Consequences of each answer. The cost of a yes, its proof and the way back have parts already. */
-export function Answers({ approval }: { approval: Approval }) {
-  const consequences = { ...formatConsequences(approval, formatMoment), approve: formatStart(approval), after: null }
-  return listAnswers(consequences).map(([name, text]) => (
-    <CardPart key={name} title={name}>
-      <p>
-        <Inert text={text} />
-      </p>
-    </CardPart>
-  ))
 }
 
 /** What became of the platform by a question that is over. */

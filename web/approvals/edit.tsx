@@ -1,6 +1,6 @@
 import { type FormEvent, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
-import { cardTitles, parseRehearsal, type Rehearsal } from '../../domain/format-approval.ts'
+import { parseRehearsal, partTitles, type Rehearsal } from '../../domain/format-approval.ts'
 import { listChanges, type ValueChange } from '../differences.ts'
 import { ReasonField, TextArea, useDraft } from '../fields.tsx'
 import { Exact, Inert } from '../inert.tsx'
@@ -16,7 +16,7 @@ export function DryRun({ approval }: { approval: Approval }) {
   const { dryRun } = approval
   const rehearsal = parseRehearsal(dryRun.details)
   return (
-    <CardPart title={cardTitles.dryRun}>
+    <CardPart title={partTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
       {!dryRun.possible && <Warning text="There is none for this action: nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (

@@ -1,7 +1,8 @@
 import type { BriefLine, ServedBrief } from '../../domain/brief.ts'
+import { shortSections } from '../../domain/card-sections.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capitalize, formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
-import { formatAlsoAsked, formatReversible, formatShortConsequences } from '../../domain/format-approval.ts'
+import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import {
@@ -70,13 +71,7 @@ export function DecisionSentence({
   const now = useNow()
   const { id, dryRun, risk, reversible, required, approvals, expiresAt } = asked
   const isFar = Date.parse(expiresAt) - now > dayMs
-  const { approve, deny, wait, after } = formatShortConsequences(asked, isFar ? formatMoment : formatTimeOfDay)
-  const lines: [string, string][] = [
-    ...(after === null ? [] : [['After that', after] as [string, string]]),
-    ['If you approve', approve],
-    ['If you deny', deny],
-    ['If nobody acts', wait],
-  ]
+  const sections = shortSections(asked, isFar ? formatMoment : formatTimeOfDay)
   return (
     <section className="decision" aria-labelledby="decision-title">
       <p className="over">
@@ -100,11 +95,11 @@ export function DecisionSentence({
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
       <dl className="costs">
-        {lines.map(([name, text]) => (
-          <div key={name} className={name === 'After that' ? 'cost' : undefined}>
-            <dt>{name}</dt>
+        {sections.map(({ name, title, sentences }) => (
+          <div key={name} className={name}>
+            <dt>{title}</dt>
             <dd>
-              <Inert text={text} />
+              <Inert text={sentences.join(' ')} />
             </dd>
           </div>
         ))}

@@ -5,6 +5,7 @@ import {
   formatObstacle,
   formatPlanProof,
   formatStanding,
+  type LeftDown,
   toStandingAfter,
 } from '../../domain/format-plan.ts'
 import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
@@ -254,9 +255,6 @@ function Worth({ proposal }: { proposal: Proposal }) {
   )
 }
 
-type Down = { vm: string; reason: string }
-type LeftDown = { unplaced: Down[]; obstacle: string | null }
-
 /** Who has no place in a plan, and why as far as it is known. */
 export function StaysDown({ unplaced, obstacle }: LeftDown) {
   if (unplaced.length === 0) return null
@@ -281,14 +279,4 @@ export function StaysDown({ unplaced, obstacle }: LeftDown) {
       </p>
     </div>
   )
-}
-
-/** The same out of a dry run, whose details are whatever a tool put there. What is not understood is shown as it is. */
-export function readStaysDown({ unplaced, obstacle }: Record<string, unknown>): LeftDown {
-  const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null) =>
-    typeof each?.vm === 'string'
-      ? { vm: each.vm, reason: typeof each.reason === 'string' ? each.reason : '' }
-      : { vm: JSON.stringify(each), reason: '' },
-  )
-  return { unplaced: down, obstacle: typeof obstacle === 'string' ? obstacle : null }
 }

@@ -1,7 +1,9 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { putOperator } from '../../../db/access/operators.ts'
 import { principalOf } from '../../../db/access/principals.ts'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
+import { approversOf } from '../../../db/approvals/approvers.ts'
 import { requestApproval } from '../../../db/approvals/ask.ts'
 import { decide, voteOfEditor } from '../../../db/approvals/decide.ts'
 import { listApprovals, usableApproval } from '../../../db/approvals/find.ts'
@@ -12,7 +14,7 @@ import type { Trx } from '../../../db/connect.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import { readDenials } from '../../../db/policy.ts'
 import { systemScope } from '../../../db/scope.ts'
-import type { Decision } from '../../../domain/approval.ts'
+import type { Approval, Decision } from '../../../domain/approval.ts'
 import type { Principal, Role } from '../../../domain/permissions.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
 import { mintedToken } from '../../support/decision-tokens.ts'
@@ -291,6 +293,32 @@ test('who asked for the run cannot approve its critical actions', async () => {
     database.owner,
   )
   expect(await say(await tokenOf('anna', id), 'approve', id)).toMatchObject({ outcome: 'forbidden', code: 'OWN_RUN' })
+})
+
+test('a question names who may still say yes: nobody who has decided, is disabled, may not, or asked for the run', async () => {
+  const { id, incidentId } = await asked({ required: 2, risk: 'critical' })
+  const person = (name: string, more: Partial<Parameters<typeof putOperator>[1]>) =>
+    database.db.transaction().execute((trx) =>
+      putOperator(trx, {
+        ...{ name, role: 'approver', maxRisk: 'critical', incidentTypes: null, disabled: false },
+        ...more,
+      }),
+    )
+  await person('carl', {})
+  await person('dora', { maxRisk: 'high' })
+  await person('emil', { disabled: true })
+  await person('fred', { incidentTypes: ['quite_another'] })
+  await say(await tokenOf('bert', id), 'approve', id)
+  await sql`update incident set requested_by = ${people.anna?.operatorId} where id = ${incidentId}`.execute(
+    database.owner,
+  )
+  // Others of this file, who would take the places of twenty.
+  await sql`update operator set disabled_at = now() where name ~ '^p[0-9]'`.execute(database.owner)
+  const scope = systemScope(database.db)
+  const [approval] = await listApprovals(scope, { id }, { before: null, limit: 1 })
+  const named = await approversOf(scope, approval as Approval)
+  expect(named).toContain('carl')
+  for (const name of ['anna', 'bert', 'dora', 'emil', 'fred', 'vera']) expect(named).not.toContain(name)
 })
 
 test('what a person denied is denied for the group of its incident, and for no other', async () => {

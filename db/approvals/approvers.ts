@@ -1,0 +1,30 @@
+import { mayDecide } from '../../domain/approvers.ts'
+import { deciderOf, listOperators, typeOfIncident } from '../access/operators.ts'
+import type { Scope } from '../scope.ts'
+import { isOwnRun } from './settle.ts'
+
+const maxPeople = 1_000
+const maxNamed = 20
+
+/**
+ * Who may approve this now and has said nothing yet, those who were here last first: at most twenty names. By the same rules as a decision;
+ * it is no promise, for each decision asks again.
+ */
+export async function approversOf(
+  scope: Scope,
+  { id, incidentId, risk, decisions }: Parameters<typeof isOwnRun>[2] & { decisions: readonly { operator: string }[] },
+): Promise<string[]> {
+  const { db } = scope
+  const incidentType = await typeOfIncident(db, incidentId)
+  if (incidentType === null) return []
+  const decided = new Set(decisions.map(({ operator }) => operator))
+  const people = (await listOperators(scope, { after: null, limit: maxPeople }))
+    .filter((each) => !decided.has(each.name) && mayDecide(deciderOf(each), { risk, incidentType }) === null)
+    .sort((a, b) => (b.lastSeenAt ?? '').localeCompare(a.lastSeenAt ?? ''))
+  const named: string[] = []
+  for (const { id: operatorId, name } of people) {
+    if (named.length === maxNamed) break
+    if (!(await isOwnRun(db, operatorId, { id, incidentId, risk }))) named.push(name)
+  }
+  return named
+}

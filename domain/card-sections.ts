@@ -1,0 +1,181 @@
+import type { Approval } from './approval.ts'
+import { formatList } from './format.ts'
+import { parseRehearsal } from './format-approval.ts'
+import { formatAfterwards, formatDown, formatObstacle, readStaysDown } from './format-plan.ts'
+import type { Standing } from './placement.ts'
+
+/** The questions that a card answers, in the order in which a person asks them. */
+const cardTitles = {
+  cost: 'The worst it costs',
+  targets: 'On what',
+  reason: 'Why',
+  against: 'What speaks against it',
+  proof: 'What will prove it',
+  back: 'The way back',
+  approve: 'If you approve',
+  deny: 'If you deny',
+  wait: 'If you do nothing',
+} as const
+
+export type CardSectionName = keyof typeof cardTitles
+
+/** One answer: a few sentences, which hold a stranger's words. `warns`: a person may overlook it and must not. */
+export type CardSection = { name: CardSectionName; title: string; sentences: string[]; warns: boolean }
+
+type CardApproval = Pick<
+  Approval,
+  'tool' | 'targets' | 'reason' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt' | 'askedBy'
+>
+
+type Reading = {
+  /** Can it still be decided? What it costs, and what each answer leads to, is said only then. */
+  isOpen: boolean
+  /** Writes a time as its reader reads times. */
+  moment(iso: string): string
+  /** The line about what the run takes for the cause; null where it has said none, or where the page shows it with its rows. */
+  cause?: string | null
+  /** Of those that stay down so many are named. */
+  maxNamed?: number
+}
+
+/**
+ * Everything a person weighs before a decision, the worst first: the same on the page, without JavaScript, at the terminal, in Slack, in
+ * Teams and in a mail. From what is stored with the approval alone. What the dry run found and the exact arguments stand beside it.
+ */
+export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
+  const { isOpen, moment, cause = null, maxNamed = 20 } = reading
+  const { reversible, dryRun } = approval
+  const against = listDoubts(dryRun.details, maxNamed)
+  return [
+    ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
+    section('targets', [formatTargets(approval.targets)]),
+    section('reason', [formatReason(approval), ...(cause === null ? [] : [cause])]),
+    ...(against.length > 0 ? [section('against', against, true)] : []),
+    section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
+    section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
+    ...(isOpen
+      ? [
+          section('approve', [formatStart(approval)]),
+          section('deny', [formatDenial(approval)]),
+          section('wait', [
+            `Nothing is changed. The question expires at ${moment(approval.expiresAt)}, and the incident is escalated.`,
+          ]),
+        ]
+      : []),
+  ]
+}
+
+/** What it costs and what each answer leads to, in a sentence or two each: for the first screen of an incident. */
+export function shortSections(approval: CardApproval, moment: Reading['moment']): CardSection[] {
+  const { required, approvals, dryRun, expiresAt } = approval
+  const missing = required - approvals - 1
+  const when =
+    missing > 0
+      ? `It runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
+      : 'It runs at once'
+  const proof =
+    dryRun.proof?.by === 'state' ? 'then code checks whether it worked' : 'and nothing proves afterwards that it worked'
+  return [
+    section('cost', [formatCost(approval)], listCosts(approval).length > 0),
+    section('approve', [`${when}, ${proof}.`]),
+    section('deny', [formatDenial(approval)]),
+    section('wait', [`Nothing is changed. At ${moment(expiresAt)} it is escalated.`]),
+  ]
+}
+
+function section(name: CardSectionName, sentences: string[], warns = false): CardSection {
+  return { name, title: cardTitles[name], sentences, warns }
+}
+
+/** `anna, bo and 2 more may approve it.` Whom to ask, or to wake, next. */
+export function formatApprovers(names: readonly string[]): string {
+  if (names.length === 0) return 'Nobody who has not decided yet may approve it.'
+  const shown = names.slice(0, 3)
+  return `${formatList([...shown, ...(names.length > 3 ? [`${names.length - 3} more`] : [])])} may approve it.`
+}
+
+/** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */
+export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
+  return listCosts(approval).join(' ') || 'No cost of it is known, and it can be reversed.'
+}
+
+function listCosts(approval: Pick<Approval, 'dryRun' | 'reversible'>): string[] {
+  const { dryRun, reversible } = approval
+  const { unplaced } = readStaysDown(dryRun.details)
+  return [
+    reversible ? null : 'It cannot be undone.',
+    dryRun.possible ? null : 'It had no dry run: what it will do is not known beforehand.',
+    unplaced.length > 0 ? `${formatDown(unplaced.length)}.` : null,
+    afterOf(approval),
+    dryRun.proof?.by === 'nothing' ? 'Afterwards nothing proves that it worked.' : null,
+  ].filter((each) => each !== null)
+}
+
+/** What its plan costs afterwards; null where it has none, or costs nothing. */
+function afterOf({ dryRun: { details } }: Pick<Approval, 'dryRun'>): string | null {
+  const { standing } = details as { standing?: Standing | null }
+  const after = standing && Array.isArray(standing.after) ? formatAfterwards(standing) : null
+  return after && `${after[0]?.toUpperCase()}${after.slice(1)}.`
+}
+
+const maxTargets = 6
+
+/** Each by its kind and name; a plan's proposal only where it is all there is. */
+function formatTargets(targets: Approval['targets']): string {
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  const all = named.length > 0 ? named : targets
+  if (all.length === 0) return 'No named target.'
+  const main = all.slice(0, maxTargets)
+  const more = all.length - main.length
+  return `${main.map(({ kind, id }) => `${kind} ${id}`).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** Why it is asked, and by whom where that is a person. */
+function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>): string {
+  return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
+}
+
+/** Doubts that the dry run left: whom a plan leaves down, and what was not tried. Empty where code knows of none. */
+function listDoubts(details: Record<string, unknown>, maxNamed: number): string[] {
+  const { unplaced, obstacle } = readStaysDown(details)
+  const down = unplaced.slice(0, maxNamed).map(({ vm, reason }) => (reason ? `${vm}: ${reason}` : vm))
+  const more = unplaced.length - down.length
+  return [
+    ...(unplaced.length > 0 ? [`${formatDown(unplaced.length)}.`, ...down] : []),
+    ...(more > 0 ? [`And ${more} more.`] : []),
+    ...(unplaced.length > 0 ? [formatObstacle(obstacle)] : []),
+    ...(parseRehearsal(details)?.untried ?? []),
+  ]
+}
+
+/** Absent: the approval was stored by a version that did not say. */
+export function formatProof(proof: CardApproval['dryRun']['proof']): string {
+  if (!proof)
+    return 'What will prove that this worked was not stored with this approval: look at its target afterwards.'
+  if (proof.by === 'state') return `Code will prove whether this worked: ${proof.text}.`
+  return `Nothing will prove that this worked: ${proof.text}.`
+}
+
+const maxStarted = 3
+
+/** When and how it begins, once it is approved. */
+function formatStart({ tool, targets, required, approvals }: CardApproval): string {
+  const others = required - approvals - 1
+  const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'
+  return `${when} targets are read again. If they are unchanged, ${tool} runs at once${formatStarted(targets)}; otherwise you are asked again.`
+}
+
+function formatStarted(targets: Approval['targets']): string {
+  const named = targets.filter(({ kind }) => kind !== 'proposal')
+  if (named.length === 0) return ''
+  const shown = named.slice(0, maxStarted).map(({ kind, id }) => `${kind} ${id}`)
+  const more = named.length - shown.length
+  return ` on ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** A person's own write ends with the denial; the agent goes on. */
+function formatDenial({ askedBy }: Pick<Approval, 'askedBy'>): string {
+  return askedBy
+    ? `Nothing is changed, and the incident ends. Its log has your reason, for ${askedBy} to read.`
+    : 'Nothing is changed. The agent reads your reason and looks for another way, or escalates. It cannot ask for this action again.'
+}

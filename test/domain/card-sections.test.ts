@@ -1,0 +1,118 @@
+import { describe, expect, test } from '@jest/globals'
+import { cardSections, formatCost, shortSections } from '../../domain/card-sections.ts'
+
+const approval = {
+  tool: 'execute_migration',
+  targets: [
+    { kind: 'proposal' as const, id: 'prp_1' },
+    ...['vm-1', 'vm-2', 'vm-3', 'vm-4'].map((id) => ({ kind: 'vm' as const, id })),
+  ],
+  reason: 'their host is dead',
+  dryRun: {
+    possible: true,
+    summary: 'start 4 VMs',
+    details: {},
+    proof: { by: 'state' as const, text: 'they run' },
+  },
+  reversible: true,
+  required: 1,
+  approvals: 0,
+  expiresAt: '2026-11-21T02:46:00.000000Z',
+}
+const clock = (iso: string) => iso.slice(11, 16)
+const told = (more: object = {}, isOpen = true) =>
+  Object.fromEntries(
+    cardSections({ ...approval, ...more }, { isOpen, moment: clock }).map(({ name, sentences }) => [name, sentences]),
+  )
+const warnings = (more: object = {}) =>
+  cardSections({ ...approval, ...more }, { isOpen: true, moment: clock }).flatMap(({ name, warns }) =>
+    warns ? [name] : [],
+  )
+const blind = { possible: false, summary: 'reboot', details: {}, proof: { by: 'nothing' as const, text: 'look' } }
+
+describe('before a person decides, the card says what follows', () => {
+  test('the worst first, then what is asked, why, what proves it, the way back, and what each answer leads to', () => {
+    expect(Object.keys(told())).toEqual(['cost', 'targets', 'reason', 'proof', 'back', 'approve', 'deny', 'wait'])
+  })
+
+  test('from yes: what runs on what', () => {
+    expect(told().approve).toEqual([
+      'The targets are read again. If they are unchanged, execute_migration runs at once on vm vm-1, vm vm-2, vm vm-3 and 1 more; otherwise you are asked again.',
+    ])
+  })
+
+  test('from yes where two people must agree: nothing before the other has', () => {
+    expect(told({ required: 2 }).approve?.[0]).toMatch(/^Once another person approves, the targets are read again/)
+    expect(told({ required: 3 }).approve?.[0]).toMatch(/^Once 2 more approve, the targets/)
+    expect(told({ required: 2, approvals: 1 }).approve?.[0]).toMatch(/^The targets are read again/)
+  })
+
+  test('from no and from silence: nothing is changed', () => {
+    expect(told().deny?.[0]).toMatch(/^Nothing is changed\. The agent reads your reason/)
+    expect(told({ askedBy: 'anna' }).deny?.[0]).toMatch(/the incident ends\. .* for anna to read\.$/)
+    expect(told().wait).toEqual(['Nothing is changed. The question expires at 02:46, and the incident is escalated.'])
+  })
+
+  test('what speaks against it: each VM that stays down with its reason, and what was not tried', () => {
+    const details = {
+      unplaced: [{ vm: 'vm-9', reason: 'no host has room' }, 'vm-8', { vm: 'vm-7' }],
+      obstacle: 'it takes one host more',
+      rehearsal: { untried: ['make was not tried.'] },
+    }
+    const against = [
+      '3 VMs stay down.',
+      'vm-9: no host has room',
+      '"vm-8"',
+      'vm-7',
+      'A place for all does not exist: it takes one host more.',
+      'make was not tried.',
+    ]
+    expect(told({ dryRun: { ...approval.dryRun, details } }).against).toEqual(against)
+  })
+
+  test('of a hundred that stay down it names twenty and counts the rest', () => {
+    const unplaced = Array.from({ length: 100 }, (_, at) => ({ vm: `vm-${at}` }))
+    const against = told({ dryRun: { ...approval.dryRun, details: { unplaced } } }).against
+    expect(against).toContain('vm-19')
+    expect(against).not.toContain('vm-20')
+    expect(against).toContain('And 80 more.')
+  })
+
+  test('doubts, a missing proof and a missing way back are marked, so that nobody overlooks them', () => {
+    expect(warnings()).toEqual([])
+    expect(warnings({ reversible: false, dryRun: blind })).toEqual(['cost', 'proof', 'back'])
+    expect(warnings({ dryRun: { ...approval.dryRun, proof: undefined } })).toEqual(['proof'])
+  })
+
+  test('once it is over, neither its cost nor what an answer would lead to', () => {
+    expect(Object.keys(told({}, false))).toEqual(['targets', 'reason', 'proof', 'back'])
+  })
+})
+
+describe('beside the buttons stands the worst that a yes costs', () => {
+  const loss = (name: string, outcome: 'restarted' | 'not_found') => ({ name, outcome })
+  const standing = { domain: 'rack', before: [loss('rack-b', 'restarted')], after: [loss('rack-b', 'not_found')] }
+  test.each([
+    ['that there is no way back first', { reversible: false }, 'It cannot be undone.'],
+    [
+      'all that nobody can know',
+      { reversible: false, dryRun: blind },
+      'It cannot be undone. It had no dry run: what it will do is not known beforehand. Afterwards nothing proves that it worked.',
+    ],
+    [
+      'what the next death costs after a plan',
+      { dryRun: { ...approval.dryRun, details: { standing } } },
+      'Should rack-b fail, no room for all its VMs was found; today it was.',
+    ],
+    [
+      'whom the plan leaves down',
+      { dryRun: { ...approval.dryRun, details: { unplaced: [{ vm: 'vm-9' }, { vm: 'vm-8' }] } } },
+      '2 VMs stay down.',
+    ],
+    ['that none is known, where none is', {}, 'No cost of it is known, and it can be reversed.'],
+  ])('%s', (_, more, cost) => {
+    expect(formatCost({ ...approval, ...more })).toBe(cost)
+    expect(told(more).cost).toEqual([cost])
+    expect(shortSections({ ...approval, ...more }, clock)[0]?.sentences).toEqual([cost])
+  })
+})
