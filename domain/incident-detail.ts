@@ -130,6 +130,8 @@ const part = <T extends z.ZodType>(line: T) => z.object({ incidents: z.number().
 
 export const home = z.object({
   since: z.string(),
+  /** True until the first incident: a new site has steps to take. */
+  isFresh: z.boolean().default(false),
   /** Counts incidents that began since then. Failed repairs, tokens and dollars count since then, whenever their incident began. */
   tonight: z.object({
     incidents: z.number().int(),

@@ -120,7 +120,7 @@ export const statuses: Record<IncidentStatus, Badge> = {
 const approvalStatuses: Record<ApprovalStatus, Badge> = {
   pending: { word: 'waiting', shape: 'diamond', tone: 'act', strong: true },
   approved: { word: 'approved', shape: 'check', tone: 'proved' },
-  denied: { word: 'denied', shape: 'cross', tone: 'broken' },
+  denied: { word: 'denied', shape: 'cross', tone: 'ink' },
   expired: { word: 'expired', shape: 'bar', tone: 'ink' },
   withdrawn: { word: 'withdrawn', shape: 'bar', tone: 'quiet' },
   consumed: { word: 'approved and executed', shape: 'check', tone: 'proved' },

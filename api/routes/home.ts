@@ -55,6 +55,7 @@ const homeEndpoint = endpoint({
   answer: home,
   example: {
     since: '2026-11-20T22:00:00Z',
+    isFresh: false,
     tonight: {
       incidents: 12,
       resolved: 9,

@@ -4,6 +4,7 @@ import { createRoot } from 'react-dom/client'
 import { queryClient } from '../api.ts'
 import { Table } from '../data-table.tsx'
 import { ChipFilter, Facet, TextField } from '../fields.tsx'
+import { FirstSteps } from '../home-steps.tsx'
 import { Answer, DecisionSentence, Glance } from '../incident/brief.tsx'
 import { Rail } from '../incident/rail.tsx'
 import { Strip } from '../incident/strip.tsx'
@@ -17,6 +18,7 @@ import {
   brief,
   emptyNight,
   events,
+  firstSight,
   incidents,
   longTitle,
   many,
@@ -117,6 +119,9 @@ function Gallery() {
           <Tonight home={emptyNight} span="12h" />
           <NightParts home={emptyNight} current={null} window={window} />
         </div>
+      </Piece>
+      <Piece title="A new site">
+        <FirstSteps sight={firstSight} />
       </Piece>
       <Piece title="Empty, loading, failed">
         <Nothing title="No incident fits these filters." />

@@ -2,6 +2,7 @@ import type { Approval } from '../../domain/approval.ts'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Home, ListedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import type { Status } from '../../domain/status.ts'
 
 /** The worst that the schemas allow where a person reads it: long names, nothing at all, very many. */
 
@@ -266,6 +267,7 @@ const line = (at: number) => ({
 
 export const night: Home = {
   since: ago(720),
+  isFresh: false,
   tonight: {
     incidents: 300,
     closed: 17,
@@ -317,6 +319,7 @@ export const night: Home = {
 
 export const emptyNight: Home = {
   since: ago(720),
+  isFresh: false,
   tonight: {
     incidents: 0,
     closed: 0,
@@ -332,4 +335,29 @@ export const emptyNight: Home = {
   needsYou: { incidents: 0, lines: [] },
   inProgress: { incidents: 0, lines: [] },
   done: { incidents: 0, lines: [] },
+}
+
+/** A new site: it runs, and has neither a model that was measured nor anything to look at. */
+export const firstSight: Pick<Status, 'parts' | 'sources' | 'model'> = {
+  parts: (['database', 'Temporal', 'worker'] as const).map((name) => ({
+    name,
+    status: 'ok',
+    detail: 'It answers.',
+    remedy: null,
+  })),
+  sources: [],
+  model: {
+    model: null,
+    lastAnswerAt: null,
+    lastDurationMs: null,
+    answersLastHour: 0,
+    failuresLastHour: 0,
+    asking: 0,
+    waiting: 0,
+    windowTokens: null,
+    windowSource: null,
+    learned: [],
+    abilities: null,
+    grade: null,
+  },
 }

@@ -6,6 +6,7 @@ import type { Status } from '../../domain/status.ts'
 import { describeCounts, describeNeed, describeWork, outcomeWords } from '../../domain/status-words.ts'
 import { ask, queryClient, useAway } from '../api.ts'
 import { Facet } from '../fields.tsx'
+import { FirstSteps } from '../home-steps.tsx'
 import { Inert } from '../inert.tsx'
 import { useCursorRow } from '../keys.tsx'
 import { Axis, Bar, type BarProps } from '../lane.tsx'
@@ -67,13 +68,24 @@ export function HomePage({ title }: { title: string }) {
       <QueryState query={home} what="the night" />
       {home.data && (
         <div className="home">
-          <Tonight home={home.data} span={span} />
-          <NightParts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+          {home.data.isFresh ? (
+            <FreshSite />
+          ) : (
+            <>
+              <Tonight home={home.data} span={span} />
+              <NightParts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+            </>
+          )}
           <System />
         </div>
       )}
     </>
   )
+}
+
+function FreshSite() {
+  const { data: status } = useStatus(10_000)
+  return status ? <FirstSteps sight={status} /> : null
 }
 
 /** The night in a sentence and three figures, which the reports define. */

@@ -19,6 +19,7 @@ const named = (alertname: string, labels: Record<string, string> = {}) => ({
 
 test('a quiet night has nothing to show, and says so in numbers', async () => {
   expect(await readHome()).toMatchObject({
+    isFresh: true,
     tonight: { incidents: 0, resolved: 0, resolvedAlone: 0, escalated: 0, medianSeconds: null, failedRepairs: 0 },
     needsYou: { incidents: 0, lines: [] },
     inProgress: { incidents: 0, lines: [] },
@@ -35,7 +36,8 @@ test('a question comes first, before what was handed over, and is in no other pa
   const approval = await asked(api.db, waiting)
   const handed = await openedIncident(api.db, { ...named('disk_full'), title: 'Disk full', severity: 'critical' })
   await api.post(`/incidents/${handed}/escalate`, { body: { reason: 'no tool for it' } })
-  const { needsYou, inProgress } = await readHome()
+  const { isFresh, needsYou, inProgress } = await readHome()
+  expect(isFresh).toBe(false)
   expect(needsYou.incidents).toBe(2)
   expect(needsYou.lines).toMatchObject([
     { need: 'approval', count: 1, incident: { id: waiting }, approval: { id: approval } },

@@ -1,0 +1,101 @@
+import type { Status } from '../domain/status.ts'
+import { CopyCommand } from './copy.tsx'
+import { Inert } from './inert.tsx'
+import { Sign } from './marks.tsx'
+import { Link } from './router.tsx'
+
+type Step = {
+  title: string
+  isDone: boolean
+  /** What was seen, or what to do. */
+  says: string
+  command?: string
+  page?: [href: string, words: string]
+}
+
+/** Parts without which nothing is investigated. */
+const runningParts = new Set(['database', 'Temporal', 'worker'])
+
+/** Parts through which it looks at a site, beside its sources. */
+const eyes = new Set(['platform', 'devices'])
+
+/** Everything a new site needs before its first night; each step is done once Nightshift has seen it. */
+function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
+  const own = parts.filter(({ name }) => runningParts.has(name))
+  const broken = own.filter(({ status }) => status !== 'ok')
+  const seen = [...sources, ...parts.filter(({ name }) => eyes.has(name))].filter(({ status }) => status === 'ok')
+  const sees = seen.map(({ name }) => name)
+  return [
+    {
+      title: 'Nightshift runs',
+      isDone: own.length > 0 && broken.length === 0,
+      says:
+        broken.length === 0
+          ? 'Its database, Temporal and the worker answer.'
+          : broken.map(({ name, detail }) => `${name}: ${detail}`).join(' '),
+      ...(broken.length > 0 && { command: 'nightshift doctor' }),
+    },
+    {
+      title: 'A model answers',
+      isDone: model.lastAnswerAt !== null || model.grade?.passport != null,
+      says:
+        model.grade?.passport != null
+          ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}.`
+          : 'Name the server and its model in Configuration, then measure it: twelve small tasks.',
+      command: 'nightshift model check',
+      page: ['/config', 'Configuration'],
+    },
+    {
+      title: 'It sees your site',
+      isDone: sees.length > 0,
+      says:
+        sees.length > 0
+          ? `Reads ${sees.slice(0, 4).join(', ')}${sees.length > 4 ? ` and ${sees.length - 4} more` : ''}.`
+          : 'Connect what you have (metrics, logs, a platform), or put an agent on one host. It only reads until you say more.',
+      command: 'nightshift mesh enroll web-1 --mode read',
+      page: ['/health', 'What it reads'],
+    },
+    {
+      title: 'An alert arrives',
+      isDone: false,
+      says: 'Point Alertmanager at /api/v1/ingest/alertmanager, or post one by hand and read what becomes of it.',
+      command: 'nightshift ingest test alert.json --explain',
+      page: ['/tokens', 'A token for it'],
+    },
+  ]
+}
+
+type FirstSight = Pick<Status, 'parts' | 'sources' | 'model'>
+
+/** What a person sees before the first alert. Nothing has to be confirmed. */
+export function FirstSteps({ sight }: { sight: FirstSight }) {
+  const steps = listFirstSteps(sight)
+  const next = steps.findIndex(({ isDone }) => !isDone)
+  return (
+    <section aria-labelledby="first-steps" className="first-steps">
+      <h2 id="first-steps" className="headline">
+        No alert has arrived yet
+      </h2>
+      <p className="soft">Four steps. Each is ticked once Nightshift has seen it.</p>
+      <ol>
+        {steps.map((step, at) => (
+          <li key={step.title} aria-current={at === next ? 'step' : undefined} data-done={step.isDone}>
+            <h3>
+              <Sign shape={step.isDone ? 'check' : 'ring'} /> {step.title}
+              <span className="visually-hidden">{step.isDone ? ', done' : ', not yet'}</span>
+            </h3>
+            <p>
+              <Inert text={step.says} />
+            </p>
+            {!step.isDone && step.command && <CopyCommand command={step.command} label={step.command} />}
+            {!step.isDone && step.page && (
+              <p>
+                <Link href={step.page[0]}>{step.page[1]}</Link>
+              </p>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
