@@ -59,7 +59,7 @@ const firstScreen = `(() => {
   const page = (selector) => read(selector, foot.top)
   const inFoot = (selector) => read(selector, innerHeight)
   return {
-    what: page('h1'), worst: page('.worst p'), on: page('.targets p'),
+    what: page('h1'), worst: page('section.cost p'), on: page('.targets p'),
     cost: inFoot('.stakes p'), deny: inFoot('.presses button:first-child'), approve: inFoot('.presses button.main'),
     bars: [...document.querySelectorAll('nav.bottom, .decide')].filter((bar) => bar.offsetHeight > 0).length,
   }
@@ -89,7 +89,7 @@ test.each([
     })
     await on.spine.owner.updateTable('approval').set({ reversible: false }).where('id', '=', long).execute()
     for (const [id, what, target, cost] of [
-      [plan, /^Start 3 VMs and migrate 1 VM/, /^vm batch-1, vm db-1/, /^Should rack-c or rack-d fail, no room/],
+      [plan, /^Start 3 VMs and migrate 1 VM/, /^vm batch-1, vm db-1/, /^1 VM stays down\. Should rack-c or rack-d fail, no room/],
       [
         long,
         /^Restart the load balancer .* one by one$/,
@@ -514,7 +514,7 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
     expect(text).not.toContain('systemctl was not tried')
     await on.page.locator('.warning').getByText('systemctl was not tried: no way is known.').waitFor()
     await on.page.locator('.decide .cost').getByText('It cannot be undone.').waitFor()
-    await on.page.locator('.worst').getByText('It cannot be undone.').waitFor()
+    await on.page.locator('section.cost').getByText('It cannot be undone.').waitFor()
     await found.scrollIntoViewIfNeeded()
     await screenshot(on.page, `card-device-${width}-${scheme}`)
   }
