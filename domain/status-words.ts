@@ -247,30 +247,32 @@ export function describeAbilities(abilities: ModelAbilities): string {
   return [named('yes'), named('no') && `not: ${named('no')}`].filter(Boolean).join('; ') || 'not known yet'
 }
 
-/** A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
 /** What came in and what became of it, without the figures that stand beside it on Home. */
-export function describeCounts({ incidents, resolved, unproven, escalated, tokens, dollars }: Home['tonight']): string {
-  return [
-    incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
-    `${formatNumber(resolved)} resolved`,
-    ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
-    ...(unproven > 0 ? [`${formatNumber(unproven)} quiet, unproven`] : []),
-    `${formatNumber(tokens)} tokens${dollars > 0 ? `, ${formatDollars(dollars)}` : ''}`,
-  ].join(' · ')
+export function describeCounts(tonight: Home['tonight']): string {
+  return describeNight(tonight, { share: '', figures: [] })
 }
 
+/** A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
 export function describeTonight(tonight: Home['tonight']): string {
-  const { incidents, closed, resolved, resolvedAlone, unproven, escalated, medianSeconds, failedRepairs } = tonight
-  const { tokens, dollars } = tonight
+  const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
   const alone = `${formatNumber(resolvedAlone)} of ${formatNumber(closed)} closed without a person`
-  const share = closed > 0 ? `, ${alone} (${formatShare({ autoResolved: resolvedAlone, closed })})` : ''
+  return describeNight(tonight, {
+    share: closed > 0 ? `, ${alone} (${formatShare({ autoResolved: resolvedAlone, closed })})` : '',
+    figures: [
+      ...(medianSeconds !== null ? [`median ${formatSpan(medianSeconds * 1_000)}`] : []),
+      failedRepairs === 1 ? '1 failed repair' : `${formatNumber(failedRepairs)} failed repairs`,
+    ],
+  })
+}
+
+function describeNight(tonight: Home['tonight'], more: { share: string; figures: string[] }): string {
+  const { incidents, resolved, unproven, escalated, tokens, dollars } = tonight
   return [
     incidents === 1 ? '1 incident' : `${formatNumber(incidents)} incidents`,
-    `${formatNumber(resolved)} resolved${share}`,
+    `${formatNumber(resolved)} resolved${more.share}`,
     ...(escalated > 0 ? [`${formatNumber(escalated)} escalated`] : []),
     ...(unproven > 0 ? [`${formatNumber(unproven)} quiet, unproven`] : []),
-    ...(medianSeconds !== null ? [`median ${formatSpan(medianSeconds * 1_000)}`] : []),
-    failedRepairs === 1 ? '1 failed repair' : `${formatNumber(failedRepairs)} failed repairs`,
+    ...more.figures,
     `${formatNumber(tokens)} tokens${dollars > 0 ? `, ${formatDollars(dollars)}` : ''}`,
   ].join(' · ')
 }

@@ -1,8 +1,8 @@
-import type { Status } from '../domain/status.ts'
-import { CopyCommand } from './copy.tsx'
-import { Inert } from './inert.tsx'
-import { Sign } from './marks.tsx'
-import { Link } from './router.tsx'
+import type { Status } from '../../domain/status.ts'
+import { CopyCommand } from '../copy.tsx'
+import { Inert } from '../inert.tsx'
+import { Sign } from '../marks.tsx'
+import { Link } from '../router.tsx'
 
 type Step = {
   title: string
