@@ -2,7 +2,12 @@ import { useEffect, useRef, useState } from 'react'
 import { navigate } from './router.tsx'
 
 const key = 'nightshift.keys'
-const typing = 'input, textarea, select, [contenteditable]'
+const typing = 'input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]'
+
+/** Whether a key that is pressed there is a letter of something. */
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest(typing) !== null
+}
 
 function keysAreOn(): boolean {
   return localStorage.getItem(key) !== 'off'
@@ -25,8 +30,7 @@ export function useKeys(handlers: Record<string, (event: KeyboardEvent) => void>
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !keysAreOn()) return
-      const target = event.target as Element | null
-      if (target?.closest?.(typing) || document.querySelector('dialog[open]')) return
+      if (isTyping(event.target) || document.querySelector('dialog:modal')) return
       const handler = newest.current[event.key]
       if (!handler) return
       event.preventDefault()

@@ -37,7 +37,7 @@ export function Palette({ session }: { session: BrowserSession }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [isOpen, setOpen] = useState(false)
   const open = () => {
-    if (document.querySelector('dialog[open]')) return
+    if (document.querySelector('dialog:modal')) return
     setOpen(true)
     dialog.current?.showModal()
   }

@@ -81,6 +81,37 @@ test.each([
   },
 )
 
+test.each([
+  [1440, 900, 'light'],
+  [390, 844, 'dark'],
+] as const)(
+  'at %i by %i a drawer takes the focus beside the page, which goes on below it; Escape closes it and gives the focus back',
+  async (width, height, colorScheme) => {
+    page = await openPage(browser, url, { viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
+    await page.goto(url)
+    const opener = page.getByRole('button', { name: 'Look closer' })
+    await opener.press('Enter')
+    const drawer = page.getByRole('dialog', { name: /^The replica of the orders database/ })
+    await drawer.waitFor()
+    await screenshot(page, `drawer-${width}`)
+    expect(await page.evaluate('document.activeElement.closest("dialog") !== null')).toBe(true)
+    expect((await drawer.boundingBox())?.width).toBe(Math.min(440, width))
+    const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).include('.drawer')
+    expect((await axe.analyze()).violations.map(({ id }) => id)).toEqual([])
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    await page.keyboard.press('Escape')
+    await drawer.waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Look closer')
+    // Who went on in the page keeps their place there.
+    await opener.press('Enter')
+    await drawer.waitFor()
+    await page.getByLabel('Why?').focus()
+    await page.evaluate('document.querySelector(".drawer button").click()')
+    await drawer.waitFor({ state: 'detached' })
+    expect(await page.evaluate('document.activeElement.id')).toBe('reason')
+  },
+)
+
 test('twenty incidents stand on a screen of 900 px', async () => {
   page = await openPage(browser, url)
   await page.goto(`${url}/?rows=50`)

@@ -1,8 +1,10 @@
 import { QueryClientProvider } from '@tanstack/react-query'
-import { type ReactNode, StrictMode } from 'react'
+import { type ReactNode, StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { queryClient } from '../api.ts'
 import { Table } from '../data-table.tsx'
+import { Drawer } from '../drawer.tsx'
 import { ChipFilter, Facet, TextField } from '../fields.tsx'
 import { Tonight } from '../home/page.tsx'
 import { NightParts } from '../home/parts.tsx'
@@ -124,6 +126,9 @@ function Gallery() {
       <Piece title="A new site">
         <FirstSteps sight={firstSight} />
       </Piece>
+      <Piece title="A drawer">
+        <CloserLook />
+      </Piece>
       <Piece title="Empty, loading, failed">
         <Nothing title="No incident fits these filters." />
         <Loading what="the incident" />
@@ -143,6 +148,22 @@ function List({ items }: { items: typeof incidents }) {
       toKey={({ id }) => id}
       toRowProps={({ closedAt }) => (closedAt === null ? {} : { className: 'over' })}
     />
+  )
+}
+
+function CloserLook() {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        Look closer
+      </button>
+      {isOpen && (
+        <Drawer title={longTitle} onClose={() => setOpen(false)}>
+          <Answer incident={incidents[0] as ListedIncident} brief={brief} state={null} events={events} />
+        </Drawer>
+      )}
+    </>
   )
 }
 
