@@ -45,7 +45,9 @@ const shortcuts: [string, string][] = [
   ['/', 'search'],
   ['j', 'next row'],
   ['k', 'previous row'],
-  ['Enter', 'open the row'],
+  ['Enter', 'look closer at an incident of the list; once more, and everywhere else: open the row'],
+  ['Esc', 'close the closer look'],
+  ['x', 'choose the row of an incident, or choose it no more'],
   ['a', 'go to the decision of an approval (presses nothing)'],
   ['d', 'go to its denial'],
   ['h', 'home'],
@@ -105,15 +107,29 @@ export function KeyHelp() {
   )
 }
 
-/** The row that `j` and `k` move over and Enter opens. It follows its thing, not its place. */
-export function useCursorRow<T extends { id: string }>(items: T[], open: (item: T) => void): string | null {
-  const [current, setCurrent] = useState<string | null>(null)
+type CursorOptions<T> = {
+  /** The row that the address is at. */
+  at?: string | null
+  onMove?(item: T): void
+}
+
+/** The row that `j` and `k` move over and Enter opens, and the same moves for a button. It follows its thing, not its place. */
+export function useCursor<T extends { id: string }>(
+  items: readonly T[],
+  open: (item: T) => void,
+  { at = null, onMove }: CursorOptions<T> = {},
+) {
+  const [current, setCurrent] = useState<string | null>(at)
+  useEffect(() => {
+    if (at !== null) setCurrent(at)
+  }, [at])
   const move = (by: number) => {
-    const at = items.findIndex(({ id }) => id === current)
-    const next = items[at < 0 ? 0 : Math.min(items.length - 1, Math.max(0, at + by))]
+    const from = items.findIndex(({ id }) => id === current)
+    const next = items[from < 0 ? 0 : Math.min(items.length - 1, Math.max(0, from + by))]
     if (!next) return
     setCurrent(next.id)
     document.getElementById(`row-${next.id}`)?.scrollIntoView({ block: 'nearest' })
+    onMove?.(next)
   }
   useKeys({
     j: () => move(1),
@@ -126,5 +142,10 @@ export function useCursorRow<T extends { id: string }>(items: T[], open: (item: 
       if (found) open(found)
     },
   })
-  return current
+  return { current, move }
+}
+
+/** The same for a list whose rows lead to their pages. */
+export function useCursorRow<T extends { id: string }>(items: readonly T[], open: (item: T) => void): string | null {
+  return useCursor(items, open).current
 }

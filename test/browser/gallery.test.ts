@@ -89,7 +89,7 @@ test.each([
   async (width, height, colorScheme) => {
     page = await openPage(browser, url, { viewport: { width, height }, colorScheme, reducedMotion: 'reduce' })
     await page.goto(url)
-    const opener = page.getByRole('button', { name: 'Look closer' })
+    const opener = page.getByRole('button', { name: 'Look closer', exact: true })
     await opener.press('Enter')
     const drawer = page.getByRole('dialog', { name: /^The replica of the orders database/ })
     await drawer.waitFor()

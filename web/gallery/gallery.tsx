@@ -1,5 +1,5 @@
 import { QueryClientProvider } from '@tanstack/react-query'
-import { type ReactNode, StrictMode, useState } from 'react'
+import { type ReactNode, StrictMode, useMemo, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
 import { queryClient } from '../api.ts'
@@ -12,9 +12,11 @@ import { FirstSteps } from '../home/steps.tsx'
 import { Answer, DecisionSentence, Glance } from '../incident/brief.tsx'
 import { Rail } from '../incident/rail.tsx'
 import { Strip } from '../incident/strip.tsx'
+import { useCursor } from '../keys.tsx'
+import { columnsAt, rowProps } from '../list/columns.tsx'
+import { type GroupedBy, type ListLine, toLines } from '../list/lines.ts'
 import { RiskMark, SeverityMark, StatusMark, statuses } from '../marks.tsx'
 import { Confirm, Failed, Loading, Nothing } from '../page-frame.tsx'
-import { columnsAt } from '../pages/incidents.tsx'
 import '../style.ts'
 import {
   approval,
@@ -34,9 +36,10 @@ import {
 /** Every part of the system with the worst that it may be given. It is no page of the product: a browser test opens it. */
 function Gallery() {
   const [first] = incidents
-  const size = Number(new URLSearchParams(location.search).get('rows') ?? 0)
+  const [size] = useState(Number(new URLSearchParams(location.search).get('rows') ?? 0))
+  const rows = useMemo(() => many.slice(0, size), [size])
   if (!first) return null
-  if (size > 0) return <List items={many.slice(0, size)} />
+  if (size > 0) return <List items={rows} />
   const window: [number, number] = [now - 12 * 3_600_000, now]
   const hour = { brief: brief, incident: first }
   return (
@@ -78,6 +81,9 @@ function Gallery() {
       </Piece>
       <Piece title="A list">
         <List items={incidents} />
+      </Piece>
+      <Piece title="The same, by what they are about">
+        <List items={incidents} by="resource" />
       </Piece>
       <Piece title="An incident that waits">
         <div className="read">
@@ -138,15 +144,21 @@ function Gallery() {
   )
 }
 
-function List({ items }: { items: typeof incidents }) {
+const nothing = () => {}
+const presses = { chosen: new Set<string>(), onChoose: nothing, onLook: nothing, onTurn: nothing, isPart: true }
+const columns = columnsAt(now, presses)
+
+function List({ items, by = null }: { items: typeof incidents; by?: GroupedBy | null }) {
+  const lines = useMemo(() => toLines(items, by), [items, by])
+  const { current } = useCursor<ListLine>(lines, nothing)
   return (
     <Table
       caption="Incidents"
       className="table"
-      items={items}
-      columns={columnsAt(now)}
-      toKey={({ id }) => id}
-      toRowProps={({ closedAt }) => (closedAt === null ? {} : { className: 'over' })}
+      items={lines}
+      columns={columns}
+      toKey={({ id, isSetIn }) => (isSetIn ? `in ${id}` : id)}
+      toRowProps={(line) => rowProps(line, current)}
     />
   )
 }

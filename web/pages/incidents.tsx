@@ -1,179 +1,18 @@
-import { keepPreviousData, type UseQueryResult } from '@tanstack/react-query'
-import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from 'react'
-import { formatSpan, type TimeZone, truncate } from '../../domain/format.ts'
-import type { IncidentRole, Severity } from '../../domain/incident.ts'
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import type { TimeZone } from '../../domain/format.ts'
 import type { ListedIncident } from '../../domain/incident-detail.ts'
-import { remarks } from '../../domain/status-words.ts'
 import { idIn, pathOfId } from '../../domain/step-key.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
-import { type Column, DataTable } from '../data-table.tsx'
-import { AddressFacet, ChipFilter, Facet, SearchField, toOptions } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
-import { useCursorRow, useKeys } from '../keys.tsx'
-import { useLive } from '../live.tsx'
-import { Mark, Resource, SeverityMark, statuses } from '../marks.tsx'
+import { DataList, Table } from '../data-table.tsx'
+import { useCursor, useKeys } from '../keys.tsx'
+import { columnsAt, incidentsOf, rowProps } from '../list/columns.tsx'
+import { Filters, groupedBy } from '../list/filters.tsx'
+import { type ListLine, toLines } from '../list/lines.ts'
+import { useIncidents } from '../list/live.ts'
+import { Peek } from '../list/peek.tsx'
+import { Several } from '../list/several.tsx'
 import { Heading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
-import { formatMoment, useNow, useZone } from '../time.ts'
-
-type Props = {
-  list: UseQueryResult<ListPage<ListedIncident>>
-  place: PageLocation
-  /** The row that the keys are at. */
-  current: string | null
-  bar: ReactNode
-  empty: ReactNode
-}
-
-function IncidentTable({ list, current, ...rest }: Props) {
-  const now = useNow()
-  return (
-    <DataTable
-      query={list}
-      what="incidents"
-      caption="Incidents, newest first"
-      className="table"
-      columns={columnsAt(now)}
-      toKey={({ id }) => id}
-      toRowProps={({ id, closedAt }) => ({
-        id: `row-${id}`,
-        'data-current': id === current,
-        ...(closedAt !== null && { className: 'over' }),
-      })}
-      {...rest}
-    />
-  )
-}
-
-/** The columns of a list of incidents, with ages as of `now`. */
-export function columnsAt(now: number): Column<ListedIncident>[] {
-  return [
-    {
-      head: 'Severity',
-      isUnseen: true,
-      className: 'sev',
-      cell: ({ severity }) => <SeverityMark severity={severity} isShort />,
-    },
-    { head: 'What', className: 'what', cell: (incident) => <Title incident={incident} /> },
-    { head: 'Now', className: 'now', cell: (incident) => <Now incident={incident} /> },
-    {
-      head: 'Owner',
-      className: 'owner',
-      cell: ({ owner }) => (owner ? <Inert text={owner.name} /> : <span className="soft">–</span>),
-    },
-    {
-      head: 'Age',
-      className: 'since num',
-      hint: ({ createdAt }) => formatMoment(createdAt),
-      cell: ({ createdAt }) => formatSpan(now - Date.parse(createdAt)),
-    },
-  ]
-}
-
-function Title({ incident }: { incident: ListedIncident }) {
-  const { id, title, resource } = incident
-  return (
-    <span className="two">
-      <Link className="name" href={`/incidents/${id}`} title={title}>
-        <Inert text={title} />
-      </Link>
-      {resource && !title.includes(resource.id) && <Resource resource={resource} />}
-    </span>
-  )
-}
-
-/** Its status, what is to be known about that, and the newest row of its log. */
-function Now({ incident }: { incident: ListedIncident }) {
-  const { status, outcome, alerts, lastEvent } = incident
-  const { shape, tone, word } = statuses[status]
-  const isRepaired = status === 'resolved' && outcome === 'repaired'
-  const said = remarks(incident)
-  const isFiring = alerts.firing > 0 && incident.closedAt !== null && outcome !== 'expected'
-  return (
-    <Mark
-      shape={shape}
-      tone={isFiring ? 'broken' : isRepaired ? 'proved' : tone}
-      word={
-        <span title={lastEvent?.detail}>
-          {[isRepaired ? 'repaired' : word, ...said.map((each) => inertText(each))].join(', ')}
-          {lastEvent && (
-            <span className="soft">
-              {' · '}
-              <Inert text={truncate(lastEvent.detail, 90)} />
-            </span>
-          )}
-        </span>
-      }
-    />
-  )
-}
-
-/** Rows of one incident come in bursts: they are read once. */
-const settleMs = 400
-
-/**
- * A page of incidents that stays where it is: rows change in place as their incidents do, and what is new above them is
- * counted, not pushed in.
- */
-function useIncidents(search: string) {
-  const key = ['incidents', search]
-  const list = useAsk<ListPage<ListedIncident>>(key, `/incidents?${search}`, { placeholderData: keepPreviousData })
-  const [newer, setNewer] = useState(0)
-  const touched = useRef(new Set<string>())
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  const onFirstPage = !new URLSearchParams(search).has('cursor')
-  const asked = useRef(search)
-  asked.current = search
-
-  const settle = useCallback(async () => {
-    const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
-    const ids = [...touched.current]
-    touched.current.clear()
-    if (!shown) return
-    const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
-    if (!fresh) return
-    const known = new Set(shown.items.map(({ id }) => id))
-    // An answer to another list says nothing of this one.
-    if (asked.current !== search) return
-    if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
-    const now = new Map(fresh.items.map((incident) => [incident.id, incident]))
-    // One that no longer fits the filter stays in its row, as what it has become.
-    for (const id of ids.filter((each) => known.has(each) && !now.has(each))) {
-      const found = await ask<ListedIncident>(`/incidents/${id}`).catch(() => null)
-      if (found) now.set(id, { ...found, lastEvent: shown.items.find((each) => each.id === id)?.lastEvent ?? null })
-    }
-    queryClient.setQueryData<ListPage<ListedIncident>>(['incidents', search], (page) =>
-      page ? { ...page, items: page.items.map((item) => now.get(item.id) ?? item) } : page,
-    )
-  }, [search, onFirstPage])
-
-  useLive(({ incidentId, kind, detail, at, seq }) => {
-    queryClient.setQueryData<ListPage<ListedIncident>>(key, (page) =>
-      page
-        ? {
-            ...page,
-            items: page.items.map((item) =>
-              item.id === incidentId ? { ...item, lastEvent: { kind, detail, at, seq } } : item,
-            ),
-          }
-        : page,
-    )
-    touched.current.add(incidentId)
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => void settle(), settleMs)
-  })
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another list has its own count
-  useEffect(() => {
-    setNewer(0)
-    return () => clearTimeout(timer.current)
-  }, [search])
-
-  const showNewer = async () => {
-    setNewer(0)
-    await queryClient.invalidateQueries({ queryKey: key })
-  }
-  return { list, newer, showNewer }
-}
+import { useNow, useZone } from '../time.ts'
 
 const passedOn = ['status', 'severity', 'type', 'role', 'group', 'owner', 'q', 'cursor']
 const days = ['from', 'to']
@@ -192,37 +31,133 @@ function toQuery(place: PageLocation, zone: TimeZone): string {
   return pickSearch(place, passedOn, { limit: '50', ...(since && { since }), ...(until && { until }) })
 }
 
+/** On a phone there is no room beside the list: a row leads to its page. */
+const isNarrow = () => matchMedia('(max-width: 820px)').matches
+
 export function IncidentsPage({ title }: { title: string }) {
   const place = usePlace()
   const { list, newer, showNewer } = useIncidents(toQuery(place, useZone()))
   const field = useRef<HTMLInputElement>(null)
-  const current = useCursorRow(list.data?.items ?? [], (incident) => navigate(`/incidents/${incident.id}`))
-  useKeys({ '/': () => field.current?.focus() })
+  const [turned, setTurned] = useState<ReadonlyMap<string, boolean>>(new Map())
+  const { chosen, setChosen, choose } = useChosen()
+  const by = groupedBy(place)
+  const items = list.data?.items ?? none
+  const lines = useMemo(() => toLines(items, by, turned), [items, by, turned])
+  const turn = ({ id, group }: ListLine) => setTurned(new Map(turned).set(id, !group?.isOpen))
+  const peek = usePeek(place, lines, turn)
+  useKeys({
+    '/': () => field.current?.focus(),
+    x: () => lines.filter(({ id }) => id === peek.current).forEach(choose),
+  })
   const pastedId = idIn(place.search.get('q'))
   // A pasted id is no search: it has one place.
   useEffect(() => {
     if (pastedId) navigate(pathOfId(pastedId), { replace: true })
   }, [pastedId])
+  const now = useNow()
+  const isPart = place.search.has('cursor') || list.data?.nextCursor != null
+  const presses = useRef({ choose, turn, look: peek.look })
+  presses.current = { choose, turn, look: peek.look }
+  const columns = useMemo(
+    () =>
+      columnsAt(now, {
+        chosen,
+        isPart,
+        onChoose: (line) => presses.current.choose(line),
+        onTurn: (line) => presses.current.turn(line),
+        onLook: (line) => presses.current.look(line.id),
+      }),
+    [now, chosen, isPart],
+  )
   return (
-    <>
+    <div className={peek.id === null ? undefined : 'beside-drawer'}>
       <Heading title={title} />
       <Filters place={place} field={field} />
-      <IncidentTable
-        list={list}
+      <DataList
+        query={list}
+        what="incidents"
+        className="table"
         place={place}
-        current={current}
-        bar={
-          <div role="status">
-            {newer > 0 && (
-              <button type="button" className="bar" onClick={() => void showNewer()}>
-                {newer === 1 ? 'Show 1 new incident' : `Show ${newer} new incidents`}
-              </button>
-            )}
-          </div>
-        }
+        bar={<Newer count={newer} onShow={() => void showNewer()} />}
         empty={<NoIncidents isFiltered={[...passedOn, ...days].some((name) => place.search.has(name))} />}
-      />
-    </>
+      >
+        {() => (
+          <Table
+            items={lines}
+            caption="Incidents, newest first"
+            className="table"
+            columns={columns}
+            toKey={({ id, isSetIn }) => (isSetIn ? `in ${id}` : id)}
+            toRowProps={(line) => rowProps(line, peek.current)}
+          />
+        )}
+      </DataList>
+      <Several chosen={items.filter(({ id }) => chosen.has(id))} onLeft={(ids) => setChosen(new Set(ids))} />
+      {peek.id !== null && (
+        <Peek {...peek.props} id={peek.id} listed={items.find(({ id }) => id === peek.id) ?? null} />
+      )}
+    </div>
+  )
+}
+
+const none: ListedIncident[] = []
+
+/** What is chosen among the rows: of a group all, or none where all were. */
+function useChosen() {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const choose = (line: ListLine) => {
+    const ids = incidentsOf(line).map(({ id }) => id)
+    const isOn = ids.every((id) => chosen.has(id))
+    const next = new Set(chosen)
+    for (const id of ids) isOn ? next.delete(id) : next.add(id)
+    setChosen(next)
+  }
+  return { chosen, setChosen, choose }
+}
+
+/** A peek follows the row that the keys are at, once they rest. */
+const restMs = 100
+
+/** The peek is in the address, so that a link to it works; keys and the row that they are at lead it. */
+function usePeek(place: PageLocation, lines: ListLine[], turn: (line: ListLine) => void) {
+  const id = place.search.get('peek')
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  const look = (to: string | null, replace = false) => {
+    clearTimeout(timer.current)
+    navigate(withSearch(place, { peek: to }), { replace })
+  }
+  const open = (line: ListLine) => {
+    if (line.group) turn(line)
+    else if (id !== null || isNarrow()) navigate(`/incidents/${line.id}`)
+    else look(line.id)
+  }
+  const follow = (line: ListLine) => {
+    clearTimeout(timer.current)
+    if (id !== null && !line.group) timer.current = setTimeout(() => look(line.id, true), restMs)
+  }
+  const { current, move } = useCursor(lines, open, { at: id, onMove: follow })
+  useEffect(() => () => clearTimeout(timer.current), [])
+  // A link to a peek leads a phone to the page itself.
+  useEffect(() => {
+    if (id !== null && isNarrow()) navigate(`/incidents/${id}`, { replace: true })
+  }, [id])
+  const props = {
+    onClose: () => look(null, true),
+    onStep: move,
+    back: () => document.getElementById(`row-${current}`)?.querySelector<HTMLElement>('a.name, .fold') ?? null,
+  }
+  return { id, current, look, props }
+}
+
+function Newer({ count, onShow }: { count: number; onShow(): void }): ReactNode {
+  return (
+    <div role="status">
+      {count > 0 && (
+        <button type="button" className="bar" onClick={onShow}>
+          {count === 1 ? 'Show 1 new incident' : `Show ${count} new incidents`}
+        </button>
+      )}
+    </div>
   )
 }
 
@@ -238,92 +173,5 @@ function NoIncidents({ isFiltered }: { isFiltered: boolean }) {
     <Nothing title="No incidents yet.">
       They open when an alert arrives at <code>/api/v1/ingest/alertmanager</code>, or when you ask something above.
     </Nothing>
-  )
-}
-
-const statusOptions = Object.entries(statuses).map(([status, { word }]) => [status, word] as const)
-const severityOptions = toOptions<Severity>(['critical', 'warning', 'info'])
-const ownerOptions = [
-  ['me', 'mine'],
-  ['none', 'without an owner'],
-] as const
-const dayFields = [
-  ['from', 'From'],
-  ['to', 'to'],
-] as const
-const roleOptions = toOptions<IncidentRole>(['leader', 'follower'])
-
-/** Filters live in the address: a link shows what its sender saw. */
-function Filters({ place, field }: { place: PageLocation; field: RefObject<HTMLInputElement | null> }) {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <search className="filters" data-open={isOpen}>
-      <SearchField place={place} field={field} label="Search titles and resources" />
-      <button type="button" className="narrow-only" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        Filters
-      </button>
-      <ManyFacet place={place} name="status" legend="Status" options={statusOptions} />
-      <ManyFacet place={place} name="severity" legend="Severity" options={severityOptions} />
-      <ManyFacet place={place} name="role" legend="Role" options={roleOptions} />
-      <ChipFilter name="Owner" value={wordOf(ownerOptions, place.search.get('owner'))}>
-        <AddressFacet place={place} name="owner" legend="Owner" options={ownerOptions} />
-      </ChipFilter>
-      <ChipFilter name="Days" value={describeDays(place)}>
-        {dayFields.map(([name, label]) => (
-          <label key={name} className="row apart">
-            {label}
-            <input
-              type="date"
-              value={place.search.get(name) ?? ''}
-              onChange={({ target }) =>
-                navigate(withSearch(place, { [name]: target.value, cursor: null }), { replace: true })
-              }
-            />
-          </label>
-        ))}
-      </ChipFilter>
-      {(['type', 'group'] as const).map((name) => {
-        const value = place.search.get(name)
-        if (!value) return null
-        return (
-          <Link key={name} className="button" href={withSearch(place, { [name]: null, cursor: null })}>
-            {name === 'type' ? `type ${value}` : 'one group'} ✕
-            <span className="visually-hidden"> remove this filter</span>
-          </Link>
-        )
-      })}
-    </search>
-  )
-}
-
-function wordOf(options: readonly (readonly [string, string])[], value: string | null): string | null {
-  return options.find(([each]) => each === value)?.[1] ?? null
-}
-
-function describeDays({ search }: PageLocation): string | null {
-  const [from, to] = [search.get('from'), search.get('to')]
-  if (!from && !to) return null
-  return [from && `from ${from}`, to && `to ${to}`].filter(Boolean).join(' ')
-}
-
-type ManyFacetProps = {
-  place: PageLocation
-  name: string
-  legend: string
-  options: readonly (readonly [string, string])[]
-}
-
-/** Any number of the values of a parameter, joined by commas. */
-function ManyFacet({ place, name, ...rest }: ManyFacetProps) {
-  const chosen = (place.search.get(name) ?? '').split(',').filter(Boolean)
-  const toggle = (word: string) => {
-    const next = chosen.includes(word) ? chosen.filter((each) => each !== word) : [...chosen, word]
-    navigate(withSearch(place, { [name]: next.join(','), cursor: null }))
-  }
-  const words = chosen.map((each) => wordOf(rest.options, each) ?? each)
-  return (
-    <ChipFilter name={rest.legend} value={words.join(', ') || null}>
-      <Facet {...rest} chosen={chosen} onToggle={toggle} />
-    </ChipFilter>
   )
 }

@@ -1,0 +1,72 @@
+import { keepPreviousData } from '@tanstack/react-query'
+import { useCallback, useEffect, useRef, useState } from 'react'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { useLive } from '../live.tsx'
+
+/** Rows of one incident come in bursts: they are read once. */
+const settleMs = 400
+
+/**
+ * A page of incidents that stays where it is: rows change in place as their incidents do, and what is new above them is
+ * counted, not pushed in.
+ */
+export function useIncidents(search: string) {
+  const key = ['incidents', search]
+  const list = useAsk<ListPage<ListedIncident>>(key, `/incidents?${search}`, { placeholderData: keepPreviousData })
+  const [newer, setNewer] = useState(0)
+  const touched = useRef(new Set<string>())
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  const onFirstPage = !new URLSearchParams(search).has('cursor')
+  const asked = useRef(search)
+  asked.current = search
+
+  const settle = useCallback(async () => {
+    const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
+    const ids = [...touched.current]
+    touched.current.clear()
+    if (!shown) return
+    const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
+    if (!fresh) return
+    const known = new Set(shown.items.map(({ id }) => id))
+    // An answer to another list says nothing of this one.
+    if (asked.current !== search) return
+    if (onFirstPage) setNewer(fresh.items.filter(({ id }) => !known.has(id)).length)
+    const now = new Map(fresh.items.map((incident) => [incident.id, incident]))
+    // One that no longer fits the filter stays in its row, as what it has become.
+    for (const id of ids.filter((each) => known.has(each) && !now.has(each))) {
+      const found = await ask<ListedIncident>(`/incidents/${id}`).catch(() => null)
+      if (found) now.set(id, { ...found, lastEvent: shown.items.find((each) => each.id === id)?.lastEvent ?? null })
+    }
+    queryClient.setQueryData<ListPage<ListedIncident>>(['incidents', search], (page) =>
+      page ? { ...page, items: page.items.map((item) => now.get(item.id) ?? item) } : page,
+    )
+  }, [search, onFirstPage])
+
+  useLive(({ incidentId, kind, detail, at, seq }) => {
+    queryClient.setQueryData<ListPage<ListedIncident>>(key, (page) =>
+      page
+        ? {
+            ...page,
+            items: page.items.map((item) =>
+              item.id === incidentId ? { ...item, lastEvent: { kind, detail, at, seq } } : item,
+            ),
+          }
+        : page,
+    )
+    touched.current.add(incidentId)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => void settle(), settleMs)
+  })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another list has its own count
+  useEffect(() => {
+    setNewer(0)
+    return () => clearTimeout(timer.current)
+  }, [search])
+
+  const showNewer = async () => {
+    setNewer(0)
+    await queryClient.invalidateQueries({ queryKey: key })
+  }
+  return { list, newer, showNewer }
+}

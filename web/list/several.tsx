@@ -1,0 +1,142 @@
+import { useState } from 'react'
+import type { ListedIncident } from '../../domain/incident-detail.ts'
+import { ask } from '../api.ts'
+import { Choice, forgetDrafts, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
+import { Inert } from '../inert.tsx'
+import { Confirm } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { Link } from '../router.tsx'
+import { useSession } from '../session.ts'
+
+type Refused = { incident: ListedIncident; why: string }
+/** How an act on several ended: for how many it was done, and why not for the others. */
+type Outcome = { word: string; done: number; refused: Refused[] }
+
+type SeveralProps = {
+  chosen: readonly ListedIncident[]
+  /** Those stay chosen: what was refused, or nothing. */
+  onLeft(ids: readonly string[]): void
+}
+
+/** What is done about several incidents at once: one after the other, each by itself, so that a refusal of one stops none. */
+export function Several({ chosen, onLeft }: SeveralProps) {
+  const { data: session } = useSession()
+  const [outcome, setOutcome] = useState<Outcome | null>(null)
+  const refused = missing(session, 'manage_incident') ?? (chosen.length === 0 ? 'No incident is chosen.' : null)
+  const act = async (word: string, path: string, body?: unknown) => {
+    const failed: Refused[] = []
+    for (const incident of chosen) {
+      const asking = { method: 'POST', body } as const
+      await ask(`/incidents/${incident.id}/${path}`, asking).catch((error: Error) =>
+        failed.push({ incident, why: error.message }),
+      )
+    }
+    setOutcome({ word, done: chosen.length - failed.length, refused: failed })
+    onLeft(failed.map(({ incident }) => incident.id))
+  }
+  const isShown = chosen.length > 0 || outcome !== null
+  const leave = () => {
+    setOutcome(null)
+    onLeft([])
+  }
+  return (
+    <section className={isShown ? 'several' : undefined} aria-label="Chosen incidents">
+      {isShown && (
+        <div className="row">
+          <strong>{chosen.length} chosen</strong>
+          <TakeAll chosen={chosen} refused={refused} me={session?.name} run={() => act('taken', 'take')} />
+          <ExpectAll chosen={chosen} refused={refused} run={(body) => act('marked as expected', 'expected', body)} />
+          <button type="button" className="bare" onClick={leave}>
+            Choose none
+          </button>
+        </div>
+      )}
+      <div role="status">{outcome && <SaidOutcome {...outcome} />}</div>
+    </section>
+  )
+}
+
+function SaidOutcome({ word, done, refused }: Outcome) {
+  return (
+    <>
+      <p>
+        <strong>
+          {done} {word}
+          {refused.length > 0 && `, ${refused.length} refused, which stay chosen`}.
+        </strong>
+      </p>
+      <ul>
+        {refused.map(({ incident: { id, title }, why }) => (
+          <li key={id} className="wraps">
+            <Link href={`/incidents/${id}`}>
+              <Inert text={title} />
+            </Link>
+            : <Inert text={why} />
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+type ActProps = { chosen: readonly ListedIncident[]; refused: string | null }
+
+function TakeAll({ chosen, refused, me, run }: ActProps & { me: string | undefined; run(): Promise<void> }) {
+  const others = chosen.filter(({ owner }) => owner !== null && owner.name !== me).length
+  return (
+    <Confirm button="Take" label="the chosen incidents" title={`Take ${countOf(chosen)}`} refused={refused} run={run}>
+      <p>
+        Their runs end first, and a write under way is looked at. While you have them the agent makes no attempt and
+        nobody is reminded. Half a day without an act of yours gives each back.
+      </p>
+      {others > 0 && <p className="tone-act">Somebody else has {others} of them: you take over.</p>}
+    </Confirm>
+  )
+}
+
+type Subject = 'alert' | 'resource'
+const subjects = [
+  ['alert', 'the alert of each'],
+  ['resource', 'all that fires on the resource of each'],
+] as const
+
+const draft = 'expectation of several'
+
+function ExpectAll({ chosen, refused, run }: ActProps & { run(body: unknown): Promise<void> }) {
+  const [subject, setSubject] = useState<Subject>('alert')
+  const [until, setUntil] = useState('')
+  const [reason, setReason] = useDraft(draft)
+  const send = async () => {
+    await run({ subject, until: toIsoTime(until), reason: reason.trim() })
+    forgetDrafts(draft)
+    setReason('')
+  }
+  return (
+    <Confirm
+      button="Mark as expected"
+      label="the chosen incidents"
+      title={`Mark ${countOf(chosen)} as expected`}
+      refused={refused}
+      run={send}
+    >
+      <p className="soft">
+        They end now. When one fires again code looks at it: the same as now ends as expected and nobody is notified;
+        anything else is investigated.
+      </p>
+      <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
+      <UntilField id="several-until" label="Until when?" required value={until} onChange={setUntil} />
+      <TextArea
+        id="several-reason"
+        label="Why is it expected?"
+        rows={3}
+        required
+        minLength={3}
+        maxLength={2000}
+        value={reason}
+        onChange={setReason}
+      />
+    </Confirm>
+  )
+}
+
+const countOf = ({ length }: readonly unknown[]) => (length === 1 ? '1 incident' : `${length} incidents`)
