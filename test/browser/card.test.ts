@@ -89,7 +89,12 @@ test.each([
     })
     await on.spine.owner.updateTable('approval').set({ reversible: false }).where('id', '=', long).execute()
     for (const [id, what, target, cost] of [
-      [plan, /^Start 3 VMs and migrate 1 VM/, /^vm batch-1, vm db-1/, /^1 VM stays down\. Should rack-c or rack-d fail, no room/],
+      [
+        plan,
+        /^Start 3 VMs and migrate 1 VM/,
+        /^vm batch-1, vm db-1/,
+        /^1 VM stays down\. Should rack-c or rack-d fail, no room/,
+      ],
       [
         long,
         /^Restart the load balancer .* one by one$/,
