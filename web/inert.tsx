@@ -1,3 +1,4 @@
+import { createContext, type ReactNode, useContext } from 'react'
 import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 
 /**
@@ -10,21 +11,33 @@ const odd = new RegExp(`(${hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f')})`,
 const oddBlank = /[^\P{Zs} ]/gu
 
 export function Inert({ text }: { text: string }) {
-  const parts = text.split(odd)
-  if (parts.length === 1) return <bdi>{text}</bdi>
+  const quoted = useContext(QuotedContext)
+  if (quoted === null) return <bdi>{writeOut(text)}</bdi>
   return (
     <bdi>
-      {parts.map((part, index) =>
-        index % 2 === 0 ? (
-          part
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
-          <span className="odd" key={index}>
-            {nameOfCharacter(part)}
-          </span>
-        ),
+      {text.split(quoted).map((part, index) =>
+        // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
+        index % 2 === 0 ? writeOut(part) : <mark key={index}>{writeOut(part)}</mark>,
       )}
     </bdi>
+  )
+}
+
+/** Words to mark wherever a text has them: the first group of the pattern is all of them. */
+export const QuotedContext = createContext<RegExp | null>(null)
+
+function writeOut(text: string): ReactNode {
+  const parts = text.split(odd)
+  if (parts.length === 1) return text
+  return parts.map((part, index) =>
+    index % 2 === 0 ? (
+      part
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no other identity
+      <span className="odd" key={index}>
+        {nameOfCharacter(part)}
+      </span>
+    ),
   )
 }
 

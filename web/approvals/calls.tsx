@@ -6,6 +6,7 @@ import { capitalize, formatSpan } from '../../domain/format.ts'
 import { formatNextCall, formatReversible, formatRunOutcome, partTitles } from '../../domain/format-approval.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { queryClient } from '../api.ts'
+import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert } from '../inert.tsx'
 import { useLive } from '../live.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
@@ -34,7 +35,7 @@ const stepSigns = {
 } as const satisfies Record<CallRun['steps'][number]['state'], object>
 
 /** What the approved call does, step by step while it runs, and how it ended. */
-export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: string }) {
+export function CallRunSteps({ run }: { run: CallRun }) {
   const { steps, output, verification, said, startedAt, endedAt, rows } = run
   const now = useNow()
   const took = (endedAt === null ? now : Date.parse(endedAt)) - Date.parse(startedAt)
@@ -51,9 +52,7 @@ export function CallRunSteps({ run, incidentId }: { run: CallRun; incidentId: st
         <span className="soft">
           {endedAt === null ? 'since' : 'in'} {formatSpan(took)}{' '}
           {rows.map((seq) => (
-            <Link key={seq} className="chip" href={`/incidents/${incidentId}#e-${seq}`}>
-              #{seq}
-            </Link>
+            <RowLink key={seq} className="chip" seq={seq} />
           ))}
         </span>
       </p>

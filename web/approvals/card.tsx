@@ -15,6 +15,8 @@ import { useAsk } from '../api.ts'
 import { CopyCommand, CopyId } from '../copy.tsx'
 import { listChanges } from '../differences.ts'
 import { Hypotheses } from '../incident/page.tsx'
+import { RowDrawer } from '../incident/row-drawer.tsx'
+import { RowLink } from '../incident/row-link.tsx'
 import { Exact, Inert, inertText } from '../inert.tsx'
 import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
@@ -54,30 +56,37 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const deciding = useDeciding(approval, card, decision)
   const incident = useIncidentOf(approval)
   return (
-    <article className="card">
-      <CardHeader approval={approval} incident={incident} />
-      <div className="why">
-        {!deciding && decision.error && <DecisionProblem text={decision.error.message} />}
-        {approval.run ? (
-          <CallRunSteps run={approval.run} incidentId={approval.incidentId} />
-        ) : (
-          <Over approval={approval} />
-        )}
-        <Decisions approval={approval} />
-        <Replaced approval={approval} />
-        {approval.unheardAt !== null && <Warning text={formatUnheard(formatMoment(approval.unheardAt))} />}
-        <Reasons approval={approval} />
-        <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
-      </div>
-      <div className="what">
-        <Together approval={approval} card={card} isLocked={decision.isPending} />
-        <DryRun approval={approval} />
-        <ExactArguments approval={approval} />
-        <NextCalls next={approval.next} />
-        {deciding && <Ways deciding={deciding} />}
-      </div>
-      {deciding && <Foot deciding={deciding} incident={incident} />}
-    </article>
+    <>
+      <article className="card">
+        <CardHeader approval={approval} incident={incident} />
+        <div className="why">
+          {!deciding && decision.error && <DecisionProblem text={decision.error.message} />}
+          {approval.run ? <CallRunSteps run={approval.run} /> : <Over approval={approval} />}
+          <Decisions approval={approval} />
+          <Replaced approval={approval} />
+          {approval.unheardAt !== null && <Warning text={formatUnheard(formatMoment(approval.unheardAt))} />}
+          <Reasons approval={approval} />
+          <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
+        </div>
+        <div className="what">
+          <Together approval={approval} card={card} isLocked={decision.isPending} />
+          <DryRun approval={approval} />
+          <ExactArguments approval={approval} />
+          <NextCalls next={approval.next} />
+          {deciding && <Ways deciding={deciding} />}
+        </div>
+        {deciding && <Foot deciding={deciding} incident={incident} />}
+      </article>
+      {incident && (
+        <RowDrawer
+          incidentId={incident.id}
+          events={[]}
+          quotes={approval.hypotheses.flatMap(({ supports, refutes }) => [...supports, ...refutes])}
+          last={incident.events}
+          beganMs={Date.parse(incident.createdAt)}
+        />
+      )}
+    </>
   )
 }
 
@@ -131,9 +140,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
       {section.name === 'against' ? <Against details={approval.dryRun.details} /> : <Sentences {...section} />}
       {section.name === 'reason' && (
         <>
-          {approval.hypotheses.length > 0 && (
-            <Hypotheses causes={approval.hypotheses} incidentId={approval.incidentId} />
-          )}
+          {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} />}
           <EvidenceList approval={approval} />
         </>
       )}
@@ -220,9 +227,9 @@ function EvidenceList({ approval }: { approval: ApprovalDetail }) {
     <ul className="evidence">
       {evidence.map((row) => (
         <li key={row.seq}>
-          <Link className="chip" href={`/incidents/${incidentId}#e-${row.seq}`}>
+          <RowLink className="chip" seq={row.seq}>
             row {row.seq}
-          </Link>{' '}
+          </RowLink>{' '}
           <EvidenceText row={row} />
         </li>
       ))}

@@ -18,6 +18,7 @@ import { Inert } from '../inert.tsx'
 import { Fact, Mark, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
+import { RowLinks } from './row-link.tsx'
 import { Claims } from './timeline.tsx'
 
 type Props = { incident: Incident; brief: ServedBrief }
@@ -205,20 +206,6 @@ function Sentence({ line: { text, rows } }: { line: BriefLine }) {
       </span>{' '}
       <RowLinks rows={rows} />
     </>
-  )
-}
-
-const linkedRows = 4
-
-export function RowLinks({ rows }: { rows: readonly number[] }) {
-  return (
-    <span className="rows small">
-      {rows.slice(0, linkedRows).map((seq) => (
-        <a key={seq} href={`#e-${seq}`} aria-label={`row ${seq}`}>
-          #{seq}
-        </a>
-      ))}
-    </span>
   )
 }
 

@@ -21,6 +21,8 @@ import { Alerts, Details } from './facts.tsx'
 import { AskedAt, QuestionActions, QuestionAnswer } from './question.tsx'
 import { Rail } from './rail.tsx'
 import { Progress } from './reading.tsx'
+import { listQuotes, RowDrawer } from './row-drawer.tsx'
+import { RowLink, RowLinks } from './row-link.tsx'
 import { getRefusal, useIncident } from './rows.ts'
 import { Strip } from './strip.tsx'
 import { Earlier, Timeline } from './timeline.tsx'
@@ -85,6 +87,13 @@ export function IncidentPage({ id }: { id: string }) {
         <VerifyIncident id={id} />
       </div>
       {brief.data && <Rail incident={incident.data} brief={brief.data} surroundings={around} events={rows} />}
+      <RowDrawer
+        incidentId={id}
+        events={rows}
+        quotes={listQuotes(rows)}
+        last={incident.data.events}
+        beganMs={Date.parse(incident.data.createdAt)}
+      />
     </div>
   )
 }
@@ -158,7 +167,7 @@ function Report({ events }: { events: IncidentEvent[] }) {
       <Lists report={report} />
       <p className="soft small">
         <Inert text={report.severity} />, <Inert text={report.resource} />, since <Inert text={report.since} /> ·{' '}
-        <Link href={`${location.pathname}#e-${handed.seq}`}>row {handed.seq}</Link>
+        <RowLink seq={handed.seq}>row {handed.seq}</RowLink>
       </p>
     </section>
   )
@@ -196,32 +205,24 @@ function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | nu
   return (
     <section className="stack tight" aria-labelledby="causes-title">
       <h2 id="causes-title">Other hypotheses</h2>
-      <Hypotheses causes={causes} incidentId={events[0]?.incidentId ?? ''} />
+      <Hypotheses causes={causes} />
     </section>
   )
 }
 
 /** Each hypothesis with how it stands, and what rows say for and against it. */
-export function Hypotheses({ causes, incidentId }: { causes: Hypothesis[]; incidentId: string }) {
+export function Hypotheses({ causes }: { causes: Hypothesis[] }) {
   return (
     <ul className="claims">
       {causes.map((cause) => {
         const { id, state, text, seq, by, supports, refutes } = cause
+        const quotes = [...supports, ...refutes]
         return (
           <li key={id} className="wraps">
             <strong className={stateTones[state]}>{standingWords[standingOf(cause)]}</strong> <Inert text={text} />{' '}
-            {[...supports, ...refutes].map((quote) => (
-              <Link
-                key={`${quote.seq} ${quote.text}`}
-                className="soft small"
-                href={`/incidents/${incidentId}#e-${quote.seq}`}
-                title={inertText(quote.text)}
-              >
-                #{quote.seq}{' '}
-              </Link>
-            ))}
+            <RowLinks rows={quotes.map((quote) => quote.seq)} quotes={quotes} most={quotes.length} />{' '}
             <span className="soft small">
-              by <Inert text={by} />, <Link href={`/incidents/${incidentId}#e-${seq}`}>row {seq}</Link>
+              by <Inert text={by} />, <RowLink seq={seq}>row {seq}</RowLink>
             </span>
           </li>
         )

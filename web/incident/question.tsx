@@ -7,8 +7,8 @@ import { Inert } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
 import { StatusMark } from '../marks.tsx'
 import { formatMoment, useNow } from '../time.ts'
-import { RowLinks } from './brief.tsx'
 import { ActionDialog } from './endings.tsx'
+import { RowLinks } from './row-link.tsx'
 import { getRefusal } from './rows.ts'
 
 /** What a person asked, as a question with its answer: no cause, no alert, no repair stands over it. */

@@ -111,11 +111,19 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
 
 type Props = { incidentId: string; reading: SourceAnswer; beganMs: number }
 
-export function ReadingOf({ event, beganMs }: { event: IncidentEvent; beganMs: number }) {
+export function ReadingOf({
+  event,
+  beganMs,
+  isOpen = false,
+}: {
+  event: IncidentEvent
+  beganMs: number
+  isOpen?: boolean
+}) {
   const found = getReading(event)
   if (!found) return null
   const props = { incidentId: event.incidentId, reading: found.reading, beganMs }
-  return found.isLogs ? <Logs {...props} /> : <Series {...props} />
+  return found.isLogs ? <Logs {...props} /> : <Series {...props} isFinding={isOpen} />
 }
 
 /** The whole answer, once a person opens it. */
@@ -126,13 +134,13 @@ function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean)
   })
 }
 
-function Series(props: Props) {
-  const [isOpen, setOpen] = useState(false)
+function Series({ isFinding, ...props }: Props & { isFinding: boolean }) {
+  const [isOpen, setOpen] = useState(isFinding)
   const whole = useWhole(props, isOpen)
   const { summary } = props.reading
   const [first] = summary.series as { unit?: string }[]
   return (
-    <details className="reading" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+    <details className="reading" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
         Chart of {Number(summary.seriesFound)} series, <Inert text={String(summary.window ?? '')} />
         <Missing reasons={summary.partial} />

@@ -86,6 +86,14 @@ export async function readEarlier(id: string, fromSeq: number): Promise<void> {
   queryClient.setQueryData<IncidentEvent[]>(key, (now = []) => (now[0]?.seq === first ? [...earlier, ...now] : now))
 }
 
+/** A row by its number: of those that are here, else asked for by itself. */
+export function useRow(incidentId: string, seq: number, known: readonly IncidentEvent[]) {
+  const own = known.find((event) => event.seq === seq)
+  const path = `/incidents/${encodeURIComponent(incidentId)}/events?limit=1&after=${seq - 1}`
+  const query = useAsk<ListPage<IncidentEvent>>(['row', incidentId, seq], path, { enabled: own === undefined })
+  return { row: own ?? query.data?.items.find((event) => event.seq === seq), query }
+}
+
 async function readLog(
   id: string,
   after: number,

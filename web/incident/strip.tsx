@@ -4,6 +4,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { placeIn } from '../lane.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
+import { RowLink } from './row-link.tsx'
 
 type Kind = 'turn' | 'waits' | 'ahead' | 'write' | 'held' | 'failed'
 /** Milliseconds; a mark has the same beginning and end. */
@@ -48,14 +49,18 @@ export function Strip({
           style={place(Date.parse(brief.since.at), firedUntil)}
         />
       )}
-      {spans.map(({ kind, from, to, words: said, seq }) => (
-        <i
-          key={`${kind} ${from} ${seq}`}
-          className={kind}
-          style={place(from, to)}
-          title={`${said}, ${formatTimeOfDay(new Date(from).toISOString())}`}
-        />
-      ))}
+      {spans.map(({ kind, from, to, words: said, seq }) => {
+        const title = `${said}, ${formatTimeOfDay(new Date(from).toISOString())}`
+        const mark = { className: kind, style: place(from, to), title }
+        const key = `${kind} ${from} ${seq}`
+        if (seq === 0) return <i key={key} {...mark} />
+        // For the pointer alone: by keys and by ear the list of turns below leads to the same rows.
+        return (
+          <RowLink key={key} {...mark} seq={seq} aria-label={title} tabIndex={-1}>
+            {null}
+          </RowLink>
+        )
+      })}
       {!incident.closedAt && <i className="now" style={place(now, now)} />}
       <span className="from">{formatTimeOfDay(incident.createdAt).slice(0, 5)}</span>
       <span className="to">

@@ -13,12 +13,16 @@ import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link, type PageLocation, withSearch } from '../router.tsx'
 import { formatBothZones, formatTimeOfDay } from '../time.ts'
 import { ReadingOf } from './reading.tsx'
+import { RowLinks } from './row-link.tsx'
 import { getSign, listHighlights, pageRows, readEarlier } from './rows.ts'
 
 type EntryProps = {
   event: IncidentEvent
   start: number
-  isTarget: boolean
+  /** The address names it. */
+  isTarget?: boolean
+  /** It stands open in the drawer, which says its number. */
+  isBeside?: boolean
   raw?: boolean
   sameAs?: number | null
   reading?: string
@@ -28,18 +32,25 @@ type EntryProps = {
 const foldedAt = 280
 
 /** A row never changes: of a thousand only the new one is drawn. */
-const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null, reading }: EntryProps) {
-  const [open, setOpen] = useState(isTarget)
+export const Entry = memo(function Entry(props: EntryProps) {
+  const { event, start, isTarget = false, isBeside = false, raw, sameAs = null, reading } = props
+  const [open, setOpen] = useState(isTarget || isBeside)
   const { shape, tone, word } = getSign(event)
   const text = getText(event)
   const folded = text.length > foldedAt && !open ? `${text.slice(0, foldedAt)}…` : text
   const aside = [...listHighlights(event), ...(reading ? [reading] : [])]
   const proposalId = getProposalId(event)
   return (
-    <li id={`e-${event.seq}`} className={`entry kind-${event.kind}`} aria-current={isTarget ? 'true' : undefined}>
-      <a className="seq" href={`#e-${event.seq}`} title={`Link to row ${event.seq}`}>
-        {event.seq}
-      </a>
+    <li
+      id={isBeside ? undefined : `e-${event.seq}`}
+      className={`entry kind-${event.kind}`}
+      aria-current={isTarget ? 'true' : undefined}
+    >
+      {!isBeside && (
+        <a className="seq" href={`#e-${event.seq}`} title={`Link to row ${event.seq}`}>
+          {event.seq}
+        </a>
+      )}
       <time dateTime={event.at} title={formatBothZones(event.at)}>
         {formatTimeOfDay(event.at)}
         <span className="soft"> {formatElapsed(Date.parse(event.at) - start)}</span>
@@ -84,7 +95,7 @@ const Entry = memo(function Entry({ event, start, isTarget, raw, sameAs = null, 
             </div>
             {event.kind === 'resolved' && <Claims event={event} />}
             {proposalId && <PlanOfProposal id={proposalId} />}
-            <ReadingOf event={event} beganMs={start} />
+            <ReadingOf event={event} beganMs={start} isOpen={isBeside} />
             {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
           </>
         )}
@@ -122,13 +133,16 @@ export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
     <ul className="claims">
       {claims.map((claim) => (
         <li key={claim.text}>
-          <Inert text={claim.text} /> <Rows claim={claim} />
+          <Inert text={claim.text} />{' '}
+          <RowLinks rows={rowsOf(claim)} quotes={quotesOf(claim)} most={rowsOf(claim).length} />
           <Grade claim={claim} />
         </li>
       ))}
     </ul>
   )
 }
+
+export const quotesOf = (claim: StoredClaim) => ('quotes' in claim ? claim.quotes : [])
 
 /** By rows: the words that are quoted. In the agent's words: the quoted values, and the newest health of what it names. */
 function Grade({ claim }: { claim: StoredClaim }) {
@@ -156,26 +170,6 @@ function Grade({ claim }: { claim: StoredClaim }) {
       ))}
     </span>
   )
-}
-
-function Rows({ claim }: { claim: StoredClaim }) {
-  return (
-    <span className="rows small">
-      {rowsOf(claim).map((seq) => (
-        <a key={seq} href={`#e-${seq}`} title={getQuotes(claim, seq)}>
-          #{seq}
-        </a>
-      ))}
-    </span>
-  )
-}
-
-function getQuotes(claim: StoredClaim, seq: number): string {
-  if (!('quotes' in claim)) return `Row ${seq}`
-  return claim.quotes
-    .filter((quote) => quote.seq === seq)
-    .map(({ text }) => text)
-    .join(' … ')
 }
 
 const views = ['full', 'json'] as const

@@ -12,6 +12,7 @@ import { PlanOfProposal } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
 import { formatBothZones, formatTimeOfDay } from '../time.ts'
 import { ReadingOf } from './reading.tsx'
+import { RowLink } from './row-link.tsx'
 import { formatResult, getSign } from './rows.ts'
 import { getProposalId, getText } from './timeline.tsx'
 
@@ -125,12 +126,6 @@ function Time({ event: { at } }: { event: IncidentEvent }) {
     </time>
   )
 }
-
-const RowLink = ({ seq }: { seq: number }) => (
-  <a className="soft small" href={`#e-${seq}`} aria-label={`row ${seq}`}>
-    #{seq}
-  </a>
-)
 
 function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: boolean }) {
   const [open, setOpen] = useState(isOpen)

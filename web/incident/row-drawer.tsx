@@ -1,0 +1,117 @@
+import { ChevronDown, ChevronUp, type LucideIcon } from 'lucide-react'
+import { useEffect, useMemo, useRef } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { ClaimBeside } from '../../domain/hypothesis.ts'
+import { listReadings } from '../../domain/message.ts'
+import { Drawer } from '../drawer.tsx'
+import { QuotedContext } from '../inert.tsx'
+import { useKeys } from '../keys.tsx'
+import { QueryState } from '../page-frame.tsx'
+import { Link, navigate, usePlace } from '../router.tsx'
+import { openRowOf, withRow } from './row-link.tsx'
+import { getSign, useRow } from './rows.ts'
+import { Entry, quotesOf } from './timeline.tsx'
+
+type Props = {
+  incidentId: string
+  /** Rows that are here already; any other is asked for by itself. */
+  events: readonly IncidentEvent[]
+  quotes: readonly ClaimBeside[]
+  /** Number of the newest row. */
+  last: number
+  beganMs: number
+}
+
+/** The row that the address names (`?row=14`), as the log draws it, beside the page that rests on it. */
+export function RowDrawer(props: Props) {
+  const seq = openRowOf(usePlace())
+  return Number.isInteger(seq) && seq > 0 ? <OpenRow {...props} seq={seq} /> : null
+}
+
+function OpenRow({ incidentId, events, quotes, last, beganMs, seq }: Props & { seq: number }) {
+  const place = usePlace()
+  const { row, query } = useRow(incidentId, seq, events)
+  const reading = useMemo(() => listReadings(events).get(seq), [events, seq])
+  const own = quotes.filter((each) => each.seq === seq).map(({ text }) => text)
+  const go = (to: number | null) => navigate(withRow(place, to), { replace: true })
+  const before = seq > 1 ? () => go(Math.min(seq - 1, last)) : null
+  const after = seq < last ? () => go(seq + 1) : null
+  useKeys({ j: () => after?.(), k: () => before?.() })
+  const tools = (
+    <>
+      <Step name="Previous row" go={before} Picture={ChevronUp} />
+      <Step name="Next row" go={after} Picture={ChevronDown} />
+    </>
+  )
+  return (
+    <Drawer
+      title={`Row ${seq} of ${last}${row ? ` · ${getSign(row).word}` : ''}`}
+      onClose={() => go(null)}
+      back={useOpener(seq)}
+      tools={tools}
+    >
+      <p className="row between small">
+        <Link href={`/incidents/${incidentId}#e-${seq}`}>Show in the log</Link>
+        {own.length > 0 && <span className="soft">Underlined: what is quoted of it</span>}
+      </p>
+      {!row && <QueryState query={query} what={`row ${seq}`} />}
+      {!row && query.data && <p className="nothing">The log has no row {seq}.</p>}
+      {row && (
+        <QuotedContext value={toPattern(own)}>
+          <ol className="timeline">
+            <Entry key={seq} event={row} start={beganMs} isBeside {...(reading && { reading })} />
+          </ol>
+        </QuotedContext>
+      )}
+    </Drawer>
+  )
+}
+
+/** It stays where there is nothing to go to, and keeps the focus. */
+function Step({ name, go, Picture }: { name: string; go: (() => void) | null; Picture: LucideIcon }) {
+  return (
+    <button type="button" className="bare" aria-label={name} aria-disabled={go === null} onClick={() => go?.()}>
+      <Picture aria-hidden="true" />
+    </button>
+  )
+}
+
+/** Goes back to what was pressed last for a row, or to what leads to it where the page came with it open. Another press takes the focus in again. */
+function useOpener(seq: number): () => HTMLElement | null {
+  const opener = useRef(document.activeElement)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another row was asked for
+  useEffect(() => {
+    const { activeElement } = document
+    if (activeElement === null || activeElement.closest('.drawer')) return
+    opener.current = activeElement
+    document.querySelector<HTMLElement>('.drawer h2')?.focus({ preventScroll: true })
+  }, [seq])
+  useEffect(() => {
+    if (!opener.current?.closest('a, button')) opener.current = document.querySelector('a[aria-expanded="true"]')
+  })
+  return () => (opener.current?.isConnected ? (opener.current as HTMLElement) : document.querySelector('h1'))
+}
+
+/** What claims and hypotheses quote, each with its row. */
+export function listQuotes(events: readonly IncidentEvent[]): ClaimBeside[] {
+  return events.flatMap((event): ClaimBeside[] => {
+    if (event.kind === 'commented') return event.metadata.hypothesis?.quotes ?? []
+    if (event.kind !== 'resolved') return []
+    return event.metadata.claims.flatMap((claim) => [
+      ...quotesOf(claim),
+      ...('beside' in claim ? (claim.beside ?? []) : []),
+    ])
+  })
+}
+
+/** Marks of JSON stand by themselves: a quote may be of one line, and the row is drawn on many. */
+const words = /[{}[\],:]|[^\s"'`\\{}[\],:]+/g
+
+/** Finds quotes as they were checked: whatever the case, the blanks and the quotation marks. Null: there is nothing to find. */
+function toPattern(quotes: readonly string[]): RegExp | null {
+  const found = quotes.flatMap((quote) => {
+    const parts = (quote.match(words) ?? []).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    return parts.length > 0 ? [parts.join('(?:\\\\n|[\\s"\'`\\\\]){0,40}')] : []
+  })
+  return found.length > 0 ? new RegExp(`(${found.sort((a, b) => b.length - a.length).join('|')})`, 'giu') : null
+}
