@@ -8,6 +8,9 @@ export const maxBytesAtOnce = 1024 * 1024
 export const maxAlerts = 50_000
 export const maxAlertBytes = 16 * 1024 * 1024
 
+/** So many bodies beyond that are read at once by one process: 16 MiB take six times as much while they are read. */
+export const maxLargeAtOnce = 3
+
 /** What a known sender sends for nothing: the newest of it, and how many. */
 export type RefusedBody = {
   sender: string

@@ -7,12 +7,12 @@ import { isAnyWaiting, storeWaiting } from '../../db/alerts/waiting-bodies.ts'
 import type { Db } from '../../db/connect.ts'
 import { readSettings } from '../../db/settings.ts'
 import { type Alert, ingestOutcome } from '../../domain/alert.ts'
-import { maxAlertBytes, maxAlertsAtOnce, maxBytesAtOnce } from '../../domain/alert-body.ts'
+import { maxAlertBytes, maxAlertsAtOnce, maxBytesAtOnce, maxLargeAtOnce } from '../../domain/alert-body.ts'
 import type { StateRule } from '../../domain/state-words.ts'
 import { tellRuns } from '../../effects/tell-runs.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
 import type { SiteWords } from '../../ingest/state-words.ts'
-import type { ApiDeps, Context } from '../deps.ts'
+import type { ApiDeps, Context, Middleware } from '../deps.ts'
 import { requireMediaType } from '../http/body.ts'
 import type { Router } from '../http/endpoint.ts'
 import { permit } from '../http/guards.ts'
@@ -77,7 +77,9 @@ const route = createRoute({
     413: { description: 'More than 16 MiB.' },
     422: { description: 'A parameter of the query is given more than once.' },
     415: { description: 'Not a content type of this dialect.' },
-    503: { description: 'The database cannot be reached: send it again.' },
+    503: {
+      description: 'The database cannot be reached, or enough large bodies are being read: send it again.',
+    },
   },
 })
 
@@ -85,7 +87,7 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   const note = (c: Context, problem: Problem) => noteRefusal(deps, c, problem)
   // Bytes go to the dialect as they came; the schema above is only what the document says.
   router.openAPIRegistry.registerPath(route)
-  router.post('/ingest/:dialect', every(permit('ingest'), limitBytes(maxAlertBytes, note)), async (c) => {
+  router.post('/ingest/:dialect', every(permit('ingest'), limitLarge(), limitBytes(maxAlertBytes, note)), async (c) => {
     const name = c.req.param('dialect')
     const { alerts, bytes } = await readAlerts(deps, c, name).catch(async (error) => {
       if (error instanceof Problem) await note(c, error)
@@ -110,6 +112,26 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     }))
     return c.json({ alerts: answers }, 202)
   })
+}
+
+/** Senders try a 503 again, so that none of it is lost. A body of unknown length counts as large. */
+function limitLarge(): Middleware {
+  let atWork = 0
+  return async (c, next) => {
+    const length = c.req.header('content-length')
+    const isUnknown = length === undefined && c.req.header('transfer-encoding') !== undefined
+    if (!isUnknown && Number(length ?? 0) <= maxBytesAtOnce) return await next()
+    if (atWork >= maxLargeAtOnce) {
+      const detail = `${maxLargeAtOnce} bodies of more than ${maxBytesAtOnce} bytes are being read. Send it again in 5 s.`
+      throw new Problem(503, 'LARGE_BODIES', detail, { headers: { 'retry-after': '5' } })
+    }
+    atWork += 1
+    try {
+      await next()
+    } finally {
+      atWork -= 1
+    }
+  }
 }
 
 /** What the words of a body mean here: as the setting says, or as the sender means them that its token is called after. */

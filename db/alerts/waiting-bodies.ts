@@ -14,7 +14,7 @@ import { dropOldRefusals, noteRefusedBody } from './refused-bodies.ts'
  * and removed in one transaction: a worker that dies leaves it as it was, and none counts twice.
  */
 
-/** A part that failed so often is taken up alert by alert; an alert that failed so often again is named and left out. */
+/** A part that failed so often is taken up alert by alert; an alert that fails alone is named and left out, so that many such hold nobody up. */
 const maxTries = 3
 const retrySeconds = 5
 const keptDays = 7
@@ -120,13 +120,13 @@ async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts
 /** Counts a try that failed, unless another worker did. What only a later try can tell is never left out for it. */
 async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void> {
   const failures = next.failures + 1
-  const isGivenUp = failures >= 2 * maxTries && !isTransient(error)
+  const isGivenUp = failures > maxTries && !isTransient(error)
   await db
     .transaction()
     .execute(async (trx) => {
       const noted = await trx
         .updateTable('waitingBody')
-        .set({ failures: Math.min(failures, 2 * maxTries - 1), nextAt: inSeconds(retrySeconds) })
+        .set({ failures: Math.min(failures, maxTries), nextAt: inSeconds(retrySeconds) })
         .where('id', '=', next.id)
         .where('failures', '=', next.failures)
         .returning('id')

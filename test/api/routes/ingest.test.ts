@@ -11,6 +11,7 @@ import { claimIncident, incidentById } from '../../../db/incidents/incidents.ts'
 import { eventsOf } from '../../../db/log/events.ts'
 import type { StatusPart } from '../../../domain/status.ts'
 import { useApi } from '../../support/api.ts'
+import { eventually } from '../../support/directory.ts'
 
 const api = useApi()
 
@@ -241,6 +242,31 @@ test('a group of 1,200 alerts is stored, shown with its age, and taken up as a w
   expect(other.body).toMatchObject({ alerts: [{ outcome: 'opened' }] })
   const outcomes = await takeAllUp()
   expect(outcomes.slice(-4)).toEqual(['repeated', 'resolved', 'resolved', 'resolved'])
+})
+
+test('while three large bodies are read a fourth is asked for again, and a small one is taken', async () => {
+  const size = { 'content-length': String(2 * 1024 * 1024) }
+  const ends: (() => void)[] = []
+  const slow = Array.from({ length: 3 }, () => {
+    const body = new ReadableStream({ start: (stream) => void ends.push(() => stream.close()) })
+    const headers = { authorization: `Bearer ${api.tokens.ingest}`, 'content-type': 'application/json', ...size }
+    return api.api.app.request('/api/v1/ingest/alertmanager', {
+      method: 'POST',
+      body,
+      headers,
+      duplex: 'half',
+    } as object)
+  })
+  const large = { raw: '{}', headers: size, as: api.tokens.ingest }
+  await eventually('the three to be read', async () => {
+    const { status, headers } = await api.post('/ingest/alertmanager', large)
+    return status === 503 && headers.get('retry-after') === '5'
+  })
+  const small = { raw: group('firing', 1, { fingerprint: 'beside-large' }), as: api.tokens.ingest }
+  expect((await api.post('/ingest/alertmanager', small)).status).toBe(202)
+  for (const end of ends) end()
+  expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([400, 400, 400])
+  expect((await api.post('/ingest/alertmanager', large)).status).toBe(400)
 })
 
 test('secrets of a body that waits are not stored', async () => {
