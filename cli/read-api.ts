@@ -15,6 +15,7 @@ export type ApiIncident = z.infer<typeof apiIncident>
 export const apiApproval = z.looseObject({
   ...approval.shape,
   evidence: z.array(evidence).optional(),
+  about: approvalDetail.shape.about.optional(),
   hypotheses: approvalDetail.shape.hypotheses.optional(),
   together: approvalDetail.shape.together.optional(),
   approvers: approvalDetail.shape.approvers.optional(),

@@ -111,6 +111,8 @@ export const evidence = z.object({
   found: z.string(),
   /** Of rows of earlier versions it is not. */
   isSaid: z.boolean().default(false),
+  /** When it was written; absent from an older API. */
+  at: z.string().optional(),
 })
 export type Evidence = z.infer<typeof evidence>
 
@@ -167,6 +169,8 @@ export type NextCall = z.infer<typeof nextCall>
 /** One approval with everything that its card shows. */
 export const approvalDetail = approval.extend({
   evidence: z.array(evidence),
+  /** The resource of its incident; null where that is not known. */
+  about: resourceRef.nullable().default(null),
   /** What the agent takes for the cause in the attempt that asks. */
   hypotheses: z.array(hypothesis).default([]),
   /** Why approving it cannot be made a standing grant; null when it can. */

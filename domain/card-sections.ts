@@ -1,8 +1,9 @@
-import type { Approval } from './approval.ts'
-import { formatList } from './format.ts'
+import type { Approval, Evidence } from './approval.ts'
+import { formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
 import { formatAfterwards, formatDown, formatObstacle, readStaysDown } from './format-plan.ts'
 import type { Standing } from './placement.ts'
+import type { ResourceRef } from './registry.ts'
 
 /** The questions that a card answers, in the order in which a person asks them. */
 const cardTitles = {
@@ -24,7 +25,16 @@ export type CardSection = { name: CardSectionName; title: string; sentences: str
 
 type CardApproval = Pick<
   Approval,
-  'tool' | 'targets' | 'reason' | 'dryRun' | 'reversible' | 'required' | 'approvals' | 'expiresAt' | 'askedBy'
+  | 'tool'
+  | 'targets'
+  | 'reason'
+  | 'dryRun'
+  | 'reversible'
+  | 'required'
+  | 'approvals'
+  | 'requestedAt'
+  | 'expiresAt'
+  | 'askedBy'
 >
 
 type Reading = {
@@ -34,6 +44,10 @@ type Reading = {
   moment(iso: string): string
   /** The line about what the run takes for the cause; null where it has said none, or where the page shows it with its rows. */
   cause?: string | null
+  /** The resource of its incident: a target beside it may be the wrong one. */
+  about?: ResourceRef | null | undefined
+  /** When the newest look that it rests on was made; null where that is not known. */
+  lookedAt?: string | null
   /** Of those that stay down so many are named. */
   maxNamed?: number
 }
@@ -43,12 +57,12 @@ type Reading = {
  * Teams and in a mail. From what is stored with the approval alone. What the dry run found and the exact arguments stand beside it.
  */
 export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
-  const { isOpen, moment, cause = null, maxNamed = 20 } = reading
+  const { isOpen, moment, cause = null, about = null } = reading
   const { reversible, dryRun } = approval
-  const against = listDoubts(dryRun.details, maxNamed)
+  const against = listDoubts(approval, reading)
   return [
     ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
-    section('targets', [formatTargets(approval.targets)]),
+    section('targets', [formatTargets(approval.targets), ...formatOther(approval.targets, about)]),
     section('reason', [formatReason(approval), ...(cause === null ? [] : [cause])]),
     ...(against.length > 0 ? [section('against', against, true)] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
@@ -135,8 +149,26 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
   return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
 }
 
-/** Doubts that the dry run left: whom a plan leaves down, and what was not tried. Empty where code knows of none. */
-function listDoubts(details: Record<string, unknown>, maxNamed: number): string[] {
+/** The incident is about another thing than the targets: it may be meant, as for the VMs of a dead host. */
+function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
+  if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
+  return [`The incident is about ${about.kind} ${about.id}.`]
+}
+
+/** A look that is older than this when it is asked may tell of another state than today's. */
+const freshMs = 15 * 60_000
+
+/** When the newest look among these rows was made; null where none was, or an older version did not say. */
+export function newestLookOf(evidence: readonly Evidence[] = []): string | null {
+  const looks = evidence.flatMap(({ what, at }) => (what === 'look' && at !== undefined ? [at] : []))
+  return looks.sort().at(-1) ?? null
+}
+
+/** Doubts of code: whom a plan leaves down, a look that is old, and what was not tried. Empty where it knows of none. */
+function listDoubts(
+  { dryRun: { details }, requestedAt }: CardApproval,
+  { moment, lookedAt = null, maxNamed = 20 }: Reading,
+): string[] {
   const { unplaced, obstacle } = readStaysDown(details)
   const down = unplaced.slice(0, maxNamed).map(({ vm, reason }) => (reason ? `${vm}: ${reason}` : vm))
   const more = unplaced.length - down.length
@@ -144,8 +176,15 @@ function listDoubts(details: Record<string, unknown>, maxNamed: number): string[
     ...(unplaced.length > 0 ? [`${formatDown(unplaced.length)}.`, ...down] : []),
     ...(more > 0 ? [`And ${more} more.`] : []),
     ...(unplaced.length > 0 ? [formatObstacle(obstacle)] : []),
+    ...formatOldLook(lookedAt, requestedAt, moment),
     ...(parseRehearsal(details)?.untried ?? []),
   ]
+}
+
+function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
+  const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
+  if (lookedAt === null || ageMs <= freshMs) return []
+  return [`The newest look that it rests on is of ${moment(lookedAt)}, ${formatSpan(ageMs)} before it was asked.`]
 }
 
 /** Absent: the approval was stored by a version that did not say. */

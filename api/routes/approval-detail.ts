@@ -20,8 +20,9 @@ import { dryRunJudge } from './judge.ts'
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
   const isPending = found.status === 'pending'
-  const [evidence, around, log, together, approvers] = await Promise.all([
+  const [evidence, incident, around, log, together, approvers] = await Promise.all([
     evidenceOf(scope, found),
+    incidentById(deps.db, found.incidentId),
     neighbours(scope, found),
     eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
     listTogether(scope, found),
@@ -32,6 +33,7 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     ...found,
     ...around,
     evidence,
+    about: incident?.resource ?? null,
     hypotheses: foldHypotheses(log, found.attempt),
     grantRefused: refusalToGrant(found),
     run: foldCallRun(log, found),

@@ -9,7 +9,13 @@ import {
   formatEvidence,
   type NextCall,
 } from '../../domain/approval.ts'
-import { type CardSection, cardSections, formatApprovers, formatProof } from '../../domain/card-sections.ts'
+import {
+  type CardSection,
+  cardSections,
+  formatApprovers,
+  formatProof,
+  newestLookOf,
+} from '../../domain/card-sections.ts'
 import { formatMinute } from '../../domain/format.ts'
 import {
   formatApprovalEnd,
@@ -63,7 +69,7 @@ export function plainSignIn(id: string, message: string | null): Html {
  */
 export function plainApproval(
   approval: Approval &
-    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers'> & {
+    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers' | 'about'> & {
       cause?: string | null
     },
   reader: { name: string; may: boolean; said: string | null },
@@ -72,7 +78,10 @@ export function plainApproval(
   const { dryRun, cause = null } = approval
   const left = Math.floor((Date.parse(approval.expiresAt) - now) / 60_000)
   const isOpen = approval.status === 'pending' && Date.parse(approval.expiresAt) > now
-  const sections = cardSections(approval, { isOpen, moment: utc, cause, maxNamed: Number.POSITIVE_INFINITY })
+  const sections = cardSections(approval, {
+    ...{ isOpen, moment: utc, cause, maxNamed: Number.POSITIVE_INFINITY },
+    ...{ about: approval.about, lookedAt: newestLookOf(approval.evidence) },
+  })
   return page(
     'Approval',
     html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1>

@@ -1,5 +1,5 @@
 import { formatEvidence } from '../../domain/approval.ts'
-import { type CardSection, cardSections, formatApprovers } from '../../domain/card-sections.ts'
+import { type CardSection, cardSections, formatApprovers, newestLookOf } from '../../domain/card-sections.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { formatApprovalEnd, formatAttachment, parseRehearsal, pathOfAttachment } from '../../domain/format-approval.ts'
 import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
@@ -33,7 +33,10 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     ),
     line('expires', describeExpiry(approval, now)),
     ...(approval.status === 'pending' ? [] : [line('so', formatApprovalEnd(approval) ?? '')]),
-    ...cardSections(approval, { isOpen, moment: formatMoment }).flatMap((section) => [
+    ...cardSections(approval, {
+      ...{ isOpen, moment: formatMoment, about: approval.about },
+      lookedAt: newestLookOf(approval.evidence),
+    }).flatMap((section) => [
       '',
       ...formatSection(section, section.name === 'reason' ? listGrounds(approval, line) : []),
     ]),

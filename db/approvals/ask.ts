@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { cardSections } from '../../domain/card-sections.ts'
+import { cardSections, newestLookOf } from '../../domain/card-sections.ts'
 import { digestOf, newId } from '../../domain/digest.ts'
 import { formatMinute } from '../../domain/format.ts'
 import type { AskedApproval } from '../../domain/notification.ts'
@@ -7,11 +7,12 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Trx } from '../connect.ts'
+import { incidentById } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import { systemScope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
-import { causeOf } from './evidence.ts'
+import { causeOf, evidenceOf } from './evidence.ts'
 import { listApprovals } from './find.ts'
 
 type ApprovalRequest = {
@@ -131,8 +132,6 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
     .where('id', '=', row.incidentId)
     .executeTakeFirstOrThrow()
   const cause = await causeOf(systemScope(trx), row)
-  const [asked] = await listApprovals(systemScope(trx), { id: approvalId }, { before: null, limit: 1 })
-  const sections = asked ? cardSections(asked, { isOpen: true, moment: formatMinute, cause }) : []
   await enqueueNotification(trx, incident, 'approval', row.reason || null, {
     approval: {
       id: row.id,
@@ -144,10 +143,23 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
       expiresAt: row.expiresAt,
       reminder,
       cause,
-      sections: sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') })),
+      sections: await writeSections(trx, approvalId, cause),
       alsoAsked: await countAskedWith(trx, row),
     },
   })
+}
+
+/** The card as a message carries it. */
+async function writeSections(trx: Trx, id: string, cause: string | null): Promise<AskedApproval['sections']> {
+  const scope = systemScope(trx)
+  const [asked] = await listApprovals(scope, { id }, { before: null, limit: 1 })
+  if (!asked) return undefined
+  const [incident, evidence] = [await incidentById(trx, asked.incidentId), await evidenceOf(scope, asked)]
+  const sections = cardSections(asked, {
+    ...{ isOpen: true, moment: formatMinute, cause },
+    ...{ about: incident?.resource, lookedAt: newestLookOf(evidence) },
+  })
+  return sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') }))
 }
 
 /** How many other questions of its card still wait. */

@@ -10,6 +10,7 @@ const shownLetters = 200
 
 type Look = {
   seq: number
+  at: string
   tool: string
   found: string
   isSaid: boolean
@@ -40,34 +41,25 @@ export async function evidenceOf(
     select jsonb_agg(thing) from jsonb_array_elements(${JSON.stringify(things)}::jsonb) as thing
     where metadata->${sql.lit(field)} @> jsonb_build_array(thing))`
   const looks = sql<Look>`
-    select seq, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
+    select seq, at, metadata->>'tool' as tool, ${among('targets')} as named, ${among('discovered')} as told,
       metadata ? 'said' as "isSaid",
       left(coalesce(metadata->>'said', metadata->'result'->>'data', metadata->'body'->>'head', ''), ${shownLetters + 1}) as found
     from incident_event
     where ${before} and attempt = ${attempt} and kind = 'tool_finished'
       and metadata->>'effect' in ('read', 'resolve') and metadata->'result'->>'ok' = 'true'
     order by seq`.execute(db)
-  const ends = sql<{ seq: number; kind: 'alert_received' | 'model_answered'; detail: string }>`
-    select distinct on (kind) seq, kind, left(detail, ${shownLetters + 1}) as detail from incident_event
+  const ends = sql<{ seq: number; at: string; kind: 'alert_received' | 'model_answered'; detail: string }>`
+    select distinct on (kind) seq, at, kind, left(detail, ${shownLetters + 1}) as detail from incident_event
     where ${before} and (kind = 'alert_received' or (kind = 'model_answered' and attempt = ${attempt}
       and metadata->'calls' @> ${JSON.stringify([{ id: callId }])}::jsonb))
     order by kind, seq desc`.execute(db)
-  const found: Evidence[] = (await ends).rows.map(({ seq, kind, detail }) =>
-    kind === 'alert_received'
-      ? { seq, what: 'alert', tool: null, about: [], found: brief(detail), isSaid: false }
-      : { seq, what: 'proposed', tool: null, about: [], found: '', isSaid: false },
-  )
+  const found: Evidence[] = (await ends).rows.map(({ seq, at, kind, detail }) => {
+    const none = { seq, at, tool: null, about: [], isSaid: false }
+    return kind === 'alert_received'
+      ? { ...none, what: 'alert', found: brief(detail) }
+      : { ...none, what: 'proposed', found: '' }
+  })
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
-}
-
-/** The newest findings that an approval rests on, in the sentences of their tools, oldest first. */
-export async function findingsOf(
-  scope: Scope,
-  approval: Parameters<typeof evidenceOf>[1],
-  max: number,
-): Promise<string[]> {
-  const said = (await evidenceOf(scope, approval)).filter(({ what, isSaid }) => what === 'look' && isSaid)
-  return said.slice(-max).map(({ found }) => found)
 }
 
 /** Of all looks those that no later one replaces for something they told about. */
@@ -77,9 +69,9 @@ function newest(looks: Look[]): Evidence[] {
     for (const target of look.told ?? []) last.set(`told ${resourceKey(target)}`, look)
     for (const target of look.named ?? []) last.set(`named ${resourceKey(target)}`, look)
   }
-  return [...new Set(last.values())].map(({ seq, tool, found, isSaid, named, told }) => {
+  return [...new Set(last.values())].map(({ seq, at, tool, found, isSaid, named, told }) => {
     const about = new Map([...(named ?? []), ...(told ?? [])].map((thing) => [resourceKey(thing), thing]))
-    return { seq, what: 'look', tool, about: [...about.values()], found: brief(found), isSaid }
+    return { seq, at, what: 'look', tool, about: [...about.values()], found: brief(found), isSaid }
   })
 }
 

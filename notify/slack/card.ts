@@ -1,5 +1,5 @@
-import type { Approval, ApprovalStatus } from '../../domain/approval.ts'
-import { type CardSection, cardSections } from '../../domain/card-sections.ts'
+import type { Approval, ApprovalStatus, Evidence } from '../../domain/approval.ts'
+import { type CardSection, cardSections, newestLookOf } from '../../domain/card-sections.ts'
 import { type EscalationReport, reportText } from '../../domain/escalation.ts'
 import { capitalize, formatMinute } from '../../domain/format.ts'
 import { formatAlsoAsked, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
@@ -90,6 +90,7 @@ const maxArgumentChars = 2_900
 const maxSectionChars: Partial<Record<CardSection['name'], number>> = { reason: 1_800, against: 1_500 }
 const maxOtherChars = 500
 const maxDryRunChars = 800
+const maxFindings = 4
 const maxFoundChars = 230
 const maxRehearsedLines = 12
 const maxTargets = 6
@@ -106,7 +107,7 @@ const headings: Record<ApprovalStatus, string> = {
 /** Why it is asked, by the rows of its run: the line about the cause, and the newest findings in sentences, oldest first. */
 export type CardGrounds = {
   cause: string | null
-  found: readonly string[]
+  evidence: readonly Evidence[]
   /** How many more calls of the same answer wait; the next is asked here when its turn comes. */
   alsoAsked?: number
 }
@@ -121,7 +122,7 @@ export function renderCard(
   incident: Incident,
   url: string,
   button: string,
-  { cause, found, alsoAsked = 0 }: CardGrounds = { cause: null, found: [] },
+  { cause, evidence, alsoAsked = 0 }: CardGrounds = { cause: null, evidence: [] },
 ): SlackMessage {
   const settled = listDecisions(approval)
   const isPending = approval.status === 'pending'
@@ -132,10 +133,10 @@ export function renderCard(
     header(heading),
     section(`What: ${approval.tool}`, maxOtherChars),
     section(`Risk: ${approval.risk}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
-    ...cardSections(approval, { isOpen: isPending, moment: formatMinute, cause }).flatMap((each) => [
-      sectionOfCard(each),
-      ...(each.name === 'reason' ? found.map((sentence) => section(`Found: ${sentence}`, maxFoundChars)) : []),
-    ]),
+    ...cardSections(approval, {
+      ...{ isOpen: isPending, moment: formatMinute, cause },
+      ...{ about: incident.resource, lookedAt: newestLookOf(evidence) },
+    }).flatMap((each) => [sectionOfCard(each), ...(each.name === 'reason' ? listFindings(evidence) : [])]),
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
     section('Arguments, exactly:'),
@@ -162,6 +163,12 @@ export function renderCard(
 function targetsOf({ targets }: Approval): string {
   const shown = targets.slice(0, maxTargets).map(resourceKey).join(', ') || 'no named target'
   return targets.length > maxTargets ? `${shown} and ${targets.length - maxTargets} more` : shown
+}
+
+/** The newest findings, in the sentences of their tools, oldest first. */
+function listFindings(evidence: readonly Evidence[]): object[] {
+  const said = evidence.filter(({ what, isSaid }) => what === 'look' && isSaid)
+  return said.slice(-maxFindings).map(({ found }) => section(`Found: ${found}`, maxFoundChars))
 }
 
 function sectionOfCard({ name, title, sentences }: CardSection): object {

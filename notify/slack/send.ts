@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { causeOf, findingsOf } from '../../db/approvals/evidence.ts'
+import { causeOf, evidenceOf } from '../../db/approvals/evidence.ts'
 import type { Db, Trx } from '../../db/connect.ts'
 import { type DeliveryResult, type DueDelivery, finishDelivery, postponeDelivery } from '../../db/outbox/deliveries.ts'
 import {
@@ -20,7 +20,6 @@ import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from '
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
 /** Of what an approval rests on; the card has all of it. */
-const maxFindings = 4
 /** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
@@ -106,7 +105,7 @@ async function next(
   const scope = systemScope(db)
   const grounds = {
     cause: approval ? await causeOf(scope, approval) : null,
-    found: approval ? await findingsOf(scope, approval, maxFindings) : [],
+    evidence: approval ? await evidenceOf(scope, approval) : [],
   }
   try {
     return planSlack(task, { ...view, card, grounds }, to)

@@ -17,6 +17,7 @@ const approval = {
   reversible: true,
   required: 1,
   approvals: 0,
+  requestedAt: '2026-11-21T01:46:00.000000Z',
   expiresAt: '2026-11-21T02:46:00.000000Z',
 }
 const clock = (iso: string) => iso.slice(11, 16)
@@ -68,6 +69,25 @@ describe('before a person decides, the card says what follows', () => {
       'make was not tried.',
     ]
     expect(told({ dryRun: { ...approval.dryRun, details } }).against).toEqual(against)
+  })
+
+  test.each([
+    ['of a quarter of an hour before is none', '2026-11-21T01:31:00.000000Z', undefined],
+    [
+      'that is older speaks against it',
+      '2026-11-20T22:30:00.000000Z',
+      ['The newest look that it rests on is of 22:30, 3 h 16 before it was asked.'],
+    ],
+  ])('a look %s', (_, lookedAt, against) => {
+    const sections = cardSections(approval, { isOpen: true, moment: clock, lookedAt })
+    expect(sections.find(({ name }) => name === 'against')?.sentences).toEqual(against)
+  })
+
+  test('what the incident is about stands beside targets that are something else', () => {
+    const on = (about: { kind: 'vm' | 'host'; id: string }) =>
+      cardSections(approval, { isOpen: true, moment: clock, about }).find(({ name }) => name === 'targets')?.sentences
+    expect(on({ kind: 'vm', id: 'vm-1' })).toEqual(['vm vm-1, vm vm-2, vm vm-3, vm vm-4'])
+    expect(on({ kind: 'host', id: 'host-2' })).toContain('The incident is about host host-2.')
   })
 
   test('of a hundred that stay down it names twenty and counts the rest', () => {

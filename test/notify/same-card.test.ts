@@ -29,7 +29,8 @@ const asked = {
 }
 const cause = 'Cause (supported): the host lost its power [#9]'
 const before = Date.parse(asked.expiresAt) - 600_000
-const sectionsIn = (moment: (iso: string) => string) => cardSections(asked, { isOpen: true, moment, cause })
+const about = { kind: 'host' as const, id: 'host-osl-2' }
+const sectionsIn = (moment: (iso: string) => string) => cardSections(asked, { isOpen: true, moment, cause, about })
 const messageOf = (sections: CardSection[]): Notification =>
   notification({
     trigger: 'approval',
@@ -49,14 +50,14 @@ const doors: Record<string, () => string> = {
   'without JavaScript': () =>
     String(
       plainApproval(
-        { ...asked, cause, unheardAt: null, evidence: [], run: null, next: [], together: [], approvers: ['bo'] },
+        { ...asked, cause, unheardAt: null, evidence: [], run: null, next: [], together: [], approvers: ['bo'], about },
         { name: 'anna', may: true, said: null },
         before,
       ),
     ),
-  'at the terminal': () => formatApproval(asked, before),
+  'at the terminal': () => formatApproval({ ...asked, about }, before),
   'in Slack': () =>
-    JSON.stringify(renderCard(asked, incidents[0] as never, 'https://a.example', 'b', { cause, found: [] })),
+    JSON.stringify(renderCard(asked, incidents[0] as never, 'https://a.example', 'b', { cause, evidence: [] })),
   "by Slack's webhook": () => JSON.stringify(renderNotification(messageOf(sectionsIn(formatMinute)))),
   'in Teams': () => renderTeams(messageOf(sectionsIn(formatMinute))).body,
   'in a mail': () => mail().text,

@@ -50,7 +50,16 @@ describe('a card says before anybody decides', () => {
       (proof) =>
         String(
           plainApproval(
-            { ...asked(proof), evidence: [], run: null, next: [], together: [], approvers: ['bo'], unheardAt: null },
+            {
+              ...asked(proof),
+              evidence: [],
+              run: null,
+              next: [],
+              together: [],
+              approvers: ['bo'],
+              about: null,
+              unheardAt: null,
+            },
             { name: 'a', may: true, said: null },
           ),
         ),

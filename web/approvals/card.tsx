@@ -1,5 +1,5 @@
 import type { Approval, ApprovalDetail, Evidence } from '../../domain/approval.ts'
-import { type CardSection, cardSections } from '../../domain/card-sections.ts'
+import { type CardSection, cardSections, newestLookOf } from '../../domain/card-sections.ts'
 import { capitalize } from '../../domain/format.ts'
 import {
   formatAlsoAsked,
@@ -22,7 +22,7 @@ import { ApprovalMark, RiskMark, Sign } from '../marks.tsx'
 import { Failed, Heading, Loading } from '../page-frame.tsx'
 import { StaysDown } from '../plan/plan.tsx'
 import { Link } from '../router.tsx'
-import { formatMoment } from '../time.ts'
+import { formatMoment, formatTimeOfDay } from '../time.ts'
 import { CallRunSteps, NextCalls, Together, useCard, useRunNews } from './calls.tsx'
 import { DecisionProblem, Foot, Over, useDeciding, useIsOpen, Ways } from './decide.tsx'
 import { Changes, DryRun } from './edit.tsx'
@@ -135,7 +135,9 @@ function CardHeader({ approval, incident }: HeaderProps) {
 /** The sections of the card, each with what the page can add to it: rows behind the reason, the picture of who stays down. */
 function Reasons({ approval }: { approval: ApprovalDetail }) {
   const isOpen = useIsOpen(approval)
-  return cardSections(approval, { isOpen, moment: formatMoment }).map((section) => (
+  return cardSections(approval, {
+    ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
+  }).map((section) => (
     <CardPart key={section.name} title={section.title} className={section.name}>
       {section.name === 'against' ? <Against details={approval.dryRun.details} /> : <Sentences {...section} />}
       {section.name === 'reason' && (
@@ -230,7 +232,7 @@ function EvidenceList({ approval }: { approval: ApprovalDetail }) {
           <RowLink className="chip" seq={row.seq}>
             row {row.seq}
           </RowLink>{' '}
-          <EvidenceText row={row} />
+          <EvidenceText row={row} /> {row.at && <span className="soft small nowrap">{formatTimeOfDay(row.at)}</span>}
         </li>
       ))}
       <li>

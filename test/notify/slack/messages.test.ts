@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import type { Approval } from '../../../domain/approval.ts'
+import type { Approval, Evidence } from '../../../domain/approval.ts'
 import { type EscalationReport, reportText } from '../../../domain/escalation.ts'
 import type { Incident } from '../../../domain/incident.ts'
 import { type Notification, notification as notificationShape } from '../../../domain/notification.ts'
@@ -75,10 +75,14 @@ function approval(more: Partial<Approval> = {}): Approval {
   }
 }
 
+const lookOf = (found: string): Evidence => ({
+  ...{ seq: 4, what: 'look', tool: 'get_host', about: [], found, isSaid: true },
+})
+
 type Element = { action_id: string; value?: string; url?: string }
 test('a card says how many more calls of the same answer wait, while it waits itself', () => {
   const told = (more: Partial<Approval>) =>
-    JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, found: [], alsoAsked: 2 }))
+    JSON.stringify(renderCard(approval(more), incident(), url, button, { cause: null, evidence: [], alsoAsked: 2 }))
   expect(told({})).toContain('This and 2 more calls of the same answer: the card has all of them')
   expect(told({ status: 'denied' })).not.toContain('more calls')
 })
@@ -94,7 +98,7 @@ const root = (more: Partial<Parameters<typeof renderRoot>[0]> = {}) =>
   })
 const notificationTriggers = notificationShape.shape.trigger.options.filter((each) => each !== 'approval')
 const card = (more: Partial<Approval> = {}, cause: string | null = null, found: string[] = []) =>
-  renderCard(approval(more), incident(), url, button, { cause, found })
+  renderCard(approval(more), incident(), url, button, { cause, evidence: found.map(lookOf) })
 const buttons = ({ blocks }: { blocks: object[] }) =>
   (blocks as { type: string; elements?: Element[] }[]).flatMap((each) =>
     each.type === 'actions' ? each.elements! : [],
@@ -338,7 +342,7 @@ function everyKind(text: string) {
   const strange = incident({ title: text, resolution: text, resource: { kind: 'host', id: text } })
   return [
     ...risks.map((risk) =>
-      renderCard({ ...asked, risk }, strange, url, button, { cause: text, found: Array(4).fill(text) }),
+      renderCard({ ...asked, risk }, strange, url, button, { cause: text, evidence: Array(4).fill(lookOf(text)) }),
     ),
     ...(['approved', 'denied', 'expired', 'withdrawn', 'consumed'] as const).map((status) =>
       renderCard({ ...asked, status }, strange, url, button),
