@@ -54,8 +54,12 @@ export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links 
       attributes: { role, ip },
     })),
     ...tenants.map(({ id, name }) => ({ kind: 'tenant' as const, id, name })),
-    ...hosts.map(({ id, rack, ramMib, cpuMc }) => ({ kind: 'host' as const, id, attributes: { rack, ramMib, cpuMc } })),
-    ...vms.map(({ id, haGroup, priority }) => ({ kind: 'vm' as const, id, attributes: { haGroup, priority } })),
+    ...hosts.map(({ id, name = id, aliases = [], rack, ramMib, cpuMc }) => {
+      return { kind: 'host' as const, id, name, aliases, attributes: { rack, ramMib, cpuMc } }
+    }),
+    ...vms.map(({ id, name = id, aliases = [], haGroup, priority }) => {
+      return { kind: 'vm' as const, id, name, aliases, attributes: { haGroup, priority } }
+    }),
   ]
   const relations: DeclaredRelation[] = [
     ...shards.map(({ id, region }) => belongs(ref('shard', id), ref('region', region))),

@@ -58,8 +58,15 @@ export const nodeState = z.object({
 
 export const tenantState = z.object({ id: z.string(), name: z.string(), shard: z.string(), status: health })
 
+/** What alerts call a machine, where that is not its id. */
+const knownAs = {
+  name: z.string().optional().describe('What people and alerts call it, where that is not its id.'),
+  aliases: z.array(z.string()).optional().describe('Other names, host names and addresses that alerts may use.'),
+}
+
 export const hostState = z.object({
   id: z.string(),
+  ...knownAs,
   region: z.string(),
   rack: z.string(),
   state: z.enum(['live', 'draining', 'dead']),
@@ -69,6 +76,7 @@ export const hostState = z.object({
 
 export const vmState = z.object({
   id: z.string(),
+  ...knownAs,
   host: z.string().nullable().describe('Where it is defined to run; it stays when that host is dead.'),
   running: z.boolean(),
   ramMib: z.number().int(),

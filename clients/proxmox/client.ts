@@ -20,6 +20,9 @@ import { lostAfterSeconds, type PlatformJournal, readOutcome, taskFromList } fro
 /** What `GET /cluster/resources` does not tell of a guest. Null where nobody could be asked. */
 export type GuestFacts = {
   constraints: Constraints | null
+  name: string | null
+  /** Those that its configuration holds. */
+  addresses: string[]
   isRunning: boolean
   ramMib: number | null
   cpuMc: number | null
@@ -38,6 +41,7 @@ function inventoryOf(
   const region = cluster.name
   const hosts: HostState[] = [...cluster.nodes.values()].map((node) => ({
     id: node.name,
+    aliases: node.address === null ? [] : [node.address],
     region,
     rack: racks[node.name] ?? node.name,
     state: stateOf(node),
@@ -52,6 +56,9 @@ function inventoryOf(
       const sid = sidOf(guest.kind, guest.vmid)
       return {
         id: vmIdOf(guest.vmid),
+        ...(known?.name && { name: known.name }),
+        // Exporters write the bare number, as in `id="qemu/101"`.
+        aliases: [String(guest.vmid), ...(known?.addresses ?? [])],
         host: guest.node,
         running: known?.isRunning ?? false,
         ramMib: known?.ramMib ?? unknownSize,

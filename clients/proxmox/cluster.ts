@@ -18,6 +18,8 @@ type HaGuest = {
 export type Guest = {
   vmid: number
   kind: GuestKind
+  /** What its owner calls it; null when nobody tells (now). */
+  name: string | null
   /** Where its configuration is. It stays there when that node dies. */
   node: string
   /** `running`, `stopped`, or `unknown` when its node reports nothing. */
@@ -34,6 +36,8 @@ export type Guest = {
 
 export type ClusterNode = {
   name: string
+  /** Its address in the cluster; null where the cluster does not say. */
+  address: string | null
   isOnline: boolean
   isInMaintenance: boolean
   ramMib: number | null
@@ -57,6 +61,7 @@ const resource = z.union([
     type: z.enum(['qemu', 'lxc']),
     vmid,
     node: nodeName,
+    name: z.string().optional(),
     status: z.string().default('unknown'),
     template: flag.default(false),
     maxmem: amount,
@@ -74,7 +79,7 @@ const resource = z.union([
 
 const status = z.union([
   z.object({ type: z.literal('cluster'), name: z.string().min(1), quorate: flag }),
-  z.object({ type: z.literal('node'), name: nodeName, online: flag.default(false) }),
+  z.object({ type: z.literal('node'), name: nodeName, online: flag.default(false), ip: z.string().optional() }),
 ])
 
 const haResource = z.object({ sid: z.string(), state: z.string().default('started'), group: z.string().optional() })
@@ -111,9 +116,9 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
   const nodes = new Map<string, ClusterNode>()
   for (const member of members) {
     if (member.type !== 'node') continue
-    const { name, online } = member
+    const { name, online, ip = null } = member
     const isInMaintenance = ha.node_status[name] === 'maintenance' || lrm[name]?.mode === 'maintenance'
-    nodes.set(name, { name, isOnline: online, isInMaintenance, ramMib: null, cpuMc: null })
+    nodes.set(name, { name, address: ip, isOnline: online, isInMaintenance, ramMib: null, cpuMc: null })
   }
   // Guests that the manager ignores count as unknown to it.
   const isIdle = ha.disarm?.mode === 'ignore'
@@ -139,6 +144,7 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
       guests.set(one.vmid, {
         vmid: one.vmid,
         kind: one.type,
+        name: one.name ?? null,
         node: one.node,
         status: one.status,
         isTemplate: one.template,

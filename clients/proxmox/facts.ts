@@ -43,6 +43,20 @@ export function sidOf(kind: GuestKind, number: number): string {
 /** What limits where a guest can run: its storages by name, and what exists on its node alone, as `hostpci0` or `mp1 /srv/data`. */
 export type Constraints = { storages: string[]; local: string[] }
 
+/** What a guest's configuration tells: its limits, its name and the addresses that are written there. */
+type GuestConfig = Constraints & { name: string | null; addresses: string[] }
+
+/** Addresses in `net0: name=eth0,ip=10.0.0.5/24` of a container and `ipconfig0: ip=10.0.0.5/24` of a virtual machine; none that DHCP gives. */
+function parseAddresses(kind: GuestKind, config: Record<string, unknown>): string[] {
+  const key = kind === 'lxc' ? /^net\d+$/ : /^ipconfig\d+$/
+  return Object.entries(config)
+    .filter(([name]) => key.test(name))
+    .flatMap(([, value]) => [
+      ...String(value).matchAll(/(?:^|,)ip6?=([0-9a-fA-F.:]*[.:][0-9a-fA-F.:]*)(?:\/\d+)?(?=,|$)/g),
+    ])
+    .map(([, address = '']) => address)
+}
+
 const qemuVolume = /^(ide|sata|scsi|virtio|efidisk|tpmstate|unused)\d+$|^vmstate$/
 const lxcVolume = /^(rootfs|mp\d+|unused\d+)$/
 const device = /^(hostpci|usb|parallel|serial|virtiofs)\d+$|^(hostpci|hostusb|ivshmem)$/
@@ -120,7 +134,7 @@ type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number
  * time, then at most 20 each time; one more for every guest that `GET /cluster/resources` cannot tell the state of.
  */
 export function guestFacts(api: ProxmoxApi): KnownFacts {
-  const constraints = new Map<number, { constraints: Constraints; readAtMs: number }>()
+  const constraints = new Map<number, { constraints: GuestConfig; readAtMs: number }>()
   const sizes = new Map<number, { ramMib: number; cpuMc: number }>()
 
   return async (cluster, signal) => {
@@ -157,16 +171,25 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
         if (ramMib !== null && cpuMc !== null) sizes.set(guest.vmid, { ramMib, cpuMc })
         const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
         const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
-        return [guest.vmid, { constraints: constraints.get(guest.vmid)?.constraints ?? null, isRunning, ...size }]
+        const found = constraints.get(guest.vmid)?.constraints ?? null
+        // A node whose statistics hang tells no names: that of the configuration as it was read before.
+        const name = guest.name ?? found?.name ?? null
+        return [guest.vmid, { constraints: found, name, addresses: found?.addresses ?? [], isRunning, ...size }]
       }),
     )
   }
 }
 
 /** What constraints a guest to its node, read now; null when its node does not tell. */
-export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<Constraints | null> {
+export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSignal): Promise<GuestConfig | null> {
   const found = await answered(signal, (within) => api.get([...pathOf(guest), 'config'], config, { signal: within }))
-  return found && parseConstraints(guest.kind, found)
+  if (!found) return null
+  const name = guest.kind === 'lxc' ? found.hostname : found.name
+  return {
+    ...parseConstraints(guest.kind, found),
+    name: typeof name === 'string' ? name : null,
+    addresses: parseAddresses(guest.kind, found),
+  }
 }
 
 /** How a guest is now, by its node and not by statistics that are some seconds old; null when its node does not tell. */

@@ -23,12 +23,12 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
       state.nodes.map((node) => ({ ...node, diskByDirectory: JSON.stringify(node.diskByDirectory) })),
     )
     await merge(trx, 'tenant', state.tenants)
-    await merge(trx, 'host', state.hosts)
+    await merge(trx, 'host', state.hosts.map(withoutNames))
     await merge(
       trx,
       'vm',
       state.vms.map((vm) => ({
-        ...vm,
+        ...withoutNames(vm),
         pinnedTo: JSON.stringify(vm.pinnedTo),
         forbiddenHosts: JSON.stringify(vm.forbiddenHosts),
         startedAt: vm.startedAt ?? null,
@@ -51,6 +51,9 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
       on conflict (only_row) do update set at = excluded.at`.execute(trx)
   })
 }
+
+/** Names are the registry's: a table of state has none. */
+const withoutNames = <T extends { name?: unknown; aliases?: unknown }>({ name: _, aliases: __, ...state }: T) => state
 
 async function merge(
   trx: Trx,

@@ -47,9 +47,9 @@ test('nodes are hosts and guests are VMs, with sizes, region and racks', async (
   const inventory = await client({ racks: { pve1: 'r1', pve2: 'r1' } }).inventory()
   expect(inventory).toMatchObject({ regions: [{ id: 'oslo' }], shards: [], nodes: [], tenants: [], links: [] })
   expect(inventory.hosts).toEqual([
-    { id: 'pve1', region: 'oslo', rack: 'r1', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
-    { id: 'pve2', region: 'oslo', rack: 'r1', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
-    { id: 'pve3', region: 'oslo', rack: 'pve3', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
+    { id: 'pve1', aliases: ['10.9.0.1'], region: 'oslo', rack: 'r1', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
+    { id: 'pve2', aliases: ['10.9.0.2'], region: 'oslo', rack: 'r1', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
+    { id: 'pve3', aliases: ['10.9.0.3'], region: 'oslo', rack: 'pve3', state: 'live', ramMib: 65_536, cpuMc: 16_000 },
   ])
   expect(inventory.vms.map(({ id, host, running }) => [id, host, running])).toEqual([
     ['vm-101', 'pve1', true],
@@ -58,6 +58,8 @@ test('nodes are hosts and guests are VMs, with sizes, region and racks', async (
   ])
   expect(inventory.vms[0]).toEqual({
     id: 'vm-101',
+    name: 'guest-101',
+    aliases: ['101'],
     host: 'pve1',
     running: true,
     ramMib: 2_048,
@@ -72,6 +74,14 @@ test('nodes are hosts and guests are VMs, with sizes, region and racks', async (
     busy: null,
   })
   for (const { id } of [...inventory.hosts, ...inventory.vms]) expect(resourceId.safeParse(id).success).toBe(true)
+})
+
+test('a guest keeps its name while the statistics of its node hang', async () => {
+  Object.assign(pve.guest(101), { name: 'shop-vm', config: { ...pve.guest(101).config, name: 'shop-vm' } })
+  const platform = client()
+  expect((await vmsOf(platform)).get('vm-101')).toMatchObject({ name: 'shop-vm', aliases: ['101'] })
+  pve.nodes.pve1 = { online: true, noStatistics: true }
+  expect((await vmsOf(platform)).get('vm-101')).toMatchObject({ name: 'shop-vm', aliases: ['101'] })
 })
 
 test('a node by itself is a region of its own name', async () => {

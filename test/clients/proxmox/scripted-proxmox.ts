@@ -11,6 +11,7 @@ const owner = 'nightshift@pve!core'
 
 type ScriptedGuest = {
   vmid: number
+  name?: string
   type: 'qemu' | 'lxc'
   node: string
   status: 'running' | 'stopped' | 'unknown'
@@ -288,6 +289,7 @@ function members(state: ScriptedProxmox): unknown[] {
     id: `node/${name}`,
     name,
     nodeid: index + 1,
+    ip: `10.9.0.${index + 1}`,
     local: index === 0 ? 1 : 0,
     online: online ? 1 : 0,
   }))
