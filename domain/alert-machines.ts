@@ -1,20 +1,25 @@
+import { type AlertLabels, namingLabels, qualifiedAddresses, qualifiedMachines } from './alert-labels.ts'
 import { type InventoryKind, kinds, machineKinds } from './kinds.ts'
 
 /** Names of machines as labels write them and as the registry keeps them: without scheme, port and path, addresses in one form. */
 
 /** Addresses that mean the machine that asks, or none. */
-const isNowhere = /^(localhost(\..*)?|ip6-localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|fe80:.*|n\/a|none|unknown|-)$/
+const isNowhere = /^(localhost(\..*)?|ip6-localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|fe80:.*|n\/a|none|null|unknown|-)$/
 
 /**
- * The name of a machine without scheme, path, port and node prefix (`rabbit@mq-1`), then its first part. None of a loopback address, and
- * none of a number: a number beside a machine is an id or a count.
+ * The name of a machine without scheme, path, port and node prefix (`rabbit@mq-1`), then its first part, then what stands before the sign
+ * (`ctl-1@ceph`, the host of a volume service). None of a loopback address, and none of a number: a number beside a machine is an id or a count.
  */
 export function toMachineNames(value: string): string[] {
   const text = value
     .trim()
-    .replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
+    .replace(/^[a-z][a-z0-9+.-]*:\/\/(?:[^/@]*@)?/i, '')
     .replace(/[/?#].*$/, '')
-    .replace(/^.*@/, '')
+  const [, before = '', after = text] = /^(.*)@([^@]*)$/.exec(text) ?? []
+  return [...new Set([after, before].flatMap(namesOfOne))]
+}
+
+function namesOfOne(text: string): string[] {
   const bare = toOneAddress(
     text
       .replace(/^\[([^\]]+)\](?::\d+)?$/, '$1')
@@ -54,96 +59,144 @@ export function namesOf(value: string | undefined): string[] {
   return text === '' ? [] : [text]
 }
 
-/** Which machine the labels of an alert may name. Which exporter sets which label is a fact about that exporter, so that much of this file is lists. */
-
-export type AlertLabels = Readonly<Record<string, string>>
-
 /** One thing that labels may name: what it is called there, of which kinds it may be, and what else must fit. */
 export type Sought = {
+  /** By its plain name. */
   label: string
   names: string[]
   kinds: readonly InventoryKind[]
   /** It has to belong to this namespace or cluster, or to run on the machine, where the alert names one. */
   inside?: 'cluster' | 'machine'
+  /** The namespace that it has to belong to; without one that of the alert. */
+  namespace?: string | undefined
   /** The alert is about this and nothing wider: where it is not known, nothing else is tried. */
   isSubject?: boolean
+  /** Nothing narrower follows: where it is not known, only what holds it is tried. */
+  isNarrowest?: boolean
   /** It is the public name of a page or a port: its first part alone may be a word that a machine bears by chance. */
   isPublic?: boolean
   /** It counts only where a service runs on it that bears the name of the job. */
   needsService?: boolean
+  /** The same of a machine that runs exporters: it measures others, and is the subject of what runs on it alone. */
+  sparesExporters?: boolean
+  /** It counts only where what told it is known to tell of others. */
+  isFromExporter?: boolean
   /** It only holds what the alert is about. */
   isHolder?: boolean
 }
 
 /** Labels that an exporter sets for the machine it asked, when it asks others. */
-const askedLabels = ['target', 'server', 'addr', 'address', 'zk_host', 'agent_host', 'server_id', 'url'] as const
+const askedLabels = ['target', 'server', 'addr', 'address', 'server_id', 'url'] as const
 /** Labels of a pushed or federated sample, which name the machine that the sample came from. */
 const exportedLabels = ['exported_instance', 'exported_node', 'exported_hostname', 'exported_host'] as const
-const nodeLabels = ['kubernetes_node', 'k8s_node_name', 'rabbitmq_node'] as const
 const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fqdn', 'host'] as const
-export const machineLabels = [...exportedLabels, ...nodeLabels, ...askedLabels, ...ownLabels, 'instance'] as const
+const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
+export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, 'instance'] as const
 
 /** Exporters that tell of others than the machine they run on, by their job and by their default port. */
 const tellsOfOthers =
-  /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ssl[-_]?exporter)/i
+  /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph|ssl[-_]?exporter)/i
+export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
 /** Of these one exporter tells of a whole cluster, which may run on a machine of that cluster. */
-const tellsOfCluster = /kafka|elasticsearch/i
-const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9290|9308|9326|9374|9427)$/
+const tellsOfCluster = /kafka|elasticsearch|ceph/i
+const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9283|9308|9326|9374|9427)$/
 /** An alert about the exporter itself is about where it runs. */
-const isAboutExporter = /exporter|scrape|reload|config|target|missing|absent|unreachable|down$/i
+const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job|host|node)_?(?:is_?)?down$/i
 /** Jobs whose exporter tells of the machine it runs on, so that its address names the subject. */
-export const tellsOfItsMachine = /node|kubelet|cadvisor|windows|netdata|systemd|process/i
+export const tellsOfItsMachine = /node|kubelet|cadvisor|windows|netdata|systemd|process|smartctl|zfs/i
+const portsOfItsMachine = /:(9100|9182|9558|9633|19999)$/
 /** Servers of pages: their `host` is the name that a visitor asked for. */
 const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
 
+/** Whether the address of what told it is that of the machine which it measures. */
+const measuresItsMachine = ({ job = '', instance = '' }: AlertLabels): boolean =>
+  job === '' ? portsOfItsMachine.test(instance) : tellsOfItsMachine.test(job)
+
 /** The machine: what was asked before what asks, and the address of the exporter last, where that is the machine it measures. */
 export function listMachine(labels: AlertLabels): Sought[] {
   const job = labels.job ?? ''
-  const exported = [...exportedLabels, ...nodeLabels].flatMap((label) => toSought(label, labels))
-  const asked = askedLabels.flatMap((label) => listAsked(label, labels))
+  const exported = exportedLabels.flatMap((label) => toSought(label, labels))
+  const qualified = qualifiedMachines(labels)
+    .filter((label) => !plainLabels.includes(label))
+    .flatMap((label) => toSought(label, labels))
+  const asked = [...askedLabels, ...qualifiedAddresses(labels)].flatMap((label) => listAsked(label, labels))
   const own = ownLabels
     .filter((label) => label !== 'host' || !servesPages.test(job))
     .flatMap((label) => toSought(label, labels))
-  const subjects = [...exported, ...asked, ...own]
+    // What a qualified label names is what was asked; the plain one beside it is where it was asked from.
+    .map((each) => (qualified.length > 0 ? { ...each, sparesExporters: true } : each))
+  const subjects = [...exported, ...qualified, ...asked, ...own]
   const last = own.at(-1) ?? exported.at(-1)
   // The exporter's address says where the subject is only where an exporter measures its own machine.
-  if (last && !tellsOfItsMachine.test(job) && 'job' in labels) last.isSubject = true
-  if (isAddressSubject(labels)) return [...subjects, ...toSought('instance', labels)]
+  if (last && !measuresItsMachine(labels) && 'job' in labels) last.isNarrowest = true
+  const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters: !isOfItsAddress(labels) }))
+  if (isAddressSubject(labels)) return [...subjects, ...instance]
   if (!tellsOfCluster.test(job)) return subjects
-  return [...subjects, ...toSought('instance', labels).map((each) => ({ ...each, needsService: true }))]
+  return [...subjects, ...instance.map((each) => ({ ...each, needsService: true }))]
 }
 
 /** Whether a label names another machine than the one that the exporter runs on. */
 export const namesOther = (labels: AlertLabels): boolean =>
-  [...exportedLabels, ...askedLabels].some((label) => toMachineNames(labels[label] ?? '').length > 0)
+  [...exportedLabels, ...askedLabels, ...qualifiedMachines(labels)].some(
+    (label) => toMachineNames(labels[label] ?? '').length > 0,
+  )
+
+/** Whether nothing that is known here holds the subject: what an exporter was sent to ask, or a machine that is measured from within. */
+export const isElsewhere = (labels: AlertLabels): boolean => {
+  const { job = '', instance = '' } = labels
+  if (isAboutItself(labels)) return false
+  if (instance.includes('://') || asksPages.test(job)) return true
+  return (asksOthers(labels) && !tellsOfCluster.test(job)) || (job !== '' && tellsOfItsMachine.test(job))
+}
+
+/** What labels name whose words do not say that they name a machine. */
+export function listNamed(labels: AlertLabels): Sought[] {
+  return namingLabels.flatMap(({ label, beside, isFromExporter = false }) => {
+    const value = labels[label] ?? ''
+    if ((beside !== undefined && !(beside in labels)) || (label === 'source' && value.includes('://'))) return []
+    if (isFromExporter && tellsOfItsMachine.test(labels.job ?? '')) return []
+    return toSought(label, labels).map((each) => ({ ...each, isFromExporter: isFromExporter && !asksOthers(labels) }))
+  })
+}
 
 /** What an exporter asked. Of what looks like an address and is not known, the exporter's own machine is not the subject. */
-function listAsked(label: (typeof askedLabels)[number], labels: AlertLabels): Sought[] {
+function listAsked(label: string, labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const isUrl = value.includes('://')
   if (label === 'server_id' && !isUrl) return []
   // Where Prometheus sends its samples to is not what it asked.
-  if (label === 'url' && ('remote_name' in labels || !isUrl)) return []
+  if (label.endsWith('url') && ('remote_name' in labels || !isUrl)) return []
+  const isPlain = (askedLabels as readonly string[]).includes(label)
   const isAddress = isUrl || /^[^\s/]+:\d+$|^[\d.]+$|^[^\s/.]+\.[^\s/.]+\.[^\s/]+$/.test(value)
-  const isSubject = (isAddress && label !== 'url') || asksOthers(labels) || /telegraf/.test(labels.job ?? '')
+  const isSubject =
+    isPlain && ((isAddress && label !== 'url') || asksOthers(labels) || /telegraf/.test(labels.job ?? ''))
   return toSought(label, labels).map((each, at, all) => (at === all.length - 1 ? { ...each, isSubject } : each))
 }
 
 const asksOthers = ({ job = '', instance = '' }: AlertLabels): boolean =>
   tellsOfOthers.test(job) || portsOfOthers.test(instance)
 
+const isAboutItself = (labels: AlertLabels): boolean => {
+  const { alertname = '' } = labels
+  if (/exporter/i.test(alertname)) return !namesOther(labels)
+  return isAboutExporter.test(alertname) && Object.keys(labels).every((label) => saysNothing.has(label))
+}
+
+/** Whether the address is that of the subject even on a machine that measures others. */
+const isOfItsAddress = (labels: AlertLabels): boolean => measuresItsMachine(labels) || isAboutItself(labels)
+
 /**
  * Whether `instance` names the subject. Of an exporter that tells of others it does where the alert is about the exporter, or where the
  * instance is what was asked (a probe without the address of its exporter), or where what was asked is said to be the exporter's own machine.
  */
 function isAddressSubject(labels: AlertLabels): boolean {
-  const { job = '', instance = '', alertname = '' } = labels
+  const { job = '', instance = '' } = labels
   if (!asksOthers(labels)) return true
   const isAsked = !portsOfOthers.test(instance) && /blackbox|probe|ping|icmp|snmp|junos|ipmi|pve|proxmox|ssl/i.test(job)
   if (isAsked || bearsNameOf(job, instance)) return true
   if ([...askedLabels, 'host'].some((label) => labels[label] && toMachineNames(labels[label]).length === 0)) return true
-  return isAboutExporter.test(alertname) && Object.keys(labels).every((label) => saysNothing.has(label))
+  return isAboutItself(labels)
 }
 
 /** `kafka-2` for the job `kafka-exporter`: an exporter of a cluster that runs on a machine of that cluster. */
@@ -175,7 +228,9 @@ function toSought(label: string, labels: AlertLabels): Sought[] {
 }
 
 const isAddressLabel = (label: string): boolean =>
-  label === 'instance' || (askedLabels as readonly string[]).includes(label)
+  label === 'instance' ||
+  (askedLabels as readonly string[]).includes(label) ||
+  qualifiedAddresses({ [label]: '' }).length > 0
 
 /**
  * Whether a name may be one of the whole world: what was asked, an address with its scheme, a port of pages, or a name without a port that

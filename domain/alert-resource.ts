@@ -1,13 +1,5 @@
-import {
-  type AlertLabels,
-  isAddress,
-  isOwnName,
-  listMachine,
-  machineLabels,
-  namesOf,
-  type Sought,
-  toMachineNames,
-} from './alert-machines.ts'
+import { type AlertLabels, toPlainLabels } from './alert-labels.ts'
+import { isAddress, isOwnName, listMachine, namesOf, type Sought, toMachineNames } from './alert-machines.ts'
 import { listSought, namespaceOf } from './alert-subjects.ts'
 import { type InventoryKind, machineKinds } from './kinds.ts'
 import { type ResourceRef, resourceKey } from './registry.ts'
@@ -24,6 +16,8 @@ export type KnownResource = ResourceRef & {
   names: readonly string[]
   /** One key for all names of one thing. */
   canonical: string
+  /** It measures others: an inventory says so, or the targets that are scraped there. */
+  runsExporters?: boolean
   above: readonly { kind: InventoryKind; id: string; names: readonly string[] }[]
 }
 
@@ -40,13 +34,13 @@ export type AlertResource = {
 
 /** Every name that could decide, for one look-up in the registry. */
 export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
+  const { plain } = toPlainLabels(labels)
   return [
     ...new Set([
-      ...listSought(labels, rules).flatMap(({ names }) => names),
-      ...machineLabels.flatMap((label) => toMachineNames(labels[label] ?? '')),
-      ...placeLabels.flatMap((label) => namesOf(labels[label])),
-      ...namesOf(namespaceOf(labels)),
-      ...jobNames(labels),
+      ...[...listSought(plain, rules), ...listMachine(plain)].flatMap(({ names }) => names),
+      ...placeLabels.flatMap((label) => namesOf(plain[label])),
+      ...namesOf(namespaceOf(plain)),
+      ...jobNames(plain),
     ]),
   ]
 }
@@ -57,38 +51,60 @@ export function chooseResource(
   rules: readonly ResourceRule[],
   known: readonly KnownResource[],
 ): AlertResource {
-  const registry: Registry = { labels, byName: new Map(), machines: [] }
-  for (const resource of known)
-    for (const name of resource.names) registry.byName.set(name, [...(registry.byName.get(name) ?? []), resource])
-  registry.machines = findMachines(registry)
+  const { plain, written } = toPlainLabels(labels)
+  const registry = toRegistry(plain, known)
   const tried: ResourceAttempt[] = []
+  let candidates: readonly KnownResource[] = []
+  let isHolderLeft = false
   let isNarrowerElsewhere = false
-  for (const sought of listSought(labels, rules)) {
-    if (sought.isHolder && isNarrowerElsewhere) continue
+  for (const sought of listSought(plain, rules)) {
+    if (isHolderLeft && !sought.isHolder) continue
+    if (sought.isHolder && isNarrowerElsewhere) break
     const outcome = look(sought, registry)
-    const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === sought.label
+    const label = written.get(sought.label) ?? sought.label
+    const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
     // One label may be tried as several kinds: once is enough to read.
-    if (!isRepeated) tried.push({ label: sought.label, name: sought.names[0] ?? '', result: outcome.result })
-    if (outcome.result === 'found') {
+    if (!isRepeated) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
+    if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {
       const { kind, id } = narrowToService(outcome.resource, registry)
-      return { resource: { kind, id }, by: sought.label, tried, candidates: [] }
+      return { resource: { kind, id }, by: label, tried, candidates: [] }
     }
-    if (outcome.result === 'several') {
-      const candidates = outcome.fitting.map(resourceKey).sort().slice(0, 10)
-      return { resource: null, by: null, tried, candidates }
-    }
-    if (outcome.result === 'elsewhere' && sought.inside === 'machine') isNarrowerElsewhere = true
+    if (outcome.result === 'several' && candidates.length === 0) candidates = outcome.fitting
+    if (outcome.result === 'elsewhere' && sought.inside === 'machine' && !namespaceOf(plain)) isNarrowerElsewhere = true
     if (sought.isSubject) break
+    if (sought.isNarrowest) isHolderLeft = true
   }
-  return { resource: null, by: null, tried, candidates: [] }
+  return { resource: null, by: null, tried, candidates: candidates.map(resourceKey).sort().slice(0, 10) }
 }
 
+/** Where one name means several things, a later label decides which of them it is, and nothing else. */
+const isAmong = ({ canonical }: KnownResource, candidates: readonly KnownResource[]): boolean =>
+  candidates.length === 0 || candidates.some((each) => each.canonical === canonical)
+
 type Registry = {
+  /** By their plain names. */
   labels: AlertLabels
   byName: Map<string, KnownResource[]>
   /** What the first label that names a machine may mean. */
   machines: readonly KnownResource[]
+  /** Things that measure others, by their one key. */
+  exporters: ReadonlySet<string>
 }
+
+function toRegistry(labels: AlertLabels, known: readonly KnownResource[]): Registry {
+  const byName = new Map<string, KnownResource[]>()
+  for (const resource of known)
+    for (const name of resource.names) byName.set(name, [...(byName.get(name) ?? []), resource])
+  const exporters = new Set(known.filter(({ runsExporters }) => runsExporters).map(({ canonical }) => canonical))
+  const registry: Registry = { labels, byName, machines: [], exporters }
+  registry.machines = findMachines(registry)
+  return registry
+}
+
+const isToldByExporter = ({ labels, byName, exporters }: Registry): boolean =>
+  toMachineNames(labels.instance ?? '').some((name) =>
+    (byName.get(name) ?? []).some(({ canonical }) => exporters.has(canonical)),
+  )
 
 type LookupOutcome =
   | { result: 'found'; resource: KnownResource; fitting: readonly KnownResource[] }
@@ -96,6 +112,7 @@ type LookupOutcome =
   | { result: 'unknown' | 'elsewhere' }
 
 function look(sought: Sought, registry: Registry): LookupOutcome {
+  if (sought.isFromExporter && !isToldByExporter(registry)) return { result: 'unknown' }
   for (const name of sought.names) {
     const meant = (registry.byName.get(name) ?? []).filter(({ kind }) => sought.kinds.includes(kind))
     if (meant.length === 0) continue
@@ -103,7 +120,8 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
     const fitting = narrowByPlace(
       meant.filter(
         (resource) =>
-          fits(resource, sought, registry) && (!sought.needsService || listJobServices(resource, registry).length > 0),
+          fits(resource, sought, registry) &&
+          (!isServiceNeeded(resource, sought, registry) || listJobServices(resource, registry).length > 0),
       ),
       registry.labels,
     )
@@ -116,6 +134,12 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
   }
   return { result: 'unknown' }
 }
+
+const isServiceNeeded = (
+  { canonical }: KnownResource,
+  { needsService = false, sparesExporters = false }: Sought,
+  { exporters }: Registry,
+): boolean => needsService || (sparesExporters && exporters.has(canonical))
 
 /**
  * A virtual machine or a host and the node of the same name are one machine, seen from outside and from within, though nothing says so:
@@ -138,10 +162,11 @@ function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels)
   return there.length > 0 ? there : resources
 }
 
-function fits(resource: KnownResource, { inside }: Sought, { labels, machines }: Registry): boolean {
-  if (inside === 'cluster') {
-    return isBelow(resource, 'namespace', namespaceOf(labels)) && isBelow(resource, 'cluster', labels.cluster)
-  }
+function fits(resource: KnownResource, { inside, namespace }: Sought, { labels, machines }: Registry): boolean {
+  if (inside === 'cluster')
+    return (
+      isBelow(resource, 'namespace', namespace ?? namespaceOf(labels)) && isBelow(resource, 'cluster', labels.cluster)
+    )
   return inside !== 'machine' || machines.some((machine) => runsOn(resource, machine))
 }
 
@@ -160,7 +185,7 @@ function findMachines(registry: Registry): readonly KnownResource[] {
   for (const sought of listMachine(registry.labels)) {
     const outcome = look(sought, registry)
     if ('fitting' in outcome) return outcome.fitting
-    if (sought.isSubject) return []
+    if (sought.isSubject || sought.isNarrowest) return []
   }
   return []
 }
@@ -196,7 +221,11 @@ function listJobServices(machine: KnownResource, { labels, byName }: Registry): 
   )
 }
 
-/** A job and what it measures: `redis` of `redis-exporter`. */
+/** A job and what it measures: `redis` of `redis-exporter` and of `integrations/redis`. */
 function jobNames({ job = '' }: AlertLabels): string[] {
-  return [...new Set(namesOf(job).flatMap((name) => [name, name.replace(/[-_]exporter$/, '')]))]
+  return [
+    ...new Set(
+      namesOf(job).flatMap((name) => [name, name.replace(/^integrations\//, '').replace(/[-_]exporter$/, '')]),
+    ),
+  ]
 }

@@ -1,6 +1,8 @@
+import { type AlertLabels, clusterLabels, qualifiedGuests, subjectNamespace, toPlainLabel } from './alert-labels.ts'
 import {
-  type AlertLabels,
+  isElsewhere,
   listMachine,
+  listNamed,
   machineLabels,
   namesOf,
   namesOther,
@@ -27,41 +29,45 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const isNamed = !isPodFirst && !namesOther(labels)
   for (const kind of [...(isNamed ? (['node', 'host'] as const) : []), 'shard', 'tenant'] as const)
     for (const label of kinds[kind].labels) push(sought, labels, label, { kinds: [kind] })
-  const narrow: Sought[] = [...listProxmox(labels), ...listWorkload(labels, isOfCluster)]
-  if (isPodFirst) narrow.push(...listPod(labels, isOfCluster))
-  const machines = 'persistentvolumeclaim' in labels ? [] : listMachine(labels)
-  const onMachine = listOnMachine(labels)
-  narrow.push(...onMachine, ...machines)
-  if (!isPodFirst) narrow.push(...listPod(labels, false))
-  sought.push(...narrow)
-  // What holds the subject stands for it where nothing narrower is named, or what is named is an object of the cluster.
-  const namesMachine = machineLabels.some((label) => label in labels)
-  if (isOfCluster || (narrow.length === onMachine.length && !namesMachine)) sought.push(...listHolders(labels))
+  sought.push(...listProxmox(labels), ...listWorkload(labels, isOfCluster), ...listSaidPod(labels, isOfCluster))
+  if (isPodFirst) sought.push(...listPod(labels, isOfCluster))
+  sought.push(...listOnMachine(labels))
+  if (!('persistentvolumeclaim' in labels)) sought.push(...listMachine(labels))
+  if (!isPodFirst) sought.push(...listPod(labels, false))
+  sought.push(...listNamed(labels))
+  // What holds the subject stands for it where nothing narrower is known.
+  if (isOfCluster || !isElsewhere(labels)) sought.push(...listHolders(labels))
   return sought
 }
 
-/** A virtual machine, by the labels of its kind and of what runs it. */
+/** A virtual machine, by the labels of its kind and of what runs it. Where it is not known, what it runs on is not the subject. */
 function listGuest(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
-  for (const label of kinds.vm.labels) push(sought, labels, label, { kinds: ['vm'] })
+  const isSubject = !tellsOfItsMachine.test(labels.job ?? '')
+  for (const label of new Set([...kinds.vm.labels, ...qualifiedGuests(labels)]))
+    push(sought, labels, label, { kinds: ['vm'] })
   if (runsGuests.test(labels.job ?? '')) push(sought, labels, 'domain', { kinds: ['vm'] })
-  return sought
+  return sought.map((each, at, all) => (at === all.length - 1 ? { ...each, isSubject } : each))
 }
 
 function listHolders(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
-  for (const kind of ['namespace', 'cluster', 'region'] as const)
-    for (const label of kinds[kind].labels)
-      push(sought, labels, label, { kinds: [kind], inside: 'cluster', isSubject: kind === 'namespace', isHolder: true })
+  const more = { inside: 'cluster' as const, isHolder: true }
+  for (const label of kinds.namespace.labels) push(sought, labels, label, { kinds: ['namespace'], ...more })
+  for (const label of clusterLabels(labels)) push(sought, labels, label, { kinds: ['cluster'], ...more })
+  // A region is said of everything: it stands for what names no machine.
+  if (!machineLabels.some((label) => label in labels))
+    for (const label of kinds.region.labels) push(sought, labels, label, { kinds: ['region'], ...more })
   return sought
 }
 
 /** Jobs, replica sets and the like are objects of a cluster only beside a namespace: Flink's jobs have a `job_name`, too. */
 function listWorkload(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const sought: Sought[] = []
-  if (!isOfCluster && !('namespace' in labels) && !('deployment' in labels) && !('statefulset' in labels)) return sought
+  const hasNamespace = namespaceOf(labels) !== undefined
+  if (!isOfCluster && !hasNamespace && !('deployment' in labels) && !('statefulset' in labels)) return sought
   for (const label of kinds.workload.labels)
-    push(sought, labels, label, { kinds: ['workload'], inside: 'cluster', isSubject: !isOfCluster })
+    push(sought, labels, label, { kinds: ['workload'], inside: 'cluster', isNarrowest: !isOfCluster && hasNamespace })
   return sought
 }
 
@@ -73,7 +79,7 @@ function push(sought: Sought[], labels: AlertLabels, label: string, more: Omit<S
 /** What the site's own rules make of a label. */
 function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[] {
   return rules.flatMap(({ label, before, after, kind, id }): Sought[] => {
-    const value = labels[label]
+    const value = labels[toPlainLabel(label)]
     const matched = value ? matchRule(value, before, after) : null
     if (matched === null) return []
     return [{ label, names: namesOf(id.replace('*', () => matched)), kinds: [kind] }]
@@ -112,22 +118,33 @@ function listProxmox(labels: AlertLabels): Sought[] {
   return []
 }
 
-const podLabels = ['exported_pod', 'pod', 'pod_name', 'kubernetes_pod_name', 'k8s_pod_name'] as const
-const namespaceLabels = ['exported_namespace', 'namespace', 'kubernetes_namespace', 'k8s_namespace_name'] as const
-
-/** The namespace of the subject, before that of the exporter. */
+/** The namespace of the subject, before that of what tells. */
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
-  namespaceLabels.map((label) => labels[label]).find((name) => name)
+  labels[subjectNamespace(labels) ?? 'namespace'] || undefined
+
+/** What the subject says of itself: its own pod, else its own namespace, before the pod that tells. */
+function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
+  const { exported_pod: pod = '', exported_container: container = '' } = labels
+  const sought = listPodOf(pod, container, namespaceOf(labels), isOfCluster)
+  const label = subjectNamespace(labels)
+  if (label !== undefined) push(sought, labels, label, { kinds: ['namespace'], inside: 'cluster' })
+  return sought
+}
+
+/** The pod that a scrape asked, in the namespace that it was scraped in. */
+function listPod({ pod, pod_name, container = '', ...labels }: AlertLabels, isOfCluster: boolean): Sought[] {
+  if (labels.exported_pod) return []
+  return listPodOf(pod || pod_name || '', container, labels.namespace || namespaceOf(labels), isOfCluster)
+}
 
 /** A pod's alert is about its workload. The pod of an exporter is not what the alert is about. */
-function listPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
-  const pod = podLabels.map((label) => labels[label]).find((name) => name) ?? ''
+function listPodOf(pod: string, container: string, namespace: string | undefined, isOfCluster: boolean): Sought[] {
   if (pod === '' || isExporter.test(pod)) return []
-  const inside = 'cluster' as const
-  const sought: Sought[] = [{ label: 'pod', names: toWorkloadNames(pod), kinds: ['workload'], inside }]
-  const container = labels.exported_container ?? labels.container ?? ''
+  const place = { inside: 'cluster' as const, namespace }
+  const sought: Sought[] = [{ label: 'pod', names: toWorkloadNames(pod), kinds: ['workload'], ...place }]
   const names = isExporter.test(container) || container === 'POD' ? [] : namesOf(container)
-  if (names.length > 0) sought.push({ label: 'container', names, kinds: ['container'], inside, isSubject: isOfCluster })
+  if (names.length > 0)
+    sought.push({ label: 'container', names, kinds: ['container'], ...place, isNarrowest: isOfCluster })
   return sought
 }
 

@@ -9,7 +9,7 @@ export type ResourceRule = { label: string; before: string; after: string | null
 
 type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: string }
 
-const form = /^([A-Za-z_][A-Za-z0-9_]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
+const form = /^([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
 
 /**
  * A site's own labels, as the setting `alert.resource_labels` holds them, one rule a semicolon or line:

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { toMachineNames } from './alert-machines.ts'
 import type { RegistrySource, SourceDeclaration } from './declared-resources.ts'
 import { sha256 } from './digest.ts'
-import type { Attributes, ResourceRef } from './registry.ts'
+import { findExporterHosts, runsExportersAttribute } from './exporter-hosts.ts'
+import { type Attributes, type ResourceRef, resourceKey } from './registry.ts'
 
 /** Where metrics, alerts, logs and pages are read: what a source is, and what a query of one may be. */
 
@@ -137,19 +138,29 @@ export function targetsToDeclared(
     if (labels.job) known.jobs.add(labels.job)
     byId.set(id, known)
   }
-  const all = [...byId]
+  const all = [...byId].map(([id, each]) => {
+    const name = machineOfInstance(each.instance)
+    return { id, ...each, machine: name === null ? null : findMachine(name) }
+  })
+  const exporterHosts = findExporterHosts(
+    all.flatMap(({ jobs, machine }) =>
+      machine ? [...jobs].map((job) => ({ job, machine: resourceKey(machine) })) : [],
+    ),
+  )
+  const isOnExporterHost = (machine: ResourceRef | null) => machine !== null && exporterHosts.has(resourceKey(machine))
   return {
-    resources: all.map(([id, { instance, jobs, labels }]) => ({
+    resources: all.map(({ id, instance, jobs, labels, machine }) => ({
       kind: 'target' as const,
       id,
       name: instance.slice(0, 200),
-      attributes: toAttributes([...jobs], labels),
+      attributes: {
+        ...toAttributes([...jobs], labels),
+        ...(isOnExporterHost(machine) && { [runsExportersAttribute]: true }),
+      },
     })),
-    relations: all.flatMap(([id, { instance }]) => {
-      const name = machineOfInstance(instance)
-      const machine = name === null ? null : findMachine(name)
-      return machine === null ? [] : [{ from: { kind: 'target' as const, id }, kind: 'same_as' as const, to: machine }]
-    }),
+    relations: all.flatMap(({ id, machine }) =>
+      machine === null ? [] : [{ from: { kind: 'target' as const, id }, kind: 'same_as' as const, to: machine }],
+    ),
   }
 }
 

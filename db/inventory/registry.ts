@@ -2,7 +2,8 @@ import { type RawBuilder, sql } from 'kysely'
 import type { KnownResource } from '../../domain/alert-resource.ts'
 import { type RegistrySource, refuseWithoutAuthority, type SourceDeclaration } from '../../domain/declared-resources.ts'
 import { sha256 } from '../../domain/digest.ts'
-import type { InventoryKind } from '../../domain/kinds.ts'
+import { runsExportersAttribute } from '../../domain/exporter-hosts.ts'
+import { type InventoryKind, machineKinds } from '../../domain/kinds.ts'
 import { keysOfGroups, type ResourceRef, resourceKey, toMatchedNames } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
@@ -199,10 +200,22 @@ async function unify(trx: Trx): Promise<void> {
         is distinct from (coalesce(grouped.canonical, own.key), coalesce(grouped.lease, own.key))`.execute(trx)
 }
 
+const exporterMark = JSON.stringify({ [runsExportersAttribute]: true })
+
 /** `offset 0` keeps it a look-up for each row: how many rows go by a name is misjudged, and all relations would be read. */
 const upwards = (row: RawBuilder<unknown>) => sql`(
   select to_kind, to_id from relation
   where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
+
+/** Whether an inventory says of what was found that it measures others, or the targets that are scraped there tell it. */
+const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (exists (
+    select from resource_source said join registry_source using (source)
+    where said.kind = found.kind and said.id = found.id and has_authority and said.attributes @> ${exporterMark}::jsonb)
+  or exists (
+    select from relation join resource_source target
+      on target.source = relation.source and target.kind = relation.from_kind and target.id = relation.from_id
+    where relation.to_kind = found.kind and relation.to_id = found.id and relation.kind = 'same_as'
+      and relation.from_kind = 'target' and target.attributes @> ${exporterMark}::jsonb)))`
 
 /** What goes by any of these names, with everything up to three steps above it. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
@@ -218,7 +231,7 @@ export async function findByNames(db: Db | Trx, names: readonly string[]): Promi
       from above cross join lateral ${upwards(sql`above`)} relation
       where above.steps < 3
     )
-    select found.kind, found.id, found.names, found.canonical, coalesce((
+    select found.kind, found.id, found.names, found.canonical, ${runsExporters} as "runsExporters", coalesce((
       select jsonb_agg(jsonb_build_object('kind', parent.kind, 'id', parent.id, 'names', parent.names))
       from above join resource parent on parent.kind = above.kind and parent.id = above.id
       where above.start_kind = found.kind and above.start_id = found.id), '[]'::jsonb) as above

@@ -157,7 +157,7 @@ const chances: Case[] = [
   ['a page with a numbered name', { job: 'web', instance: 'https://web-7.osl.example.com/' }, 'node:web-7'],
   ['a page of a private domain', { job: 'web', instance: 'https://wiki.lan/' }, 'vm:110'],
   ['a number', { job: 'x', host: '101' }, null],
-  ['a pod that is called like a guest', { job: 'x', namespace: 'pay', pod: 'git-0' }, null],
+  ['a pod that is called like a guest', { job: 'x', namespace: 'pay', pod: 'git-0' }, 'namespace:pay'],
   ['IPv6 in its long form', { job: 'node', instance: '[2001:0db8:0020:0:0:0:0:0004]:9100' }, 'node:six'],
   ['IPv4 inside IPv6', { job: 'node', instance: '[::ffff:10.9.0.4]:9100' }, 'node:six'],
   ['an address of the link', { job: 'node', instance: '[fe80::1%eth0]:9100' }, null],

@@ -1,0 +1,81 @@
+/**
+ * What the name of a label says. Which labels a sender sets is its own affair, but how their words are put together is not:
+ * `vcenter.host.name`, `Hostname` and `agent_hostname` all end in a host, and `secret_namespace` is a namespace, though not that of the sender.
+ */
+
+export type AlertLabels = Readonly<Record<string, string>>
+
+const ofKubernetes =
+  /^(?:k8s|kubernetes)_(pod|namespace|ns|node|container|cluster|deployment|statefulset|daemonset|replicaset|cronjob|job)(?:_name)?$/
+/** What an object says of itself goes before what a scrape adds of its target: `k8s.pod.name` before `pod`. */
+const saidByItself = ['pod', 'namespace', 'node', 'container']
+
+/** The name of a label as it is compared: small letters and one sign between words. OpenTelemetry's names of Kubernetes' objects are the plain ones. */
+export function toPlainLabel(label: string): string {
+  const plain = label.toLowerCase().replace(/[^a-z0-9]+/g, '_')
+  const object = ofKubernetes.exec(plain)?.[1]?.replace(/^ns$/, 'namespace').replace(/^job$/, 'job_name')
+  if (object === undefined) return plain
+  return saidByItself.includes(object) ? `exported_${object}` : object
+}
+
+/** Labels by their plain names, and how each was written. Of two that are one, that which is written plainly counts. */
+export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; written: ReadonlyMap<string, string> } {
+  const written = new Map<string, string>()
+  for (const label of Object.keys(labels).sort()) {
+    const name = toPlainLabel(label)
+    if (labels[label]?.trim() && (label === name || !written.has(name))) written.set(name, label)
+  }
+  return { plain: Object.fromEntries([...written].map(([name, label]) => [name, labels[label] as string])), written }
+}
+
+/** Words before a label's last one that say it is of somebody else: the master of a replica, the other end of a session. */
+const isOfOthers =
+  /^(?:master|peer|remote|upstream|leader|primary|source|src|from|dest|destination|client|neighbou?r|next_hop|gateway|controller|alertmanager|prometheus|previous|old)_/
+const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
+const endsInAsked = /_(?:target|server|addr|address|url)$/
+const endsInCluster = /(?:^|_)cluster(?:_name)?$/
+const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
+/** Namespaces of the subject, beside that of what tells. */
+const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/
+
+/** Labels that name a machine, an address that was asked, and so on, with a word before that says of what: of a fixed order. */
+const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
+  Object.keys(labels)
+    .filter((name) => ends.test(name) && !isOfOthers.test(name))
+    .sort()
+
+export const qualifiedMachines = (labels: AlertLabels): string[] => {
+  // Where ZooKeeper is asked it is the subject; where it was only asked where others are, it is not.
+  const isOfZookeeper = /zk|zookeeper/i.test(labels.job ?? '')
+  return labelsThat(labels, endsInMachine).filter((name) => isOfZookeeper || name !== 'zk_host')
+}
+export const qualifiedAddresses = (labels: AlertLabels): string[] => labelsThat(labels, endsInAsked)
+export const qualifiedGuests = (labels: AlertLabels): string[] => labelsThat(labels, endsInGuest)
+export const clusterLabels = (labels: AlertLabels): string[] => labelsThat(labels, endsInCluster)
+
+/** The label that says whose namespace it is, where one does: `exported_namespace` first. */
+export const subjectNamespace = (labels: AlertLabels): string | undefined =>
+  Object.keys(labels)
+    .filter((name) => isOfSubject.test(name))
+    .sort((a, b) => Number(b.startsWith('exported')) - Number(a.startsWith('exported')) || (a < b ? -1 : 1))[0]
+
+/** A label that names a machine or a device though no word of it says so: a fact about one sender, with its source. */
+type NamingLabel = {
+  label: string
+  source: string
+  /** It counts only beside this label. */
+  beside?: string
+  /** It counts only where what told it tells of others: elsewhere it is a container, a unit or a sensor. */
+  isFromExporter?: true
+}
+
+export const namingLabels: readonly NamingLabel[] = [
+  { label: 'member_idx', source: 'percona/mongodb_exporter, members of a replica set' },
+  { label: 'service_name', beside: 'service_type', source: 'percona/pmm managed/data/alerting-templates' },
+  { label: 'ups', source: 'DRuggeri/nut_exporter, mdlayher/apcupsd_exporter' },
+  { label: 'sysname', source: 'prometheus/snmp_exporter, SNMPv2-MIB::sysName' },
+  { label: 'routerboard_name', source: 'akpw/mktxp README.md' },
+  { label: 'device_name', source: 'unpoller/unpoller pkg/promunifi/pdu.go' },
+  { label: 'source', source: 'openconfig/gnmic docs/user_guide/outputs/prometheus_output.md' },
+  { label: 'name', isFromExporter: true, source: 'unpoller/unpoller, openstack-exporter exporters/ironic.go' },
+]
