@@ -88,10 +88,14 @@ export function shortSections(approval: CardApproval, moment: Reading['moment'])
       ? `It runs once ${missing === 1 ? 'another person approves' : `${missing} more people approve`}`
       : 'It runs at once'
   const proof =
-    dryRun.proof?.by === 'state' ? 'then code checks whether it worked' : 'and nothing proves afterwards that it worked'
+    dryRun.proof?.by === 'state'
+      ? ', then code checks whether it worked'
+      : dryRun.proof
+        ? ', and nothing proves afterwards that it worked'
+        : ''
   return [
     section('cost', [formatCost(approval)], listCosts(approval).length > 0),
-    section('approve', [`${when}, ${proof}.`]),
+    section('approve', [`${when}${proof}.`]),
     section('deny', [formatDenial(approval)]),
     section('wait', [`Nothing is changed. At ${moment(expiresAt)} it is escalated.`]),
   ]
@@ -113,6 +117,8 @@ export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): s
   return listCosts(approval).join(' ') || 'No cost of it is known, and it can be reversed.'
 }
 
+const unsaidProof = 'What proves that it worked was not stored.'
+
 function listCosts(approval: Pick<Approval, 'dryRun' | 'reversible'>): string[] {
   const { dryRun, reversible } = approval
   const { unplaced } = readStaysDown(dryRun.details)
@@ -121,7 +127,7 @@ function listCosts(approval: Pick<Approval, 'dryRun' | 'reversible'>): string[] 
     dryRun.possible ? null : 'It had no dry run: what it will do is not known beforehand.',
     unplaced.length > 0 ? `${formatDown(unplaced.length)}.` : null,
     afterOf(approval),
-    dryRun.proof?.by === 'nothing' ? 'Afterwards nothing proves that it worked.' : null,
+    dryRun.proof?.by === 'state' ? null : dryRun.proof ? 'Afterwards nothing proves that it worked.' : unsaidProof,
   ].filter((each) => each !== null)
 }
 

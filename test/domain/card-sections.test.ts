@@ -101,7 +101,7 @@ describe('before a person decides, the card says what follows', () => {
   test('doubts, a missing proof and a missing way back are marked, so that nobody overlooks them', () => {
     expect(warnings()).toEqual([])
     expect(warnings({ reversible: false, dryRun: blind })).toEqual(['cost', 'proof', 'back'])
-    expect(warnings({ dryRun: { ...approval.dryRun, proof: undefined } })).toEqual(['proof'])
+    expect(warnings({ dryRun: { ...approval.dryRun, proof: undefined } })).toEqual(['cost', 'proof'])
   })
 
   test('once it is over, neither its cost nor what an answer would lead to', () => {

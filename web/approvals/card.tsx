@@ -138,7 +138,11 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
   return cardSections(approval, {
     ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
   }).map((section) => (
-    <CardPart key={section.name} title={section.title} className={section.name}>
+    <CardPart
+      key={section.name}
+      title={section.title}
+      className={section.warns ? `${section.name} warns` : section.name}
+    >
       {section.name === 'against' ? <Against details={approval.dryRun.details} /> : <Sentences {...section} />}
       {section.name === 'reason' && (
         <>

@@ -96,8 +96,8 @@ export function DecisionSentence({
         {alsoAsked > 0 && <span className="soft">{formatAlsoAsked(alsoAsked)}</span>}
       </h2>
       <dl className="costs">
-        {sections.map(({ name, title, sentences }) => (
-          <div key={name} className={name}>
+        {sections.map(({ name, title, sentences, warns }) => (
+          <div key={name} className={warns ? 'warns' : undefined}>
             <dt>{title}</dt>
             <dd>
               <Inert text={sentences.join(' ')} />
