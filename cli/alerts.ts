@@ -1,11 +1,14 @@
 import { InvalidArgumentError } from 'commander'
-import { alertState, receivedAlert } from '../domain/alert.ts'
+import { z } from 'zod'
+import { alertState, receivedAlert, type UnmappedLabel, unmappedLabel } from '../domain/alert.ts'
+import { formatCount } from '../domain/format.ts'
+import { kinds } from '../domain/kinds.ts'
 import { parseResourceKey } from '../domain/registry.ts'
 import { alertDoubts } from '../domain/unproven-end.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
 import { formatMoment, printList } from './ui/table.ts'
-import { inert, parseOneOf, parseWholeNumber } from './ui/terminal.ts'
+import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/terminal.ts'
 
 export function addAlertsCommand(program: CliCommand): void {
   const parent = program
@@ -20,6 +23,7 @@ type ListOptions = ConnectionOptions & {
   status?: string
   source?: string
   q?: string
+  unmatched?: boolean
   limit: number
 }
 
@@ -36,17 +40,26 @@ function addListCommand(parent: CliCommand): void {
     .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
     .option('--source <name>', 'of this sender, as alertmanager')
     .option('--q <text>', 'only those with this text in name, title or fingerprint')
+    .option('--unmatched', 'only those for which no resource was found, and which labels of theirs could be mapped')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
-    .connected('\nExample:\n  nightshift alerts list --resource node:web-1 --status firing')
-    .calls(async (api, { resource, status, source, q, limit, ...options }: ListOptions) => {
+    .connected(
+      '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing\n  nightshift alerts list --unmatched',
+    )
+    .calls(async (api, { resource, status, source, q, unmatched, limit, ...options }: ListOptions) => {
       const query = new URLSearchParams({
         ...(resource && { resource }),
         ...(status && { status }),
         ...(source && { source }),
         ...(q && { q }),
+        ...(unmatched && { unmatched: 'true' }),
         limit: String(Math.min(limit, 100)),
       })
       const alerts = await listAll(api, `/api/v1/alerts?${query}`, receivedAlert.loose(), limit)
+      if (unmatched) {
+        const { items } = unmappedLabels.parse(await api.get('/api/v1/alerts/unmapped-labels'))
+        if (options.json) return printJson({ labels: items, alerts })
+        for (const each of items) print(describeUnmapped(each))
+      }
       printList(options, alerts, 'No alert fits.', {
         STATUS: (each) => (each.status === 'resolved' && each.endReason ? 'unproven' : inert(each.status)),
         SINCE: (each) => formatMoment(each.startsAt),
@@ -55,4 +68,14 @@ function addListCommand(parent: CliCommand): void {
         ALERT: (each) => [inert(each.name), ...alertDoubts(each).map((doubt) => `(${inert(doubt)})`)].join(' '),
       })
     })
+}
+
+const unmappedLabels = z.object({ items: z.array(unmappedLabel.loose()) })
+
+/** How many things a label names that is not looked at, and what maps it. */
+function describeUnmapped({ label, kind, things, alerts, examples, command }: UnmappedLabel): string {
+  const named = things === 1 ? `1 known ${kind}` : `${things} known ${kinds[kind].plural}`
+  const [example] = examples
+  const as = example ? ` (${inert(example.value)} is ${inert(example.resource)})` : ''
+  return `${inert(label)} names ${named} in ${formatCount(alerts, 'alert')}${as}: map it\n  ${inert(command)}\n`
 }

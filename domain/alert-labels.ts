@@ -31,6 +31,7 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
 /** Words before a label's last one that say it is of somebody else: the master of a replica, the other end of a session. */
 const isOfOthers =
   /^(?:master|peer|remote|upstream|leader|primary|source|src|from|dest|destination|client|neighbou?r|next_hop|gateway|controller|alertmanager|prometheus|previous|old)_/
+export const saysOther = (label: string): boolean => isOfOthers.test(label)
 const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
 const endsInAsked = /_(?:target|server|addr|address|url)$/
 const endsInCluster = /(?:^|_)cluster(?:_name)?$/
@@ -41,7 +42,7 @@ const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|objec
 /** Labels that name a machine, an address that was asked, and so on, with a word before that says of what: of a fixed order. */
 const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
   Object.keys(labels)
-    .filter((name) => ends.test(name) && !isOfOthers.test(name))
+    .filter((name) => ends.test(name) && !saysOther(name))
     .sort()
 
 export const qualifiedMachines = (labels: AlertLabels): string[] => {

@@ -208,7 +208,7 @@ function bearsNameOf(job: string, instance: string): boolean {
 }
 
 /** Labels that any target has, whatever it tells of. */
-const saysNothing = new Set(
+export const saysNothing: ReadonlySet<string> = new Set(
   'alertname alertgroup job instance severity priority team env environment region dc datacenter site zone cluster prometheus replica prometheus_replica monitor receiver service namespace pod container endpoint scheme metrics_path incident_type'.split(
     ' ',
   ),

@@ -1,5 +1,13 @@
-import { type AlertLabels, toPlainLabels } from './alert-labels.ts'
-import { isAddress, isOwnName, listMachine, namesOf, type Sought, toMachineNames } from './alert-machines.ts'
+import { type AlertLabels, saysOther, toPlainLabels } from './alert-labels.ts'
+import {
+  isAddress,
+  isOwnName,
+  listMachine,
+  namesOf,
+  type Sought,
+  saysNothing,
+  toMachineNames,
+} from './alert-machines.ts'
 import { listSought, namespaceOf } from './alert-subjects.ts'
 import { type InventoryKind, machineKinds } from './kinds.ts'
 import { type ResourceRef, resourceKey } from './registry.ts'
@@ -43,6 +51,15 @@ export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[
       ...jobNames(plain),
     ]),
   ]
+}
+
+/** Labels, as they were written, of which no step of the order asks anything, and which are not said of everything. */
+export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
+  const { plain, written } = toPlainLabels(labels)
+  const asked = new Set([...listSought(plain, rules), ...listMachine(plain)].map(({ label }) => label))
+  return [...written].flatMap(([name, label]) =>
+    asked.has(name) || saysNothing.has(name) || saysOther(name) ? [] : [label],
+  )
 }
 
 /** Chooses the resource among what the registry knows under those names. Pure; the same labels and registry give the same answer. */

@@ -8,6 +8,7 @@ import {
   namesOther,
   type Sought,
   tellsOfItsMachine,
+  toMachineNames,
 } from './alert-machines.ts'
 import { type InventoryKind, kinds } from './kinds.ts'
 import type { ResourceRule } from './resource-rules.ts'
@@ -82,7 +83,10 @@ function listRuled(labels: AlertLabels, rules: readonly ResourceRule[]): Sought[
     const value = labels[toPlainLabel(label)]
     const matched = value ? matchRule(value, before, after) : null
     if (matched === null) return []
-    return [{ label, names: namesOf(id.replace('*', () => matched)), kinds: [kind] }]
+    const name = id.replace('*', () => matched)
+    return [
+      { label: toPlainLabel(label), names: [...new Set([...namesOf(name), ...toMachineNames(name)])], kinds: [kind] },
+    ]
   })
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { severity } from './incident.ts'
+import { inventoryKinds } from './kinds.ts'
 
 /** Characters that are kept of a sender's word for a state. */
 export const maxWordChars = 100
@@ -145,3 +146,17 @@ export const explainedAlert = z.object({
   notes: z.array(z.string()),
 })
 export type ExplainedAlert = z.infer<typeof explainedAlert>
+
+/** A label of alerts for which no resource was found, whose values are names of things that are known: to map it would find them. */
+export const unmappedLabel = z.object({
+  label: z.string(),
+  kind: z.enum(inventoryKinds),
+  /** Alerts in which it names something. */
+  alerts: z.number().int(),
+  /** How many things it names, and some of them. */
+  things: z.number().int(),
+  examples: z.array(z.object({ value: z.string(), resource: z.string() })),
+  rule: z.string().describe('As `alert.resource_labels` takes it.'),
+  command: z.string().describe('What maps it, with the rules that there are.'),
+})
+export type UnmappedLabel = z.infer<typeof unmappedLabel>

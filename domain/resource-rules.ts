@@ -35,4 +35,13 @@ export function parseResourceRules(text: string): ParsedRules {
   return { ok: true, rules }
 }
 
+/** Rules as the setting holds them. */
+export const formatResourceRules = (rules: readonly ResourceRule[]): string =>
+  rules
+    .map(({ label, before, after, kind, id }) => {
+      const pattern = after === null ? before : `${before}*${after}`
+      return `${label}${pattern === '*' ? '' : `=${pattern}`} -> ${kind}:${id}`
+    })
+    .join('; ')
+
 const quote = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 79)}…` : text)

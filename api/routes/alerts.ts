@@ -1,18 +1,20 @@
 import { z } from '@hono/zod-openapi'
 import { listAlerts } from '../../db/alerts/alerts.ts'
-import { alertState, receivedAlert } from '../../domain/alert.ts'
+import { listUnmappedLabels } from '../../db/alerts/unmapped-labels.ts'
+import { alertState, receivedAlert, unmappedLabel } from '../../domain/alert.ts'
 import { parseResourceKey } from '../../domain/registry.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { incidentId } from './examples.ts'
 
-export const alertRoutes = endpoint({
+const listEndpoint = endpoint({
   method: 'get',
   path: '/alerts',
   permission: 'read',
   tag: 'alerts',
   summary: 'Alerts as they were taken in, newest first',
-  description: 'A repeated alert is one entry with its `count`; `raw` is the whole of it after cleansing.',
+  description:
+    'A repeated alert is one entry with its `count`; `raw` is the whole of it after cleansing. `unmatched=true`: those for which no resource was found.',
   query: z.object({
     status: alertState.optional(),
     source: z.string().max(100).optional(),
@@ -23,6 +25,7 @@ export const alertRoutes = endpoint({
       .max(300)
       .refine((text) => parseResourceKey(text) !== null, 'It takes kind:id, as node:web-1.')
       .optional(),
+    unmatched: z.enum(['true', 'false']).optional(),
     ...pageQuery,
   }),
   answer: pageOf(receivedAlert),
@@ -57,8 +60,36 @@ export const alertRoutes = endpoint({
     ],
     nextCursor: null,
   },
-  async run({ scope, query: { limit, cursor, ...filter } }) {
-    const rows = await listAlerts(scope, filter, { before: cursor ?? null, limit: limit + 1 })
+  async run({ scope, query: { limit, cursor, unmatched, ...filter } }) {
+    const isUnmatched = unmatched === 'true'
+    const rows = await listAlerts(scope, { ...filter, isUnmatched }, { before: cursor ?? null, limit: limit + 1 })
     return page(rows, limit, (last) => last.id)
   },
 })
+
+const unmappedEndpoint = endpoint({
+  method: 'get',
+  path: '/alerts/unmapped-labels',
+  permission: 'read',
+  tag: 'alerts',
+  summary: 'Labels that name known things, in alerts for which no resource was found',
+  description:
+    'Of the newest 2,000 alerts of 30 days that would find nothing now. `rule` is what the setting `alert.resource_labels` takes, `command` what sets it.',
+  answer: z.object({ items: z.array(unmappedLabel) }),
+  example: {
+    items: [
+      {
+        label: 'appliance',
+        kind: 'host',
+        alerts: 12,
+        things: 3,
+        examples: [{ value: 'esx-02.corp.example', resource: 'host:esx-02' }],
+        rule: 'appliance -> host:*',
+        command: "nightshift config set alert.resource_labels 'appliance -> host:*'",
+      },
+    ],
+  },
+  run: async ({ scope }) => ({ items: await listUnmappedLabels(scope) }),
+})
+
+export const alertRoutes = [listEndpoint, unmappedEndpoint]

@@ -35,7 +35,7 @@ export async function alertsOf(db: Db | Trx, incidentId: string): Promise<AlertR
 /** Alerts as they were taken in, newest first. */
 export async function listAlerts(
   { db }: Scope,
-  filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string },
+  filter: { status?: AlertRow['status']; source?: string; q?: string; resource?: string; isUnmatched?: boolean },
   page: { before: string | null; limit: number },
 ): Promise<AlertRow[]> {
   let query = db.selectFrom('alert').selectAll().orderBy('id', 'desc').limit(page.limit)
@@ -54,9 +54,13 @@ export async function listAlerts(
     )
   }
   if (filter.resource) query = query.where(isAbout(await namesOfThing(db, filter.resource)))
+  if (filter.isUnmatched) query = query.where(isUnmatched)
   if (page.before) query = query.where('id', '<', page.before)
   return await query.execute()
 }
+
+/** Whether its incident is about nothing that is known. */
+export const isUnmatched = sql<boolean>`alert.incident_id in (select id from incident where resource_kind is null)`
 
 /** How the resource of an incident was looked for, where its name meant several things; null where it did not. */
 export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<AlertResource, 'resource'> | null> {
