@@ -28,13 +28,18 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
   return { plain: Object.fromEntries([...written].map(([name, label]) => [name, labels[label] as string])), written }
 }
 
-/** Words before a label's last one that say it is of somebody else: the master of a replica, the other end of a session. */
-const isOfOthers =
-  /^(?:master|peer|remote|upstream|leader|primary|source|src|from|dest|destination|client|neighbou?r|next_hop|gateway|controller|alertmanager|prometheus|previous|old)_/
+/** Words before a label's last one that say it is of somebody else: the master of a replica, the other end of a session, a server that is used. */
+const isOfOthers = new RegExp(
+  `(?:^|_)(?:${[
+    'master|leader|primary|peer|neighbou?r|next_?hop|gateway|remote|client|upstream|source|src|from|to|dest|destination|dst',
+    'controller|alertmanager|prometheus|proxy|previous|old|db|database|redis|cache|mail|smtp|ldap|dns|ntp|nfs|log|syslog|backup|broker',
+  ].join('|')})_`,
+)
 export const saysOther = (label: string): boolean => isOfOthers.test(label)
 const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
 const endsInAsked = /_(?:target|server|addr|address|url)$/
-const endsInCluster = /(?:^|_)cluster(?:_name)?$/
+/** `kafka_cluster` and the like are of one program, and may bear the name of a cluster of machines. */
+const endsInCluster = /^cluster$|(?:^|_)cluster_name$/
 const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
 /** Namespaces of the subject, beside that of what tells. */
 const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/

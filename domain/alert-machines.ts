@@ -16,7 +16,8 @@ export function toMachineNames(value: string): string[] {
     .replace(/^[a-z][a-z0-9+.-]*:\/\/(?:[^/@]*@)?/i, '')
     .replace(/[/?#].*$/, '')
   const [, before = '', after = text] = /^(.*)@([^@]*)$/.exec(text) ?? []
-  return [...new Set([after, before].flatMap(namesOfOne))]
+  const names = namesOfOne(after)
+  return names.length === 0 ? [] : [...new Set([...names, ...namesOfOne(before)])]
 }
 
 function namesOfOne(text: string): string[] {
@@ -95,7 +96,7 @@ export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, '
 
 /** Exporters that tell of others than the machine they run on, by their job and by their default port. */
 const tellsOfOthers =
-  /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph|ssl[-_]?exporter)/i
+  /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
 export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
 /** Of these one exporter tells of a whole cluster, which may run on a machine of that cluster. */
 const tellsOfCluster = /kafka|elasticsearch|ceph/i
@@ -103,11 +104,16 @@ const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|92
 /** An alert about the exporter itself is about where it runs. */
 const isAboutExporter = /exporter|scrape|reload|target|^(?:instance|endpoint|job|host|node)_?(?:is_?)?down$/i
 /** Jobs whose exporter tells of the machine it runs on, so that its address names the subject. */
-export const tellsOfItsMachine = /node|kubelet|cadvisor|windows|netdata|systemd|process|smartctl|zfs/i
+export const tellsOfItsMachine =
+  /(?:^|[^a-z])(?:nodes?(?![-_.]?(?:js|api|app|red|service|server|web)(?:[^a-z]|$))|nodeexporter|kubelet|cadvisor|windows|netdata|systemd|process(?:es)?|smartctl|zfs)(?:[^a-z]|$)/i
 const portsOfItsMachine = /:(9100|9182|9558|9633|19999)$/
 /** Servers of pages: their `host` is the name that a visitor asked for. */
 const servesPages = /nginx|apache|httpd|traefik|caddy|ingress|envoy|php/i
 const asksPages = /(?:^|[^a-z])(?:blackbox|probes?|https?|tcp|ssl|tls|certs?|certificates?|icmp|ping|dns)(?:[^a-z]|$)/i
+
+/** A name that a probe was given is one of the whole world. */
+const isOfProbe = /^(?:monitor|probe|check|target|endpoint|site)_/
+const isProbe = /(?:^|[^a-z])(?:blackbox|probes?|icmp|ping)(?:[^a-z]|$)/i
 
 /** Whether the address of what told it is that of the machine which it measures. */
 const measuresItsMachine = ({ job = '', instance = '' }: AlertLabels): boolean =>
@@ -121,8 +127,10 @@ export function listMachine(labels: AlertLabels): Sought[] {
     .filter((label) => !plainLabels.includes(label))
     .flatMap((label) => toSought(label, labels))
   const asked = [...askedLabels, ...qualifiedAddresses(labels)].flatMap((label) => listAsked(label, labels))
+  // A pod that is not known is of its namespace rather than of the node it runs on, unless the alert is about that node.
+  const isOfPod = 'namespace' in labels && 'pod' in labels && !measuresItsMachine(labels) && !isAboutMachine(labels)
   const own = ownLabels
-    .filter((label) => label !== 'host' || !servesPages.test(job))
+    .filter((label) => (label !== 'host' || !servesPages.test(job)) && !(isOfPod && label.startsWith('node')))
     .flatMap((label) => toSought(label, labels))
     // What a qualified label names is what was asked; the plain one beside it is where it was asked from.
     .map((each) => (qualified.length > 0 ? { ...each, sparesExporters: true } : each))
@@ -130,7 +138,8 @@ export function listMachine(labels: AlertLabels): Sought[] {
   const last = own.at(-1) ?? exported.at(-1)
   // The exporter's address says where the subject is only where an exporter measures its own machine.
   if (last && !measuresItsMachine(labels) && 'job' in labels) last.isNarrowest = true
-  const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters: !isOfItsAddress(labels) }))
+  const sparesExporters = !measuresItsMachine(labels) && !isAboutItself(labels)
+  const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters }))
   if (isAddressSubject(labels)) return [...subjects, ...instance]
   if (!tellsOfCluster.test(job)) return subjects
   return [...subjects, ...instance.map((each) => ({ ...each, needsService: true }))]
@@ -146,7 +155,7 @@ export const namesOther = (labels: AlertLabels): boolean =>
 export const isElsewhere = (labels: AlertLabels): boolean => {
   const { job = '', instance = '' } = labels
   if (isAboutItself(labels)) return false
-  if (instance.includes('://') || asksPages.test(job)) return true
+  if (instance.includes('://') || isProbe.test(job)) return true
   return (asksOthers(labels) && !tellsOfCluster.test(job)) || (job !== '' && tellsOfItsMachine.test(job))
 }
 
@@ -155,8 +164,11 @@ export function listNamed(labels: AlertLabels): Sought[] {
   return namingLabels.flatMap(({ label, beside, isFromExporter = false }) => {
     const value = labels[label] ?? ''
     if ((beside !== undefined && !(beside in labels)) || (label === 'source' && value.includes('://'))) return []
-    if (isFromExporter && tellsOfItsMachine.test(labels.job ?? '')) return []
-    return toSought(label, labels).map((each) => ({ ...each, isFromExporter: isFromExporter && !asksOthers(labels) }))
+    // In a namespace a name is that of an object there.
+    const isObject = tellsOfItsMachine.test(labels.job ?? '') || 'namespace' in labels || 'exported_namespace' in labels
+    if (isFromExporter && isObject) return []
+    const more = { isPublic: true, isFromExporter: isFromExporter && !asksOthers(labels) }
+    return toSought(label, labels).map((each) => ({ ...each, ...more }))
   })
 }
 
@@ -177,14 +189,13 @@ function listAsked(label: string, labels: AlertLabels): Sought[] {
 const asksOthers = ({ job = '', instance = '' }: AlertLabels): boolean =>
   tellsOfOthers.test(job) || portsOfOthers.test(instance)
 
+const isAboutMachine = ({ alertname = '' }: AlertLabels): boolean => /node|host|machine|kernel|reboot/i.test(alertname)
+
 const isAboutItself = (labels: AlertLabels): boolean => {
   const { alertname = '' } = labels
   if (/exporter/i.test(alertname)) return !namesOther(labels)
   return isAboutExporter.test(alertname) && Object.keys(labels).every((label) => saysNothing.has(label))
 }
-
-/** Whether the address is that of the subject even on a machine that measures others. */
-const isOfItsAddress = (labels: AlertLabels): boolean => measuresItsMachine(labels) || isAboutItself(labels)
 
 /**
  * Whether `instance` names the subject. Of an exporter that tells of others it does where the alert is about the exporter, or where the
@@ -238,7 +249,7 @@ const isAddressLabel = (label: string): boolean =>
  */
 function isPublicName(label: string, labels: AlertLabels): boolean {
   const [value, job] = [labels[label] ?? '', labels.job ?? '']
-  if (!isAddressLabel(label)) return false
+  if (!isAddressLabel(label)) return isOfProbe.test(label)
   if (label !== 'instance' || value.includes('://') || /:(80|443)$/.test(value)) return true
   return asksPages.test(job) || !(/:\d+$/.test(value) || tellsOfItsMachine.test(job))
 }

@@ -28,11 +28,13 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const sought: Sought[] = [...listRuled(labels, rules), ...listGuest(labels)]
   // A platform names a node beside its shard. What was asked, and a pod, go before either.
   const isNamed = !isPodFirst && !namesOther(labels)
+  const onMachine = listOnMachine(labels)
+  if (isNamed) sought.push(...onMachine)
   for (const kind of [...(isNamed ? (['node', 'host'] as const) : []), 'shard', 'tenant'] as const)
     for (const label of kinds[kind].labels) push(sought, labels, label, { kinds: [kind] })
   sought.push(...listProxmox(labels), ...listWorkload(labels, isOfCluster), ...listSaidPod(labels, isOfCluster))
   if (isPodFirst) sought.push(...listPod(labels, isOfCluster))
-  sought.push(...listOnMachine(labels))
+  if (!isNamed) sought.push(...onMachine)
   if (!('persistentvolumeclaim' in labels)) sought.push(...listMachine(labels))
   if (!isPodFirst) sought.push(...listPod(labels, false))
   sought.push(...listNamed(labels))

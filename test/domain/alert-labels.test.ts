@@ -31,6 +31,7 @@ const registry = [
   known('node', 'twin-a', ['twin', '10.1.0.2']),
   known('node', 'twin-b', ['twin']),
   known('device', 'ap-1'),
+  known('node', 'api'),
   monitoring,
   known('service_unit', 'mon:influxdb.service', ['influxdb.service'], below(monitoring)),
 ]
@@ -55,6 +56,18 @@ const words: Case[] = [
   ['the agent before the address of a proxy', { agent_hostname: 'db-1', instance: 'agent:12345' }, 'node:db-1'],
   ['the other end', { job: 'mysql', instance: 'db-2:9104', master_host: 'db-1' }, 'node:db-2'],
   ['what was asked, in a label that says of what', { job: 'x', instance: 'mon:1', snmp_target: 'ap-1' }, 'device:ap-1'],
+  [
+    'a server that it uses',
+    { job: 'shop', instance: 'db-2:8080', database_host: 'db-1', bgp_peer_address: '10.1.0.1' },
+    'node:db-2',
+  ],
+  ['a node of Erlang on this machine', { job: 'chat', instance: 'db-2:9999', node: 'ejabberd@localhost' }, 'node:db-2'],
+  [
+    'a service on a node that is named',
+    { job: 'consul', instance: 'x:9107', node: 'mon', service_name: 'influxdb' },
+    'service_unit:mon:influxdb.service',
+  ],
+  ['a cluster of a program', { kafka_cluster: 'eu1', topic: 'orders' }, null],
   ['a service of a volume', { hostname: 'db-1@ceph', service: 'cinder-volume' }, 'node:db-1'],
   [
     'a pod as OpenTelemetry names it',
@@ -92,6 +105,13 @@ const tellers: Case[] = [
   ['others', { alertname: 'SolrDown', job: 'solr', instance: 'mon:9854' }, null],
   ['a member that it names', { job: 'x', instance: 'mon:9001', name: 'db-1:27017' }, 'node:db-1'],
   ['a device that it names', { job: 'x', instance: 'mon:9130', name: 'ap-1' }, 'device:ap-1'],
+  [
+    'an object of a namespace that bears the name of a machine',
+    { job: 'x', instance: 'mon:9001', exported_namespace: 'pay', name: 'db-1' },
+    'namespace:pay',
+  ],
+  ['a page of somebody else', { job: 'kuma', instance: 'mon:3001', monitor_hostname: 'api.github.com' }, null],
+  ['a check that bears the name of a page', { job: 'kuma', instance: 'mon:3001', name: 'api.github.com' }, null],
   ['its own machine', { job: 'node', instance: 'mon:9100' }, 'node:mon'],
   [
     'a service that runs there',

@@ -107,7 +107,7 @@ function find(labels: Record<string, string>, all: readonly KnownResource[]): st
 }
 
 /** Lamps with a floor: what was measured last. A figure that rises is written here, with the commit that raised it. */
-const bounds = { tuning: { right: 112, wrong: 0 }, held: { right: 114, wrong: 1 } }
+const bounds = { tuning: { right: 112, wrong: 0 }, held: { right: 117, wrong: 0 } }
 
 test.each(['tuning', 'held'] as const)('as many alerts as before find what they are about (%s)', (half) => {
   const { totals, missed } = measure(read<Case[]>(half))
