@@ -56,7 +56,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
 
   // What it rests on is a link to its row; what may not be granted says why.
   const looks = card.getByRole('listitem').filter({ hasText: 'plan to recover host-osl-1: start' })
-  expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/incidents\/inc_\w+#e-\d+$/)
+  expect(await looks.getByRole('link').getAttribute('href')).toMatch(/\/approvals\/apr_\w+\?row=\d+$/)
   expect(await card.getByRole('checkbox', { name: 'Pre-approve identical actions' }).isDisabled()).toBe(true)
   await card.getByText('execute_migration is not one of the tools that may be granted').waitFor()
 
