@@ -1,5 +1,5 @@
 import { QueryCache, QueryClient, type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query'
-import { useSyncExternalStore } from 'react'
+import { useEffect, useSyncExternalStore } from 'react'
 
 type FieldError = { field: string; message: string }
 
@@ -55,22 +55,44 @@ export async function askText(path: string, signal: AbortSignal): Promise<string
 const askLifeAfterMs = 3_000
 const livesWithinMs = 2_000
 
+async function lives(): Promise<boolean> {
+  const inTime = AbortSignal.timeout(livesWithinMs)
+  return await fetch('/livez', { cache: 'no-store', signal: inTime }).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+}
+
+function noteSilence(): void {
+  const asOf = Date.now() - askLifeAfterMs - livesWithinMs
+  if (!away) set({ why: 'The server does not answer: 5 s went by.', asOf })
+}
+
 /** Says after 5 s of waiting that the server is lost, where it is. Answers how to stop. */
 function watchWait(): () => void {
   let isOver = false
   const timer = setTimeout(async () => {
-    const inTime = AbortSignal.timeout(livesWithinMs)
-    const lives = await fetch('/livez', { cache: 'no-store', signal: inTime }).then(
-      () => true,
-      () => false,
-    )
-    if (!lives && !isOver && !away)
-      set({ why: 'The server does not answer: 5 s went by.', asOf: Date.now() - askLifeAfterMs - livesWithinMs })
+    if (!(await lives()) && !isOver) noteSilence()
   }, askLifeAfterMs)
   return () => {
     isOver = true
     clearTimeout(timer)
   }
+}
+
+/** Says the same while a person writes a decision, when nothing else is asked for as long as they write. */
+export function useWatchedServer(isWatched: boolean): void {
+  useEffect(() => {
+    if (!isWatched) return
+    let isSilent = false
+    const timer = setInterval(async () => {
+      const wasSilent = isSilent
+      isSilent = !(await lives())
+      if (isSilent) noteSilence()
+      else if (wasSilent) noteAnswer()
+    }, askLifeAfterMs)
+    return () => clearInterval(timer)
+  }, [isWatched])
 }
 
 async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }: Asking): Promise<Response> {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { takeAttachments } from '../../effects/attachments.ts'
 import { asked, wroteRows } from '../support/announced.ts'
-import { planAsked, screenshot, signedIn, thirtyAsked, useBrowser } from '../support/browser.ts'
+import { hears, planAsked, screenshot, signedIn, thirtyAsked, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { buildChart, buildPng } from '../support/png.ts'
@@ -354,6 +354,48 @@ test('a half-written denial survives a reload, and is gone once it is sent', asy
   await on.page.getByRole('button', { name: 'Deny', exact: true }).click()
   await on.page.getByText('Denied: nothing was changed.').waitFor()
   expect(await on.page.evaluate('Object.keys(sessionStorage).filter((key) => key.startsWith("draft"))')).toEqual([])
+})
+
+test('an API that freezes and dies under a half-written denial takes no word of it, the page says so, and it is sent once', async () => {
+  const id = await planAsked(on.spine)
+  on.page = await signedIn(on.browser, on.spine)
+  await on.page.clock.install()
+  await on.page.goto(`${on.spine.url}/approvals/${id}`)
+  await hears(on.page)
+  const words = on.page.getByRole('textbox', { name: /In your words/ })
+  const why = on.page.getByRole('radio', { name: 'wrong time' })
+  const send = on.page.getByRole('button', { name: 'Deny', exact: true })
+  const kept = async () => [await words.inputValue(), await why.isChecked()]
+  await on.page.getByRole('button', { name: 'Deny…' }).click()
+  await why.check()
+  await words.fill('backups run')
+  on.spine.signal('api', 'SIGSTOP')
+  const away = on.page.getByRole('alert').filter({ hasText: 'What you see is as of' })
+  try {
+    // Nobody presses anything, and nothing is asked: it is found out all the same.
+    await on.page.clock.runFor(5_000)
+    await away.getByText('5 s went by').waitFor()
+    await words.fill('backups run until four')
+    await send.click()
+  } finally {
+    await on.spine.kill('api')
+  }
+  await on.page.getByText(/^Your decision was not taken/).waitFor()
+  expect(await kept()).toEqual(['backups run until four', true])
+  await screenshot(on.page, 'card-away-1440-light')
+  await on.spine.start('api')
+  await on.page.clock.runFor(10_000)
+  await away.waitFor({ state: 'detached' })
+  const decided = () => on.spine.db.selectFrom('approvalDecision').selectAll().where('approvalId', '=', id).execute()
+  expect([await statusOf(id), await decided()]).toEqual(['pending', []])
+  await on.page.reload()
+  await send.waitFor()
+  expect(await kept()).toEqual(['backups run until four', true])
+  await send.click()
+  await on.page.getByText('Denied: nothing was changed.').waitFor()
+  expect(await decided()).toMatchObject([
+    { decision: 'deny', category: 'wrong_time', reason: 'backups run until four' },
+  ])
 })
 
 test('what a dry run brought along is on the card: a picture with its name, a text with its first lines, and what was left out', async () => {

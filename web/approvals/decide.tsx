@@ -6,7 +6,7 @@ import { formatClock } from '../../domain/format.ts'
 import { formatApprovalEnd, formatReversible } from '../../domain/format-approval.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
-import { ApiRefusal, ask, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, queryClient, useAsk, useWatchedServer } from '../api.ts'
 import { Radios, TextArea, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
@@ -48,14 +48,16 @@ type Deciding = {
 export function useDeciding(approval: ApprovalDetail, card: Card, decision: Decided): Deciding | null {
   const { data: session } = useSession()
   const [draft] = useDraft(denialOf(approval))
+  const [chosenBefore] = useDraft(categoryOf(approval))
   // A denial half written stands open again, and so does one that a link leads to.
   const isLinked = location.hash === '#deny'
-  const [open, show] = useState<Deciding['open']>(draft !== '' || isLinked ? 'deny' : null)
+  const [open, show] = useState<Deciding['open']>(`${draft}${chosenBefore}` !== '' || isLinked ? 'deny' : null)
   const [wasPressed, setPressed] = useState(isLinked)
   const [grant, setGrant] = useState<GrantWish | null>(null)
   const grantForm = useRef<HTMLFormElement>(null)
   const approveHeading = useRef<HTMLHeadingElement>(null)
   const refused = missing(session, 'decide')
+  useWatchedServer(open !== null)
   const setOpen = (next: Deciding['open']) => {
     setPressed(true)
     show(next)
@@ -79,6 +81,7 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
 }
 
 const denialOf = ({ id }: Approval) => `denial of ${id}`
+const categoryOf = ({ id }: Approval) => `category of ${id}`
 
 /** Ways besides yes and no: other arguments, and a grant, which is asked for before the first press. */
 export function Ways({ deciding }: { deciding: Deciding }) {
@@ -301,7 +304,8 @@ type DenyProps = {
 /** A denial says why: the agent reads it, and the same action is not asked again in the group; or the person whose own write it is. */
 function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const { askedBy } = approval
-  const [kind, setKind] = useState<DenialCategory | null>(null)
+  const [chosen, setKind] = useDraft(categoryOf(approval))
+  const kind = options.find(([each]) => each === chosen)?.[0] ?? null
   const [text, setText] = useDraft(denialOf(approval))
   const form = useRef<HTMLFormElement>(null)
   // To the first thing that a denial takes; never to a button that does it.
