@@ -100,7 +100,7 @@ export function PushOffer() {
     setDismissed(true)
   }
   return (
-    <div className="said row apart offer">
+    <div className="said row between offer">
       <p>Get a notification on this device when an approval waits for you?</p>
       <span className="row">
         <button type="button" disabled={isPending} onClick={() => mutate()}>

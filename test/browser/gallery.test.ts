@@ -112,6 +112,23 @@ test.each([
   },
 )
 
+test.each([
+  [1440, 900],
+  [390, 844],
+] as const)('at %i by %i a row with the longest words stands whole in the drawer', async (width, height) => {
+  page = await openPage(browser, url, { viewport: { width, height }, reducedMotion: 'reduce' })
+  await page.goto(url)
+  await page.getByRole('link', { name: 'row 10000', exact: true }).press('Enter')
+  const drawer = page.getByRole('dialog', { name: /^Row 10000 of 10000/ })
+  await drawer.getByText('behind its primary').first().waitFor()
+  await screenshot(page, `row-gallery-${width}`)
+  const isWhole = '((drawer) => drawer.scrollWidth <= drawer.clientWidth)(document.querySelector(".drawer"))'
+  expect(await page.evaluate(isWhole)).toBe(true)
+  const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).include('.drawer')
+  expect((await axe.analyze()).violations.map(({ id }) => id)).toEqual([])
+  expect(await page.evaluate(sizes)).toEqual(['12px', '14px', '16px', '22px'])
+})
+
 test('twenty incidents stand on a screen of 900 px', async () => {
   page = await openPage(browser, url)
   await page.goto(`${url}/?rows=50`)

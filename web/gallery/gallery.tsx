@@ -10,7 +10,10 @@ import { Tonight } from '../home/page.tsx'
 import { NightParts } from '../home/parts.tsx'
 import { FirstSteps } from '../home/steps.tsx'
 import { Answer, DecisionSentence, Glance } from '../incident/brief.tsx'
+import { Chart } from '../incident/chart.tsx'
 import { Rail } from '../incident/rail.tsx'
+import { listQuotes, RowDrawer } from '../incident/row-drawer.tsx'
+import { RowLink } from '../incident/row-link.tsx'
 import { Strip } from '../incident/strip.tsx'
 import { useCursor } from '../keys.tsx'
 import { columnsAt, rowProps } from '../list/columns.tsx'
@@ -27,8 +30,11 @@ import {
   incidents,
   longTitle,
   many,
+  marks,
   night,
   now,
+  reading,
+  series,
   surroundings,
   unknownBrief,
 } from './worst.ts'
@@ -134,6 +140,24 @@ function Gallery() {
       </Piece>
       <Piece title="A drawer">
         <CloserLook />
+      </Piece>
+      <Piece title="A row with the longest words">
+        <RowLink seq={10_000} />
+        <RowDrawer incidentId="inc_1" events={events} quotes={listQuotes(events)} last={10_000} beganMs={now} />
+      </Piece>
+      <Piece title="Charts with gaps, of six lines and of one">
+        {[6, 1].map((lines) => (
+          <Chart
+            key={lines}
+            title={longTitle}
+            source="prometheus"
+            series={series.slice(0, lines)}
+            reading={reading}
+            limit={{ sign: '>', value: 90 }}
+            marks={marks}
+            fires={lines === 1}
+          />
+        ))}
       </Piece>
       <Piece title="Empty, loading, failed">
         <Nothing title="No incident fits these filters." />

@@ -2,6 +2,7 @@ import type { Approval } from '../../domain/approval.ts'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Home, ListedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import type { ChartMark, ChartSeries, Reading } from '../../domain/plot.ts'
 import type { Status } from '../../domain/status.ts'
 
 /** The worst that the schemas allow where a person reads it: long names, nothing at all, very many. */
@@ -233,6 +234,36 @@ export const events: IncidentEvent[] = [
     15.2,
   ),
   row(9_999, 'approval_requested', { approvalId: 'apr_1' }, 15),
+  {
+    ...row(10_000, 'resolved', { outcome: 'repaired', resolution: longTitle, claims: [], [longName]: longName }, 15),
+    detail: `${longName.repeat(8)} ${longTitle.repeat(4)}`,
+  },
+]
+
+/** Half an hour of six series without a sample for six minutes; the first has another gap, where the others go on. */
+const began = now / 1_000 - 1_800
+export const series: ChartSeries[] = Array.from({ length: 6 }, (_, line) => ({
+  labels: { __name__: 'pg_stat_activity_count', instance: `${longName}-${line}`, job: longName },
+  points: Array.from({ length: 61 }, (_, at): [number, number] => [
+    began + at * 30,
+    30 + line * 9 + (at > 20 ? 40 : at % 7),
+  ])
+    .filter(([at]) => at < began + 900 || at > began + 1_260)
+    .filter(([at]) => line > 0 || at < began + 300 || at > began + 420),
+}))
+export const reading: Reading = {
+  promql: 'pg_stat_activity_count',
+  unit: 'seconds',
+  range: [began, now / 1_000],
+  stepSeconds: 30,
+  figures: [],
+}
+export const marks: ChartMark[] = [
+  { at: began + 600, word: 'change', detail: longTitle },
+  { at: began + 640, word: 'alert', detail: 'the alert began', isAlert: true },
+  { at: began + 650, word: 'write', detail: longName },
+  { at: began + 660, word: 'write', detail: longTitle },
+  { at: began + 1_790, word: 'write', detail: 'execute_migration' },
 ]
 
 export const surroundings: Surroundings = {

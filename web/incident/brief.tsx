@@ -3,6 +3,7 @@ import { shortSections } from '../../domain/card-sections.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { capitalize, formatClock, formatNumber, formatSpan } from '../../domain/format.ts'
 import { formatAlsoAsked, formatReversible } from '../../domain/format-approval.ts'
+import { rowsOf } from '../../domain/hypothesis.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { ResourceState } from '../../domain/registry.ts'
 import {
@@ -18,6 +19,7 @@ import { Inert } from '../inert.tsx'
 import { Fact, Mark, RemarkList, Resource, RiskMark, SeverityMark, StatusMark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
+import { FoundCharts } from './reading.tsx'
 import { RowLinks } from './row-link.tsx'
 import { Claims } from './timeline.tsx'
 
@@ -159,6 +161,10 @@ export function Answer(props: Props & { state: ResourceState | null; events: Inc
           <Sentence line={next} />
         </Fact>
       )}
+      <FoundCharts
+        events={events}
+        rows={[...cause.rows, ...(ending?.kind === 'resolved' ? ending.metadata.claims.flatMap(rowsOf) : [])]}
+      />
     </dl>
   )
 }

@@ -1,135 +1,265 @@
-import { formatNumber } from '../../domain/format.ts'
+import { type CSSProperties, type PointerEvent, useSyncExternalStore } from 'react'
+import {
+  type ChartMark,
+  type ChartSeries,
+  formatValue,
+  getRange,
+  layOut,
+  type PlottedSeries,
+  type Reading,
+  valueAt,
+  widen,
+} from '../../domain/plot.ts'
+import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
-import { formatMoment } from '../time.ts'
+import { placeIn } from '../lane.tsx'
+import { formatMoment, formatTimeOfDay } from '../time.ts'
 
-/** A series as it was read: seconds since 1970 and a value. */
-export type ChartSeries = { labels: Record<string, string>; points: [number, number][] }
-
-const size = { width: 640, height: 176, left: 58, right: 8, top: 10, bottom: 8 }
-/** More lines than this tell nothing apart. */
-const maxLines = 6
+type Limit = { sign: string; value: number }
+type Props = {
+  /** The claim that it stands for. */
+  title: string
+  source: string
+  series: readonly ChartSeries[]
+  reading: Reading
+  limit: Limit | null
+  marks: readonly ChartMark[]
+  /** What is held against the limit fires now. */
+  fires: boolean
+}
 
 /**
- * What series did, as lines over time, with the beginning of the incident marked where it falls into the window. A table says the same to
- * those who do not see it.
+ * What series did, as lines over time, cut where nothing was read. The picture that is stretched holds lines alone; all words are text
+ * beside it. The moment that one points at, or goes to by arrow keys, is shown in every chart of the page.
  */
-export function Chart({
-  series,
-  unit,
-  beganMs,
-}: {
-  series: readonly ChartSeries[]
-  unit: string | null
-  beganMs: number
-}) {
-  const drawn = series.filter(({ points }) => points.length > 1).slice(0, maxLines)
-  const all = drawn.flatMap(({ points }) => points)
-  if (all.length === 0) return <p className="soft">There is nothing to draw: fewer than two points.</p>
-  const [from, until] = getRange(all.map(([at]) => at))
-  const [low, high] = widen(getRange(all.map(([, value]) => value)))
-  const x = (at: number) => size.left + ((at - from) / (until - from || 1)) * (size.width - size.left - size.right)
-  const y = (value: number) =>
-    size.height - size.bottom - ((value - low) / (high - low)) * (size.height - size.top - size.bottom)
-  const began = beganMs / 1_000
+export function Chart({ title, source, series, reading, limit, marks, fires }: Props) {
+  const { drawn, range, empty, left } = layOut(series, reading)
+  const at = useMoment()
+  if (drawn.length === 0) return <p className="soft">There is nothing to draw: fewer than two points.</p>
+  const values = drawn.flatMap(({ points }) => points.map(([, value]) => value))
+  const scale = widen(getRange(limit ? [...values, limit.value] : values))
+  const shown = at === null ? null : Math.min(range[1], Math.max(range[0], at))
+  const within = marks.filter((mark) => mark.at >= range[0] && mark.at <= range[1]).sort((a, b) => a.at - b.at)
   return (
-    <figure className="chart">
-      <svg className="picture" viewBox={`0 0 ${size.width} ${size.height}`} aria-hidden="true">
-        {[low, (low + high) / 2, high].map((value) => (
-          <g key={value}>
-            <line className="grid" x1={size.left} x2={size.width - size.right} y1={y(value)} y2={y(value)} />
-            <text x={size.left - 6} y={y(value) + 4} textAnchor="end">
-              {formatValue(value)}
-            </text>
-          </g>
-        ))}
-        {began > from && began < until && (
-          <line className="began" x1={x(began)} x2={x(began)} y1={size.top} y2={size.height - size.bottom} />
-        )}
-        {drawn.map(({ labels, points }, at) => (
-          <polyline
-            key={JSON.stringify(labels)}
-            className={`series series-${at}`}
-            points={points.map(([seconds, value]) => `${x(seconds).toFixed(1)},${y(value).toFixed(1)}`).join(' ')}
-          />
-        ))}
-      </svg>
-      <div className="ends soft small">
-        <span>{formatMoment(new Date(from * 1_000).toISOString())}</span>
-        <span>{formatMoment(new Date(until * 1_000).toISOString())}</span>
-      </div>
-      <figcaption className="soft small">
-        {series.length > drawn.length && `${drawn.length} of ${series.length} series. `}
-        {began > from && began < until && 'The dashed line is the beginning of the incident.'}
+    <figure className={fires ? 'chart fires' : 'chart'}>
+      <figcaption className="wraps">
+        <strong>
+          <Inert text={title} />
+        </strong>{' '}
+        <span className="soft small">
+          {reading.unit && `${reading.unit} · `}
+          {reading.stepSeconds !== null && `a point every ${reading.stepSeconds} s · `}
+          <Inert text={source} />
+          {left > 0 && ` · ${drawn.length} of ${drawn.length + left} series`}
+        </span>
       </figcaption>
-      <Values series={drawn} unit={unit} />
+      <div className="plot small" style={{ '--levels': countLevels(within, range) } as CSSProperties}>
+        <Lines drawn={drawn} range={range} scale={scale} limit={limit} />
+        <Words range={range} scale={scale} limit={limit} empty={empty} marks={within} />
+        {shown !== null && <span className="cursor" style={place(range, shown)} />}
+        <Scrub title={title} drawn={drawn} range={range} step={reading.stepSeconds ?? 1} shown={shown} />
+      </div>
+      <Legend drawn={drawn} shown={shown} />
+      <details className="small">
+        <summary>As a table</summary>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
+        <section className="scrolls" aria-label="Values" tabIndex={0}>
+          <Table
+            caption="What each series was, and when it has no samples"
+            items={drawn}
+            columns={listColumns(reading.unit)}
+            toKey={({ name }) => name}
+          />
+        </section>
+        {within.map(({ at: when, word, detail }) => (
+          <p key={`${when} ${word} ${detail}`} className="wraps">
+            {toTime(when)} {word}: <Inert text={detail} />
+          </p>
+        ))}
+      </details>
     </figure>
   )
 }
 
-function Values({ series, unit }: { series: readonly ChartSeries[]; unit: string | null }) {
+const place = (range: [number, number], from: number, to = from) =>
+  ({ '--a': placeIn(range, from), '--b': placeIn(range, to) }) as CSSProperties
+/** From above: the largest value stands on top. */
+const placeDown = ([low, high]: [number, number], value: number) => 100 - (100 * (value - low)) / (high - low)
+const toTime = (seconds: number) => formatTimeOfDay(new Date(seconds * 1_000).toISOString())
+
+type PlotProps = { drawn: PlottedSeries[]; range: [number, number]; scale: [number, number]; limit: Limit | null }
+
+function Lines({ drawn, range: [from, to], scale, limit }: PlotProps) {
+  const x = (at: number) => ((1_000 * (at - from)) / (to - from || 1)).toFixed(1)
+  const y = (value: number) => (2 * placeDown(scale, value)).toFixed(1)
   return (
-    <div className="scrolls">
-      <table className="small">
-        <caption className="visually-hidden">Last, smallest and largest value of each series</caption>
-        <thead>
-          <tr>
-            <th scope="col">Series</th>
-            <th scope="col">Last{unit && `, ${unit}`}</th>
-            <th scope="col">Smallest</th>
-            <th scope="col">Largest</th>
-          </tr>
-        </thead>
-        <tbody>
-          {series.map(({ labels, points }, at) => {
-            const [low, high] = getRange(points.map(([, value]) => value))
-            return (
-              <tr key={JSON.stringify(labels)}>
-                <th scope="row" className="wraps">
-                  <svg className="key" viewBox="0 0 20 8" width="20" height="8" aria-hidden="true">
-                    <polyline className={`series series-${at}`} points="0,4 20,4" />
-                  </svg>{' '}
-                  <Inert text={describeLabels(labels)} />
-                </th>
-                <td>{formatValue(points.at(-1)?.[1] ?? 0)}</td>
-                <td>{formatValue(low)}</td>
-                <td>{formatValue(high)}</td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+    <svg viewBox="0 0 1000 200" preserveAspectRatio="none" aria-hidden="true">
+      <path className="grid" d="M0 0H1000M0 100H1000M0 200H1000" />
+      {limit && <path className="limit" d={`M0 ${y(limit.value)}H1000`} />}
+      {drawn.map(({ name, pieces }, at) => (
+        <path
+          key={name}
+          className={`series series-${at}`}
+          d={pieces.map((piece) => `M${piece.map(([when, value]) => `${x(when)} ${y(value)}`).join('L')}h0`).join('')}
+        />
+      ))}
+    </svg>
   )
 }
 
-function describeLabels({ __name__: name = '', ...labels }: Record<string, string>): string {
-  const pairs = Object.entries(labels).map(([label, value]) => `${label}=${value}`)
-  return [name, ...pairs].filter(Boolean).join(' ') || 'all'
+const day = 86_400
+
+function Words({
+  range,
+  scale,
+  limit,
+  empty,
+  marks,
+}: Omit<PlotProps, 'drawn'> & { empty: [number, number][]; marks: ChartMark[] }) {
+  const levels = listLevels(marks, range)
+  const ticks = [0, 1 / 3, 2 / 3, 1].map((share) => range[0] + share * (range[1] - range[0]))
+  const isLong = range[1] - range[0] > 1.5 * day
+  return (
+    <>
+      {[scale[1], (scale[0] + scale[1]) / 2, scale[0]].map((value) => (
+        <span key={value} className="y" style={{ '--y': `${placeDown(scale, value)}%` } as CSSProperties}>
+          {formatValue(value)}
+        </span>
+      ))}
+      {ticks.map((at) => (
+        <span key={at} className="x" style={place(range, at)}>
+          {isLong ? formatMoment(new Date(at * 1_000).toISOString()).slice(5, 10) : toTime(at).slice(0, 5)}
+        </span>
+      ))}
+      {limit && (
+        <span className="limit-word" style={{ '--y': `${placeDown(scale, limit.value)}%` } as CSSProperties}>
+          alert {limit.sign} {formatValue(limit.value)}
+        </span>
+      )}
+      {empty.map(([from, to]) => (
+        <span
+          key={from}
+          className="empty"
+          style={place(range, from, to)}
+          title={`no samples, ${toTime(from)} to ${toTime(to)}`}
+        >
+          <span>no samples</span>
+        </span>
+      ))}
+      {marks.map(({ at, word, detail, isAlert }, index) => (
+        <span
+          key={`${at} ${word} ${detail}`}
+          className={`event ${isAlert ? 'alert' : ''} ${isRight(range, at) ? 'left' : ''}`}
+          style={{ ...place(range, at), '--level': Math.max(0, levels[index] ?? 0) } as CSSProperties}
+          title={`${toTime(at)} ${detail}`}
+        >
+          {levels[index] !== -1 && word}
+        </span>
+      ))}
+    </>
+  )
 }
 
-function getRange(values: readonly number[]): [number, number] {
-  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  for (const value of values) {
-    low = Math.min(low, value)
-    high = Math.max(high, value)
+const isRight = ([from, to]: [number, number], at: number) => (at - from) / (to - from) > 0.8
+/** Words that would touch on a phone stand one below the other; -1: there is no place for one, and the table has it. */
+const nearShare = 0.2
+const maxLevels = 3
+
+function listLevels(marks: readonly ChartMark[], [from, to]: [number, number]): number[] {
+  const ends = Array.from({ length: maxLevels }, () => Number.NEGATIVE_INFINITY)
+  return marks.map(({ at }) => {
+    const share = (at - from) / (to - from)
+    const level = ends.findIndex((end) => share - end > nearShare)
+    if (level >= 0) ends[level] = share
+    return level
+  })
+}
+
+const countLevels = (marks: readonly ChartMark[], range: [number, number]) =>
+  Math.max(0, ...listLevels(marks, range)) + 1
+
+type ScrubProps = { title: string; drawn: PlottedSeries[]; range: [number, number]; step: number; shown: number | null }
+
+/** A slider over the picture, which nobody sees: the browser's own keys and its words for who hears the page. */
+function Scrub({ title, drawn, range: [from, to], step, shown }: ScrubProps) {
+  const point = (event: PointerEvent<HTMLInputElement>) => {
+    const { left, width } = event.currentTarget.getBoundingClientRect()
+    setMoment(from + ((to - from) * (event.clientX - left)) / width)
   }
-  return [low, high]
+  const at = shown ?? to
+  const values = drawn.map((each) => `${each.name} ${formatSample(each, at)}`).join(', ')
+  return (
+    <input
+      type="range"
+      aria-label={`Moment of: ${title}`}
+      aria-valuetext={`${toTime(at)}: ${values}`}
+      min={from}
+      max={to}
+      step={step}
+      value={at}
+      onChange={({ target }) => setMoment(Number(target.value))}
+      onPointerMove={point}
+      onPointerLeave={() => setMoment(null)}
+      onBlur={() => setMoment(null)}
+    />
+  )
 }
 
-/** A level line stands in the middle. */
-const widen = ([low, high]: [number, number]): [number, number] =>
-  low === high ? [low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)] : [low, high]
+function formatSample(series: PlottedSeries, at: number): string {
+  const value = valueAt(series, at)
+  return value === null ? 'no sample' : formatValue(value)
+}
 
-const prefixes: [number, string][] = [
-  [1e12, 'T'],
-  [1e9, 'G'],
-  [1e6, 'M'],
-  [1e4, 'k'],
-]
+/** The name of each line, with its value at the moment that is pointed at, or its last one. */
+function Legend({ drawn, shown }: { drawn: PlottedSeries[]; shown: number | null }) {
+  return (
+    <ul className="legend small">
+      <li className="soft">{shown === null ? 'last' : toTime(shown)}</li>
+      {drawn.map((each, at) => (
+        <li key={each.name} className="wraps">
+          <svg viewBox="0 0 20 8" width="20" height="8" aria-hidden="true">
+            <path className={`series series-${at}`} d="M0 4H20" />
+          </svg>{' '}
+          <Inert text={each.name} />{' '}
+          <b>{shown === null ? formatValue(each.points.at(-1)?.[1] ?? 0) : formatSample(each, shown)}</b>
+        </li>
+      ))}
+    </ul>
+  )
+}
 
-/** Three figures, with the prefix of thousands. */
-function formatValue(value: number): string {
-  const [factor, prefix] = prefixes.find(([each]) => Math.abs(value) >= each) ?? [1, '']
-  const scaled = value / (prefix === 'k' ? 1e3 : factor)
-  return `${formatNumber(Number(scaled.toPrecision(3)))}${prefix && ` ${prefix}`}`
+const toPoint = ([at, value]: [number, number] = [0, 0]) => `${formatValue(value)} at ${toTime(at)}`
+
+function listColumns(unit: string | null): Column<PlottedSeries>[] {
+  const bySize = ({ points }: PlottedSeries) => points.toSorted((a, b) => a[1] - b[1])
+  return [
+    { head: unit ? `Series, ${unit}` : 'Series', cell: ({ name }) => <Inert text={name} /> },
+    { head: 'First', cell: ({ points }) => toPoint(points[0]) },
+    { head: 'Smallest', cell: (each) => toPoint(bySize(each)[0]) },
+    { head: 'Largest', cell: (each) => toPoint(bySize(each).at(-1)) },
+    { head: 'Last', cell: ({ points }) => toPoint(points.at(-1)) },
+    {
+      head: 'No samples',
+      cell: ({ gaps }) => gaps.map(([from, to]) => `${toTime(from)} to ${toTime(to)}`).join(', ') || 'none',
+    },
+  ]
+}
+
+/** One moment for all charts of the page. */
+let moment: number | null = null
+const listeners = new Set<() => void>()
+
+function setMoment(next: number | null): void {
+  moment = next
+  for (const listener of listeners) listener()
+}
+
+function useMoment(): number | null {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => moment,
+  )
 }

@@ -1,14 +1,19 @@
-import { useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import type { ServedBrief } from '../../domain/brief.ts'
+import type { NearChange } from '../../domain/change.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
+import { type ChartMark, type ChartSeries, findLimit, readSummary } from '../../domain/plot.ts'
 import { useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { useLiveAnswer } from '../live.tsx'
+import { Fact } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
 import { useNow } from '../time.ts'
-import { Chart, type ChartSeries } from './chart.tsx'
+import { Chart } from './chart.tsx'
 import { ActionDialog } from './endings.tsx'
 import { getReading, getRefusal, type SourceAnswer } from './rows.ts'
 
@@ -29,7 +34,7 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
   const { what, since, turn } = doingNow(incident, events)
   const refused = getRefusal(surroundings, 'take')
   return (
-    <div className="said progress row apart">
+    <div className="said progress row between">
       {live ? (
         <Writes live={live} />
       ) : (
@@ -109,22 +114,33 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
   return { what: 'Works', since, turn }
 }
 
-type Props = { incidentId: string; reading: SourceAnswer; beganMs: number }
+type Props = { incidentId: string; reading: SourceAnswer }
 
-export function ReadingOf({
-  event,
-  beganMs,
-  isOpen = false,
-}: {
-  event: IncidentEvent
-  beganMs: number
-  isOpen?: boolean
-}) {
+export function ReadingOf({ event, isOpen = false }: { event: IncidentEvent; isOpen?: boolean }) {
   const found = getReading(event)
-  if (!found) return null
-  const props = { incidentId: event.incidentId, reading: found.reading, beganMs }
-  return found.isLogs ? <Logs {...props} /> : <Series {...props} isFinding={isOpen} />
+  if (!found || event.kind !== 'tool_finished') return null
+  const props = { incidentId: event.incidentId, reading: found.reading }
+  if (found.isLogs) return <Logs {...props} />
+  const { promql, seriesFound, window } = found.reading.summary
+  // In words of code: a model's are no fact.
+  const title = event.metadata.said ?? `${promql}: ${seriesFound} series, ${window}`
+  return <Series {...props} title={title} isFinding={isOpen} />
 }
+
+/** The charts that the cause and the claims of an ending rest on: they are the finding, and stand open. */
+export function FoundCharts({ events, rows }: { events: readonly IncidentEvent[]; rows: readonly number[] }) {
+  const charts = events.filter((event) => rows.includes(event.seq) && getReading(event)?.isLogs === false)
+  if (charts.length === 0) return null
+  return (
+    <Fact name={charts.length === 1 ? 'Chart' : 'Charts'} className="stack">
+      {charts.slice(0, maxCharts).map((event) => (
+        <ReadingOf key={event.seq} event={event} isOpen />
+      ))}
+    </Fact>
+  )
+}
+
+const maxCharts = 3
 
 /** The whole answer, once a person opens it. */
 function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean) {
@@ -134,11 +150,43 @@ function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean)
   })
 }
 
-function Series({ isFinding, ...props }: Props & { isFinding: boolean }) {
+/** What a chart is read beside: when its alert began, what was written, what changed, and what the alert is held against. */
+function useAround(incidentId: string, isWanted: boolean) {
+  const wanted = { enabled: isWanted, staleTime: Number.POSITIVE_INFINITY }
+  const incident = useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${incidentId}`, { enabled: isWanted })
+  const brief = useAsk<ServedBrief>(['brief', incidentId], `/incidents/${incidentId}/brief`, { enabled: isWanted })
+  const events = useQuery<IncidentEvent[]>({ queryKey: ['events', incidentId], enabled: false })
+  const rule = useAsk<{ rule: { expression: string } | null }>(
+    ['rule', incidentId],
+    `/incidents/${incidentId}/rule`,
+    wanted,
+  )
+  const about = incident.data?.resource
+  const changes = useAsk<{ items: NearChange[] }>(
+    ['resource-changes', about?.kind, about?.id],
+    `/inventory/resources/${about?.kind}/${encodeURIComponent(about?.id ?? '')}/changes`,
+    { enabled: isWanted && about != null },
+  )
+  const toMark = (iso: string, word: string, detail: string) => ({ at: Date.parse(iso) / 1_000, word, detail })
+  const since = brief.data?.since
+  const marks: ChartMark[] = [
+    ...(changes.data?.items ?? []).map(({ at, title }) => toMark(at, 'change', title)),
+    ...(events.data ?? []).flatMap((event) =>
+      event.kind === 'tool_started' && event.metadata.effect === 'write'
+        ? toMark(event.at, 'write', event.metadata.tool)
+        : [],
+    ),
+    ...(since ? [{ ...toMark(since.at, since.by, `the ${since.by} began`), isAlert: since.by === 'alert' }] : []),
+  ]
+  return { marks, rule: rule.data?.rule ?? null, fires: brief.data?.alert.state === 'firing' }
+}
+
+function Series({ isFinding, title, ...props }: Props & { isFinding: boolean; title: string }) {
   const [isOpen, setOpen] = useState(isFinding)
   const whole = useWhole(props, isOpen)
-  const { summary } = props.reading
-  const [first] = summary.series as { unit?: string }[]
+  const { marks, rule, fires } = useAround(props.incidentId, isOpen)
+  const { summary, source } = props.reading
+  const reading = useMemo(() => readSummary(summary), [summary])
   return (
     <details className="reading" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
@@ -146,7 +194,17 @@ function Series({ isFinding, ...props }: Props & { isFinding: boolean }) {
         <Missing reasons={summary.partial} />
       </summary>
       {whole.error && <Failed error={whole.error} again={() => void whole.refetch()} />}
-      {whole.data && <Chart series={parseSeries(whole.data.text)} unit={first?.unit ?? null} beganMs={props.beganMs} />}
+      {isOpen && whole.data && (
+        <Chart
+          title={title}
+          source={source}
+          series={parseSeries(whole.data.text)}
+          reading={reading}
+          limit={findLimit(rule, reading.promql)}
+          marks={marks}
+          fires={fires}
+        />
+      )}
     </details>
   )
 }

@@ -95,7 +95,7 @@ export const Entry = memo(function Entry(props: EntryProps) {
             </div>
             {event.kind === 'resolved' && <Claims event={event} />}
             {proposalId && <PlanOfProposal id={proposalId} />}
-            <ReadingOf event={event} beganMs={start} isOpen={isBeside} />
+            <ReadingOf event={event} isOpen={isBeside} />
             {open && <Exact value={event.metadata} label={`Everything in row ${event.seq}`} />}
           </>
         )}

@@ -77,7 +77,6 @@ function foldTurns(events: readonly IncidentEvent[]): Item[] {
 export function Investigation({ events }: { events: readonly IncidentEvent[] }) {
   const items = useMemo(() => foldTurns(events), [events])
   const readings = useMemo(() => listReadings(events), [events])
-  const began = events[0] ? Date.parse(events[0].at) : 0
   const newest = items.findLast((item) => item.kind === 'turn')
   if (items.length === 0) return <p className="nothing">Nothing has happened yet.</p>
   return (
@@ -86,7 +85,7 @@ export function Investigation({ events }: { events: readonly IncidentEvent[] }) 
         item.kind === 'row' ? (
           <Row key={item.key} event={item.event} reading={readings.get(item.event.seq)} />
         ) : (
-          <TurnLine key={item.key} turn={item} began={began} isOpen={item === newest} />
+          <TurnLine key={item.key} turn={item} isOpen={item === newest} />
         ),
       )}
     </ol>
@@ -127,7 +126,7 @@ function Time({ event: { at } }: { event: IncidentEvent }) {
   )
 }
 
-function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: boolean }) {
+function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
   const [open, setOpen] = useState(isOpen)
   const { first, rows, calls } = turn
   const answered = rows.find((event): event is IncidentEvent<'model_answered'> => event.kind === 'model_answered')
@@ -182,7 +181,7 @@ function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: 
             ))}
             <ul className="findings">
               {calls.map((call) => (
-                <CallLine key={call.key} call={call} began={began} />
+                <CallLine key={call.key} call={call} />
               ))}
             </ul>
           </div>
@@ -194,7 +193,7 @@ function TurnLine({ turn, began, isOpen }: { turn: Turn; began: number; isOpen: 
 
 const namesOf = (calls: readonly Call[]) => calls.map(({ tool }) => tool).join(', ') || 'No answer'
 
-function CallLine({ call, began }: { call: Call; began: number }) {
+function CallLine({ call }: { call: Call }) {
   const { shape, tone, word, text, seq } = tellCall(call)
   const finished = call.rows.find((event): event is IncidentEvent<'tool_finished'> => event.kind === 'tool_finished')
   const asked = call.rows.findLast((event) => event.kind === 'approval_requested')
@@ -222,7 +221,7 @@ function CallLine({ call, began }: { call: Call; began: number }) {
         </p>
       )}
       {proposalId && <PlanOfProposal id={proposalId} />}
-      {finished && <ReadingOf event={finished} beganMs={began} />}
+      {finished && <ReadingOf event={finished} />}
     </li>
   )
 }

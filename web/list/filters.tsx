@@ -46,7 +46,7 @@ export function Filters({ place, field }: { place: PageLocation; field: RefObjec
       </ChipFilter>
       <ChipFilter name="Days" value={describeDays(place)}>
         {dayFields.map(([name, label]) => (
-          <label key={name} className="row apart">
+          <label key={name} className="row between">
             {label}
             <input
               type="date"
