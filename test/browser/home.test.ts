@@ -25,9 +25,25 @@ async function home(width = 1440, colorScheme: 'light' | 'dark' = 'light') {
 }
 
 describe('home', () => {
-  test('a quiet night says that nothing waits, and a question comes in live, above all else', async () => {
+  test.each([
+    [1440, 'light'],
+    [390, 'dark'],
+  ] as const)('at %i pixels in %s a new site says what is left to do, step by step', async (width, scheme) => {
+    const page = await home(width, scheme)
+    const steps = page.getByRole('region', { name: 'No alert has arrived yet' }).getByRole('listitem')
+    expect(await steps.getByRole('heading').allTextContents()).toEqual([
+      ...[expect.stringMatching(/Nightshift runs/), expect.stringMatching(/A model answers/)],
+      ...[expect.stringMatching(/It sees your site/), expect.stringMatching(/An alert arrives/)],
+    ])
+    // Only the API runs here: what is lacking is named, with what helps.
+    await steps.first().getByText('nightshift doctor').waitFor()
+    await screenshot(page, `home-fresh-${width}-${scheme}`)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+  })
+
+  test('a new site becomes a night with its first question, which comes in live, above all else', async () => {
     const page = await home()
-    await page.getByText('Nothing waits for you.').waitFor()
+    await page.getByText('No alert has arrived yet').waitFor()
     const incident = await claimedIncident(on.spine.db, { ...named('host_down'), title: 'Host host-osl-1 is down' })
     const approval = await asked(on.spine.db, incident)
     const line = page.getByRole('region', { name: /^Needs you 1/ }).getByRole('row')
