@@ -1,9 +1,11 @@
 import { expect, test } from '@jest/globals'
+import { importSiteFile } from '../../../db/inventory/import-site.ts'
 import { declareResources, findByNames } from '../../../db/inventory/registry.ts'
 import { findAlertResources } from '../../../db/inventory/resources.ts'
 import { importSource, type SourceDeclaration } from '../../../domain/declared-resources.ts'
 import { findExporterHosts } from '../../../domain/exporter-hosts.ts'
 import { resourceKey } from '../../../domain/registry.ts'
+import { siteFile } from '../../../domain/site.ts'
 import { targetsSource, targetsToDeclared } from '../../../domain/source.ts'
 import { useDatabase } from '../../support/database.ts'
 
@@ -44,6 +46,15 @@ test('a machine that an inventory says runs exporters is not what they tell of',
   expect(await keyFor({ job: 'node', instance: 'mon-1:9100' })).toBe('node:mon-1')
   expect(await keyFor({ job: 'grafana', instance: 'mon-1:3000' })).toBe('service_unit:mon-1:grafana.service')
   expect(await keyFor({ ...ofOthers, alertname: 'TargetDown' })).toBe('node:mon-1')
+})
+
+test('a file of hosts says it of one of its nodes', async () => {
+  const nodes = [{ id: 'mon-1', group: 'hosts', hostname: 'mon-1.example.com', ip: '10.0.0.9' }]
+  const resources = [{ kind: 'node', id: 'mon-1', attributes: { runs_exporters: true } }]
+  const wish = { isDryRun: false, isPruning: false, hasPlatform: false, who: 'anna' }
+  await importSiteFile(database.db, siteFile.parse({ groups: [{ id: 'hosts' }], nodes, resources }), wish)
+  expect(await keyFor({ ...ofOthers, instance: 'mon-1.example.com:9854' })).toBeNull()
+  expect(await keyFor({ job: 'node', instance: '10.0.0.9:9100' })).toBe('node:mon-1')
 })
 
 test('a word of a source without authority makes no machine one that runs exporters', async () => {
