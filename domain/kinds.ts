@@ -35,7 +35,7 @@ type KindDescriptor = {
   plural: string
   /** What it may belong to or run on. It distinguishes several things with one name. */
   parents: readonly InventoryKind[]
-  /** Labels with which alerts name it, the most precise first. `docs/reference/alerts.md` has the order. */
+  /** Labels with which alerts name it, the most precise first. `docs/reference/ingest.md` has the order. */
   labels: readonly string[]
   /** An answer about its state is good for this long. */
   freshSeconds: number
