@@ -27,10 +27,10 @@ const bytesPerEvent = 1_500
 type Measurement = { name: string; path?: string; query?: (db: Db) => Promise<unknown> }
 
 /**
- * What the pages ask, over the API as it is deployed and a signed-in session, with a database of half a year: 100,000 incidents
- * and 5,000,000 rows. `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` leaves the database where it says and uses it again.
+ * The API as it is deployed over a database of half a year, and a signed-in session: 100,000 incidents and 5,000,000 rows.
+ * `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` leaves the database where it says and uses it again.
  */
-export async function load(): Promise<void> {
+export async function halfYear() {
   const kept = process.env.KEEP ? join(tmpdir(), `nightshift-load-${incidents}-${events}`) : null
   const dir = kept ?? temporaryDirectory().path
   roomFor(events * bytesPerEvent)
@@ -44,8 +44,27 @@ export async function load(): Promise<void> {
   const rows = await sizes(owner)
   const db = connect(postgres.url, { max: 4 })
   const api = await startApi({ databaseUrl: postgres.url, dir })
-  const cookie = await signIn(db, api.url)
+  return {
+    ...{ db, api, rows, seconds },
+    token: await createToken(db, {
+      name: 'load',
+      role: 'admin',
+      operatorId: await ensureOperator(db, 'load', 'admin'),
+    }),
+    async stop() {
+      await api.stop()
+      await Promise.all([db.destroy(), owner.destroy()])
+      await postgres.stop()
+      if (kept) console.log(`The database is kept in ${kept}`)
+      else rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
 
+/** What the pages ask of it. */
+export async function load(): Promise<void> {
+  const { db, api, rows, seconds, token, stop } = await halfYear()
+  const cookie = await signIn(token, api.url)
   const table: Record<string, Record<string, number | string>> = {}
   for (const { name, path, query } of await questions(db)) {
     const inDatabase = query ? await timesOf(() => query(db)) : null
@@ -65,11 +84,7 @@ export async function load(): Promise<void> {
     'slowest incident list, HTTP median (ms)': Math.max(...lists.map(([, row]) => Number(row['HTTP median (ms)']))),
     'API, resident (MB)': api.residentMb(),
   })
-  await api.stop()
-  await Promise.all([db.destroy(), owner.destroy()])
-  await postgres.stop()
-  if (kept) console.log(`The database is kept in ${kept}`)
-  else rmSync(dir, { recursive: true, force: true })
+  await stop()
 }
 
 function lastDays(days: number): { since: string; until: string } {
@@ -107,6 +122,9 @@ async function incidentQuestions(db: Db): Promise<Measurement[]> {
     .limit(1)
     .executeTakeFirstOrThrow()
   const deep = await at(Math.floor(incidents * 0.9))
+  const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
+  const month = { since: ago(33), until: ago(30) }
+  const never = { since: ago(-30), until: ago(-31) }
   return [
     list('', {}, {}),
     list(', deep cursor', {}, {}, deep),
@@ -129,6 +147,10 @@ async function incidentQuestions(db: Db): Promise<Measurement[]> {
       { severity: 'critical', role: 'follower', type: 'backup_failed' },
       { severity: ['critical'], role: ['follower'], type: 'backup_failed' },
     ),
+    list(', without an owner', { owner: 'none' }, { owner: 'none' }),
+    list(', mine', { owner: 'me' }, { owner: 'anna' }),
+    list(', three days a month ago', month, month),
+    list(', a day that was never', never, never),
     list(', search common', { q: 'replication' }, { q: 'replication' }),
     list(', search one shard', { q: 'shard-1234' }, { q: 'shard-1234' }),
     list(', search nothing', { q: 'no such words' }, { q: 'no such words' }),
@@ -218,9 +240,7 @@ async function ask(url: string, path: string, cookie: string): Promise<void> {
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
 }
 
-async function signIn(db: Db, url: string): Promise<string> {
-  const operatorId = await ensureOperator(db, 'load', 'admin')
-  const token = await createToken(db, { name: 'load', role: 'admin', operatorId })
+async function signIn(token: string, url: string): Promise<string> {
   const response = await fetch(`${url}/auth/session`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

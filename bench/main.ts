@@ -8,6 +8,7 @@ import { judge } from './judge.ts'
 import { load } from './load.ts'
 import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
+import { page } from './page.ts'
 import { placement } from './placement.ts'
 import { played } from './played.ts'
 import { prompt } from './prompt.ts'
@@ -25,6 +26,7 @@ const benches: Record<string, () => Promise<void>> = {
   judge,
   waiting: waitingBench,
   load,
+  page,
   storm,
   stream,
   placement,

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Browser } from 'playwright-core'
-import { hears, launch, openPage, signedIn, type Watched } from '../support/browser.ts'
+import { hears, openPage, signedIn, type Watched } from '../support/browser.ts'
+import { launch } from '../support/chromium.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine

@@ -1,46 +1,20 @@
-import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { extname, join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
-import { launch, openPage, screenshot, type Watched } from '../support/browser.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { openPage, screenshot, type Watched } from '../support/browser.ts'
+import { launch } from '../support/chromium.ts'
+import { openGallery } from '../support/gallery.ts'
 
 /** The parts of the pages with the worst that they may be given, built as the pages are and opened without a server of Nightshift. */
 
-const dist = temporaryDirectory()
-let server: Server
+let gallery: Awaited<ReturnType<typeof openGallery>>
 let browser: Browser
 let page: Watched
 let url = ''
 
-const types: Record<string, string> = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.woff2': 'font/woff2',
-}
-
 beforeAll(async () => {
-  const root = join(process.cwd(), 'web', 'gallery')
-  const vite = join(process.cwd(), 'node_modules', 'vite', 'bin', 'vite.js')
-  const words = ['build', root, '--config', join(process.cwd(), 'web', 'gallery', 'vite.config.ts')]
-  execFileSync(process.execPath, [vite, ...words, '--outDir', dist.path, '--emptyOutDir'], {
-    env: { ...process.env, NODE_ENV: 'production' },
-    stdio: 'pipe',
-  })
-  server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-    const file = pathname === '/' ? '/gallery.html' : pathname
-    if (!(extname(file) in types)) return void response.writeHead(404).end('{}')
-    response.writeHead(200, { 'content-type': types[extname(file)] })
-    response.end(readFileSync(join(dist.path, file)))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  gallery = await openGallery()
+  url = gallery.url
   browser = await launch()
 })
 afterEach(async () => {
@@ -48,8 +22,7 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await browser?.close()
-  server?.close()
-  dist.remove()
+  gallery?.close()
 })
 
 /** Every size of type that some text of the page has, in CSS pixels. */

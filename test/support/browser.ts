@@ -1,28 +1,14 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { parse } from 'yaml'
 import type { Proposal } from '../../domain/placement.ts'
 import { asked } from './announced.ts'
+import { launch } from './chromium.ts'
 import { claimedIncident } from './database.ts'
 import { patienceMs } from './directory.ts'
 import { type Spine, startSpine } from './spine.ts'
-
-const candidates = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-
-/** Debian's Chromium, headless, without any of its own requests. */
-export async function launch(): Promise<Browser> {
-  const executablePath = candidates.find((path) => path && existsSync(path))
-  if (!executablePath) {
-    throw new Error(
-      'There is no Chromium: "apt-get install chromium", or name one in the environment variable CHROMIUM.',
-    )
-  }
-  const flags = ['headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-sync']
-  const more = ['disable-background-networking', 'disable-component-update']
-  return await chromium.launch({ executablePath, args: [...flags, ...more].map((flag) => `--${flag}`) })
-}
 
 /** What a page did that no page of ours may: errors, blocked content, requests to anybody else. */
 export type Watched = Page & { complaints: string[] }
