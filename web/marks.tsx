@@ -139,9 +139,8 @@ export function SeverityMark({ severity, isShort = false }: { severity: Severity
   const { word, ...look } = severities[severity]
   if (!isShort) return <Mark word={word} {...look} />
   return (
-    <span className="mark tone-ink" title={word}>
+    <span className="mark tone-ink" role="img" aria-label={word} title={word}>
       <Sign shape={look.shape} />
-      <span className="visually-hidden">{word}</span>
     </span>
   )
 }
