@@ -6,6 +6,8 @@ import { isTyping } from './keys.tsx'
 type DrawerProps = {
   /** It names the drawer, and may be a stranger's. */
   title: string
+  /** Names what it shows: another one takes the focus again. */
+  about?: string
   onClose(): void
   /** The element that has the focus afterwards; unless given, the one that had it before. */
   back?(): HTMLElement | null
@@ -18,7 +20,7 @@ type DrawerProps = {
  * A closer look at the right, beside what it is about: the page goes on below it, so it is no modal dialog. It takes the focus and gives
  * it back; Escape closes it, once nothing that lies over it takes that key.
  */
-export function Drawer({ title, onClose, back, tools, children }: DrawerProps) {
+export function Drawer({ title, about, onClose, back, tools, children }: DrawerProps) {
   const id = useId()
   const box = useRef<HTMLDialogElement>(null)
   const heading = useRef<HTMLHeadingElement>(null)
@@ -26,16 +28,17 @@ export function Drawer({ title, onClose, back, tools, children }: DrawerProps) {
   useEffect(() => {
     newest.current = { onClose, back }
   })
-  // The layout effect ends while the drawer is still there: only what had the focus in it gives it back.
+  // This layout effect ends while the drawer is still there: only what had the focus in it gives it back.
   useLayoutEffect(() => {
     const [own, before] = [box.current, document.activeElement]
-    heading.current?.focus({ preventScroll: true })
     return () => {
       if (!own?.contains(document.activeElement)) return
       const to = newest.current.back?.() ?? before
       if (to instanceof HTMLElement) to.focus({ preventScroll: true })
     }
   }, [])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is shown is another one
+  useLayoutEffect(() => heading.current?.focus({ preventScroll: true }), [about])
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== 'Escape' || event.isComposing || isTyping(event.target)) return

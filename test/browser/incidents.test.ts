@@ -1,3 +1,4 @@
+import { AxeBuilder } from '@axe-core/playwright'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { asked } from '../support/announced.ts'
 import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
@@ -8,6 +9,13 @@ const on = useBrowser()
 const ids: Record<string, string> = {}
 
 const named = (alertname: string, title: string) => ({ name: alertname, labels: { alertname }, title })
+
+/** An incident that waits for an approval, newer than all others. */
+async function waiting(title: string): Promise<string> {
+  const id = await claimedIncident(on.spine.db, named('host_down', title))
+  await asked(on.spine.db, id)
+  return id
+}
 
 const levels = ['warning', 'critical', 'warning', 'warning', 'info'] as const
 
@@ -22,8 +30,7 @@ beforeAll(async () => {
     const role = at === 2 ? 'leader' : null
     await db.updateTable('incident').set({ groupId: 'grp_slow', role }).where('id', '=', id).execute()
   }
-  ids.waits = await claimedIncident(db, named('host_down', 'Host host-osl-1 is down'))
-  await asked(db, ids.waits)
+  ids.waits = await waiting('Host host-osl-1 is down')
 })
 
 async function list(search = '', options: Parameters<typeof signedIn>[3] = {}, as: 'approver' | 'admin' = 'approver') {
@@ -45,7 +52,7 @@ describe('the list of incidents', () => {
     await page.waitForURL(/by=cause/)
     const group = page.getByRole('row', { name: /Slow requests of tenant-2 × 5/ })
     await group.getByText('5 open').waitFor()
-    await group.getByText('critical').first().waitFor()
+    await group.getByRole('img', { name: 'critical' }).waitFor()
     expect(await page.locator('tr.member').count()).toBe(5)
     await screenshot(page, 'incidents-grouped')
     expect(await page.evaluate(heights)).toEqual([36])
@@ -81,4 +88,106 @@ describe('the list of incidents', () => {
     expect(page.url()).not.toContain('peek')
     expect(page.complaints).toEqual([])
   })
+
+  test('a link to a closer look opens it; once it is open Enter leads to the page itself, and a phone goes there at once', async () => {
+    const page = await list(`?peek=${ids.slow3}`)
+    await page.getByRole('dialog', { name: 'Slow requests of tenant-3' }).waitFor()
+    expect(await page.evaluate(current)).toContain('tenant-3')
+    await page.getByRole('button', { name: 'One down' }).click()
+    await page.getByRole('dialog', { name: 'Slow requests of tenant-2' }).waitFor()
+    await page.getByRole('button', { name: 'Look closer at Backup 3 runs late' }).click()
+    await page.getByRole('dialog', { name: 'Backup 3 runs late' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**/incidents/${ids.other3}`)
+    await page.goBack()
+    await page.getByRole('dialog', { name: 'Backup 3 runs late' }).getByText('Not known').first().waitFor()
+    expect(page.complaints).toEqual([])
+    await page.context().close()
+    const phone = await list('', { viewport: { width: 390, height: 844 } })
+    const first = await phone.locator('main tbody tr').first().boundingBox()
+    expect(first?.y).toBeLessThanOrEqual(120)
+    await phone.getByRole('link', { name: 'Slow requests of tenant-3' }).click()
+    await phone.waitForURL(`**/incidents/${ids.slow3}`)
+    await phone.goto(`${on.spine.url}/incidents?peek=${ids.slow3}`)
+    await phone.waitForURL(`**/incidents/${ids.slow3}`)
+  })
+
+  test('x chooses rows, and Take is done for each: what is refused says why and stays chosen', async () => {
+    await on.spine.post(`/incidents/${ids.other2}/resolve`, { resolution: 'It ran again.', outcome: 'self_resolved' })
+    const page = await list('?q=Backup')
+    for (let at = 17; at < 20; at++) await page.keyboard.press('j').then(() => page.keyboard.press('x'))
+    await page.getByRole('checkbox', { name: 'Choose Backup 2 runs late' }).check()
+    const bar = page.getByRole('region', { name: 'Chosen incidents' })
+    await bar.getByText('4 chosen').waitFor()
+    await bar.getByRole('button', { name: 'Take the chosen incidents' }).click()
+    await page.getByRole('dialog', { name: 'Take 4 incidents' }).getByRole('button', { name: 'Take' }).click()
+    await bar.getByText('3 taken, 1 refused, which stay chosen').waitFor()
+    await bar.getByText(/Backup 2 runs late: .*is resolved: take needs/).waitFor()
+    await bar.getByText('1 chosen').waitFor()
+    await screenshot(page, 'incidents-several')
+    expect(await page.getByRole('checkbox', { checked: true }).count()).toBe(1)
+    await page.locator('tr', { hasText: 'Backup 18' }).getByText('approver', { exact: true }).waitFor()
+    // Chromium reports what is refused.
+    expect(page.complaints).toEqual([expect.stringContaining('status of 409')])
+  })
+
+  test('several are marked as expected by one reason, and who may not is told why', async () => {
+    const page = await list('?q=Backup')
+    for (const at of [10, 11]) await page.getByRole('checkbox', { name: `Choose Backup ${at} runs late` }).check()
+    const bar = page.getByRole('region', { name: 'Chosen incidents' })
+    await bar.getByRole('button', { name: 'Mark as expected the chosen incidents' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Mark 2 incidents as expected' })
+    await dialog.getByRole('button', { name: 'a week' }).click()
+    await dialog.getByLabel('Why is it expected?').fill('the tape robot is away')
+    await dialog.getByRole('button', { name: 'Mark as expected' }).click()
+    await bar.getByText('2 marked as expected.').waitFor()
+    await page
+      .locator('tr', { hasText: 'Backup 11' })
+      .getByText(/^resolved, expected/)
+      .waitFor()
+    await bar.getByRole('button', { name: 'Choose none' }).click()
+    expect(await bar.getByText('chosen').count()).toBe(0)
+    await page.route('**/auth/session', async (route) => {
+      const answer = (await (await route.fetch()).json()) as { permissions: string[] }
+      await route.fulfill({
+        json: { ...answer, permissions: answer.permissions.filter((each) => each !== 'manage_incident') },
+      })
+    })
+    await page.reload()
+    await page.getByRole('checkbox', { name: 'Choose Backup 12 runs late' }).check()
+    await page
+      .getByRole('button', { name: /^Take the chosen incidents\. Your role .* may not do this: it needs/ })
+      .waitFor()
+    expect(page.complaints).toEqual([])
+  })
+
+  test.each([
+    [1440, 'light'],
+    [1440, 'dark'],
+    [390, 'light'],
+    [390, 'dark'],
+  ] as const)(
+    'at %i in %s everybody can use groups, choices and the closer look; twenty rows are on a screen',
+    async (width, colorScheme) => {
+      // A question that no run waits for is withdrawn after a while: this one is new.
+      await waiting(`Host host-${colorScheme}-${width} is down`)
+      const page = await list('?by=cause', { colorScheme, viewport: { width, height: 900 } })
+      await page.locator('tr.member').first().waitFor()
+      if (width > 820) {
+        const twentieth = await page.locator('main tbody tr').nth(19).boundingBox()
+        expect((twentieth?.y ?? 0) + 36).toBeLessThan(900)
+        await page.getByRole('checkbox', { name: 'Choose Backup 12 runs late' }).check()
+        // Those that wait are a group of one type: its first incident is below it.
+        for (const key of ['j', 'j', 'Enter']) await page.keyboard.press(key)
+        await page
+          .getByRole('dialog', { name: `Host host-${colorScheme}-${width} is down` })
+          .getByText('If you approve')
+          .waitFor()
+      }
+      await screenshot(page, `incidents-all-${width}-${colorScheme}`)
+      const { violations } = await new AxeBuilder({ page: page as never }).setLegacyMode(true).analyze()
+      expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`))).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    },
+  )
 })

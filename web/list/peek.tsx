@@ -38,7 +38,7 @@ export function Peek({ id, listed, onClose, onStep, back }: PeekProps) {
     </>
   )
   return (
-    <Drawer title={incident?.title ?? 'An incident'} onClose={onClose} back={back} tools={tools}>
+    <Drawer title={incident?.title ?? 'An incident'} about={id} onClose={onClose} back={back} tools={tools}>
       <div className="stack">
         {listed === null && <QueryState query={found} what="the incident" />}
         {incident && <Glance incident={incident} brief={brief.data ?? null} />}
