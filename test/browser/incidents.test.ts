@@ -1,7 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { asked } from '../support/announced.ts'
-import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 
 const on = useBrowser()
@@ -82,6 +82,15 @@ describe('the list of incidents', () => {
     await page.getByRole('dialog', { name: 'Slow requests of tenant-4' }).waitFor()
     await page.waitForURL(new RegExp(`peek=${ids.slow4}`))
     expect(await page.evaluate(current)).toContain('tenant-4')
+    // What happens to it meanwhile is said at once.
+    await hears(page)
+    await on.spine.post(`/incidents/${ids.slow4}/escalate`, { reason: 'The pool of tenant-4 is full.' })
+    await page.getByRole('dialog').getByText('The pool of tenant-4 is full').waitFor()
+    // On a narrow screen the row still says what it is about.
+    await page.setViewportSize({ width: 900, height: 800 })
+    const name = await page.locator('[data-current=true] a.name').boundingBox()
+    expect(name?.width).toBeGreaterThan(100)
+    await page.setViewportSize({ width: 1440, height: 900 })
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Slow requests of tenant-4')
@@ -121,7 +130,7 @@ describe('the list of incidents', () => {
     await bar.getByText('4 chosen').waitFor()
     await bar.getByRole('button', { name: 'Take the chosen incidents' }).click()
     await page.getByRole('dialog', { name: 'Take 4 incidents' }).getByRole('button', { name: 'Take' }).click()
-    await bar.getByText('3 taken, 1 refused, which stay chosen').waitFor()
+    await bar.getByText('3 taken, 1 refused and still chosen').waitFor()
     await bar.getByText(/Backup 2 runs late: .*is resolved: take needs/).waitFor()
     await bar.getByText('1 chosen').waitFor()
     await screenshot(page, 'incidents-several')

@@ -25,6 +25,8 @@ export function useIncidents(search: string) {
     const shown = queryClient.getQueryData<ListPage<ListedIncident>>(['incidents', search])
     const ids = [...touched.current]
     touched.current.clear()
+    for (const id of ids)
+      for (const part of ['incident', 'brief']) void queryClient.invalidateQueries({ queryKey: [part, id] })
     if (!shown) return
     const fresh = await ask<ListPage<ListedIncident>>(`/incidents?${search}`).catch(() => null)
     if (!fresh) return

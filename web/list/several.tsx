@@ -62,7 +62,7 @@ function SaidOutcome({ word, done, refused }: Outcome) {
       <p>
         <strong>
           {done} {word}
-          {refused.length > 0 && `, ${refused.length} refused, which stay chosen`}.
+          {refused.length > 0 && `, ${refused.length} refused and still chosen`}.
         </strong>
       </p>
       <ul>
