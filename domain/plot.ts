@@ -108,14 +108,20 @@ export function valueAt({ pieces }: PlottedSeries, at: number): number | null {
   return piece?.findLast(([time]) => time <= at)?.[1] ?? null
 }
 
-/** What an alert is held against, where a chart draws what its rule computes: by the words of both, without the labels that a query adds. */
+/** What an alert is held against, where a chart draws what its rule computes: by the words of both. A query may choose more closely than the rule. */
 export function findLimit(rule: { expression: string; threshold?: unknown } | null, promql: string) {
   const [, sign = '', number = ''] = /^(\S+) (.+)$/.exec(String(rule?.threshold ?? '')) ?? []
-  const isSame = rule !== null && toBare(rule.expression) === toBare(`${promql} ${sign} ${number}`)
+  const chosen = listMatchers(promql)
+  const isSame =
+    rule !== null &&
+    toBare(rule.expression) === toBare(`${promql} ${sign} ${number}`) &&
+    listMatchers(rule.expression).every((matcher) => chosen.includes(matcher))
   return isSame && number !== '' && Number.isFinite(Number(number)) ? { sign, value: Number(number) } : null
 }
 
 const toBare = (expression: string): string => expression.replace(/\{[^{}]*\}|\s+/g, '')
+const listMatchers = (expression: string): string[] =>
+  [...expression.matchAll(/(\w+)\s*([=!]~?|!=)\s*("[^"]*"|'[^']*')/g)].map(([, ...parts]) => parts.join(''))
 
 function describeLabels({ __name__: name = '', ...labels }: Record<string, string>): string {
   const pairs = Object.entries(labels).map(([label, value]) => `${label}=${value}`)

@@ -55,6 +55,8 @@ test('a sample that stands alone is drawn, and of more than six series six are',
 test.each([
   ['the same', 'disk_used_percent', 'disk_used_percent > 90', '> 90', { sign: '>', value: 90 }],
   ['the same of one machine', 'disk_used_percent{on="a"}', 'disk_used_percent > 90', '> 90', { sign: '>', value: 90 }],
+  ['what the rule leaves out', 'load{env="dev"}', 'load{env="prod"} > 4', '> 4', null],
+  ['a part of what it takes in', 'load{on="a", env="prod"}', 'load{env="prod"} > 4', '> 4', { sign: '>', value: 4 }],
   ['another thing', 'disk_free_percent', 'disk_used_percent > 90', '> 90', null],
   ['a part of it', 'errors', 'errors / requests > 0.1', '> 0.1', null],
   ['one of two conditions', 'load', 'load > 4 and cores < 8', '> 4', null],

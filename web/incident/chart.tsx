@@ -1,4 +1,4 @@
-import { type CSSProperties, type PointerEvent, useSyncExternalStore } from 'react'
+import { type CSSProperties, type PointerEvent, useMemo, useSyncExternalStore } from 'react'
 import {
   type ChartMark,
   type ChartSeries,
@@ -33,13 +33,25 @@ type Props = {
  * beside it. The moment that one points at, or goes to by arrow keys, is shown in every chart of the page.
  */
 export function Chart({ title, source, series, reading, limit, marks, fires }: Props) {
-  const { drawn, range, empty, left } = layOut(series, reading)
+  const { drawn, range, empty, left } = useMemo(() => layOut(series, reading), [series, reading])
   const at = useMoment()
+  // The lines are drawn once, and not at each move of the pointer.
+  const lines = useMemo(() => {
+    const values = drawn.flatMap(({ points }) => points.map(([, value]) => value))
+    const scale = widen(getRange(limit ? [...values, limit.value] : values))
+    const within = marks.filter((mark) => mark.at >= range[0] && mark.at <= range[1]).sort((a, b) => a.at - b.at)
+    const shared = { range, scale, limit }
+    return {
+      within,
+      picture: [
+        <Lines key="lines" drawn={drawn} {...shared} />,
+        <Words key="words" {...shared} empty={empty} marks={within} />,
+      ],
+    }
+  }, [drawn, range, empty, limit, marks])
   if (drawn.length === 0) return <p className="soft">There is nothing to draw: fewer than two points.</p>
-  const values = drawn.flatMap(({ points }) => points.map(([, value]) => value))
-  const scale = widen(getRange(limit ? [...values, limit.value] : values))
+  const { within, picture } = lines
   const shown = at === null ? null : Math.min(range[1], Math.max(range[0], at))
-  const within = marks.filter((mark) => mark.at >= range[0] && mark.at <= range[1]).sort((a, b) => a.at - b.at)
   return (
     <figure className={fires ? 'chart fires' : 'chart'}>
       <figcaption className="wraps">
@@ -54,8 +66,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
         </span>
       </figcaption>
       <div className="plot small" style={{ '--levels': countLevels(within, range) } as CSSProperties}>
-        <Lines drawn={drawn} range={range} scale={scale} limit={limit} />
-        <Words range={range} scale={scale} limit={limit} empty={empty} marks={within} />
+        {picture}
         {shown !== null && <span className="cursor" style={place(range, shown)} />}
         <Scrub title={title} drawn={drawn} range={range} step={reading.stepSeconds ?? 1} shown={shown} />
       </div>

@@ -1,4 +1,3 @@
-import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import type { ServedBrief } from '../../domain/brief.ts'
 import type { NearChange } from '../../domain/change.ts'
@@ -7,7 +6,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { describeLiveAnswer, formatSpan } from '../../domain/format.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { type ChartMark, type ChartSeries, findLimit, readSummary } from '../../domain/plot.ts'
-import { useAsk } from '../api.ts'
+import { queryClient, useAsk } from '../api.ts'
 import { Inert } from '../inert.tsx'
 import { useLiveAnswer } from '../live.tsx'
 import { Fact } from '../marks.tsx'
@@ -155,7 +154,7 @@ function useAround(incidentId: string, isWanted: boolean) {
   const wanted = { enabled: isWanted, staleTime: Number.POSITIVE_INFINITY }
   const incident = useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${incidentId}`, { enabled: isWanted })
   const brief = useAsk<ServedBrief>(['brief', incidentId], `/incidents/${incidentId}/brief`, { enabled: isWanted })
-  const events = useQuery<IncidentEvent[]>({ queryKey: ['events', incidentId], enabled: false })
+  const events = queryClient.getQueryData<IncidentEvent[]>(['events', incidentId]) ?? []
   const rule = useAsk<{ rule: { expression: string } | null }>(
     ['rule', incidentId],
     `/incidents/${incidentId}/rule`,
@@ -171,7 +170,7 @@ function useAround(incidentId: string, isWanted: boolean) {
   const since = brief.data?.since
   const marks: ChartMark[] = [
     ...(changes.data?.items ?? []).map(({ at, title }) => toMark(at, 'change', title)),
-    ...(events.data ?? []).flatMap((event) =>
+    ...events.flatMap((event) =>
       event.kind === 'tool_started' && event.metadata.effect === 'write'
         ? toMark(event.at, 'write', event.metadata.tool)
         : [],
@@ -187,6 +186,7 @@ function Series({ isFinding, title, ...props }: Props & { isFinding: boolean; ti
   const { marks, rule, fires } = useAround(props.incidentId, isOpen)
   const { summary, source } = props.reading
   const reading = useMemo(() => readSummary(summary), [summary])
+  const series = useMemo(() => parseSeries(whole.data?.text ?? ''), [whole.data])
   return (
     <details className="reading" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
@@ -198,7 +198,7 @@ function Series({ isFinding, title, ...props }: Props & { isFinding: boolean; ti
         <Chart
           title={title}
           source={source}
-          series={parseSeries(whole.data.text)}
+          series={series}
           reading={reading}
           limit={findLimit(rule, reading.promql)}
           marks={marks}
