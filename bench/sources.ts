@@ -39,6 +39,10 @@ export async function benchSources(): Promise<void> {
       url: prometheus.url,
       credential: null,
       caFile: null,
+      scheme: null,
+      headers: {},
+      certFile: null,
+      keyFile: null,
       options: {},
       timeoutSeconds: 10,
     }

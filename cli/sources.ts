@@ -32,7 +32,11 @@ type AddOptions = ConnectionOptions & {
   at: string
   credential?: string
   credentialSha256?: string
+  scheme?: string
+  header: Record<string, string>
   ca?: string
+  cert?: string
+  key?: string
   timeout: number
   option: Record<string, string>
 }
@@ -54,7 +58,16 @@ function addAddCommand(parent: CliCommand): void {
       'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
     )
     .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
+    .option('--scheme <word>', 'Bearer, Basic, ApiKey or Token; Bearer unless given, and Basic for user:password')
+    .option(
+      '--header <name=tenant>',
+      'whose data is asked for, as X-Scope-OrgID=tenant-a; may be repeated',
+      collect,
+      {},
+    )
     .option('--ca <file>', 'PEM file of the authorities to believe, below SOURCES_DIR')
+    .option('--cert <file>', 'PEM file of the certificate that the server asks of its clients, below SOURCES_DIR')
+    .option('--key <file>', 'PEM file of its key')
     .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
     .option('--option <name=value>', 'an option of its kind; may be repeated', collect, {})
     .connected(
@@ -64,14 +77,19 @@ function addAddCommand(parent: CliCommand): void {
       async (
         api,
         name: string,
-        { kind, at, credential, credentialSha256, ca, timeout, option, ...options }: AddOptions,
+        { kind, at, credential, credentialSha256, ca, cert, key, timeout, option, ...more }: AddOptions,
       ) => {
+        const { scheme, header, ...options } = more
         const body = {
           kind,
           url: at,
+          scheme: scheme ?? null,
+          headers: header,
           ...(credential !== undefined && { credential: credential === 'none' ? null : credential }),
           ...(credentialSha256 !== undefined && { credentialSha256: credentialSha256.toLowerCase() }),
           caFile: ca ?? null,
+          certFile: cert ?? null,
+          keyFile: key ?? null,
           timeoutSeconds: timeout,
           options: option,
         }
@@ -95,6 +113,12 @@ function addListCommand(parent: CliCommand): void {
         KIND: (each) => inert(each.kind),
         HEALTH: (each) => formatHealth(each),
         ADDRESS: (each) => inert(each.url),
+        TENANT: ({ headers }) =>
+          inert(
+            Object.entries(headers)
+              .map((pair) => pair.join('='))
+              .join(', '),
+          ),
       })
     })
 }

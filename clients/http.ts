@@ -58,6 +58,8 @@ export type HttpRequest = {
   allow: AddressPolicy
   /** PEM of the authorities to believe, instead of those of the system. */
   ca?: string
+  /** PEM of the certificate that the server asks of its clients, and of its key. */
+  client?: { cert: string; key: string }
   signal?: AbortSignal
 }
 
@@ -72,7 +74,7 @@ type HttpAnswer = {
 
 const connectTimeoutMs = 10_000
 
-/** One pool per policy and authority, so that no connection made under a wide one serves a narrow one. */
+/** One pool per policy, authority and certificate, so that no connection made under a wide one serves a narrow one. */
 const agents = new Map<string, Agent>()
 
 /**
@@ -202,7 +204,7 @@ function beginExchange(options: HttpRequest) {
         method: options.method,
         headers: options.headers ?? {},
         body: options.body ?? null,
-        dispatcher: agentFor(options.allow, options.ca),
+        dispatcher: agentFor(options),
         signal,
       }),
     toHttpError(error: unknown): HttpError {
@@ -239,9 +241,9 @@ async function readAll(body: Body, maxBytes: number): Promise<{ body: Uint8Array
   return { body: Buffer.concat(chunks, size), isCut: false }
 }
 
-/** The guarded pool for a policy and authority. */
-function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
-  const name = `${policy} ${ca ?? ''}`
+/** The guarded pool for a policy, an authority and a certificate of our own. */
+function agentFor({ allow: policy, ca, client }: Pick<HttpRequest, 'allow' | 'ca' | 'client'>): Agent {
+  const name = `${policy} ${ca ?? ''} ${client?.cert ?? ''} ${client?.key ?? ''}`
   const known = agents.get(name)
   if (known) return known
   const connect = buildConnector({
@@ -249,6 +251,7 @@ function agentFor(policy: AddressPolicy, ca: string | undefined): Agent {
     allowH2: false,
     lookup: guardedLookup(policy, refused),
     ...(ca !== undefined && { ca }),
+    ...client,
   } as buildConnector.BuildOptions)
   const agent = new Agent({
     // The request's own timeout is the only clock.

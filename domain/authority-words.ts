@@ -43,13 +43,34 @@ export function describeGrant({ uses, hours }: { uses: number; hours: number }):
   return `may run ${uses} more times within ${Number(hours.toFixed(2))} h without asking`
 }
 
-type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'>
+/** Rows of before 0.4 have no more than the first five. */
+type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'> &
+  Partial<Pick<SourceInput, 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
 
 /** Options may be long: their digest stands for them. Its places are whole, since addresses of credentials are held against them. */
-export function describeSource({ kind, url, credential, caFile, options }: DescribedSource): string {
-  const believed = caFile ? `, authorities of ${caFile}` : ''
-  const more = Object.keys(options).length > 0 ? `, options ${digestOf(options).slice(0, 12)}` : ''
-  return `${kind} at ${url}${credential ? ` with ${credential}` : ''}${believed}${more}`
+export function describeSource(described: DescribedSource): string {
+  const { kind, url, credential, scheme, headers = {}, caFile, certFile, keyFile, options } = described
+  const words = [
+    `${kind} at ${url}${credential ? ` with ${credential}` : ''}`,
+    scheme && `scheme ${scheme}`,
+    caFile && `authorities of ${caFile}`,
+    ...Object.entries(headers)
+      .sort()
+      .map(([name, value]) => `${name}=${value}`),
+    certFile && `certificate ${certFile}`,
+    keyFile && `key file:${keyFile}`,
+    Object.keys(options).length > 0 && `options ${digestOf(options).slice(0, 12)}`,
+  ]
+  return words.filter(Boolean).join(', ')
+}
+
+/** The address in these words, and whether they give a credential to it. */
+export function readSourceWords(words: string, reference: string): { url: string; isGiven: boolean } {
+  const url = /^\S+ at (\S+?),?(?: |$)/.exec(words)?.[1] ?? ''
+  const isGiven = [' with ', '=', ' key '].some(
+    (before) => words.endsWith(before + reference) || words.includes(`${before}${reference}, `),
+  )
+  return { url, isGiven }
 }
 
 type DescribedMark = Pick<Expectation, 'subject' | 'until' | 'state'> &

@@ -17,13 +17,44 @@ const credentialRef = z
   .max(500)
   .regex(/^(file:\/[^\0]+|env:NIGHTSHIFT_SOURCE_[A-Z0-9_]+)$/, 'is file:/path, or env:NIGHTSHIFT_SOURCE_ with a name')
 
+const credentialScheme = z.enum(['Bearer', 'Basic', 'ApiKey', 'Token'])
+
+/** Is it read from a file or a variable, and not meant as it stands? */
+export const isReference = (text: string): boolean => /^(file|env):/.test(text)
+
+/** The tenant as it is sent, or where the API process reads it. */
+const tenant = z
+  .string()
+  .min(1)
+  .max(500)
+  .regex(/^[\x21-\x7e]+$/, 'takes letters, digits and signs, no spaces')
+  .refine((text) => !isReference(text) || credentialRef.safeParse(text).success, {
+    error: 'is a tenant, or file:/path, or env:NIGHTSHIFT_SOURCE_ with a name',
+  })
+  .optional()
+
+/** Whose data is asked for. No other header may be given: a credential goes by `credential` alone. */
+const tenantHeaders = z.strictObject({
+  'X-Scope-OrgID': tenant,
+  AccountID: tenant,
+  ProjectID: tenant,
+  'THANOS-TENANT': tenant,
+})
+
+const place = z.string().regex(/^\//).max(500).nullable().default(null)
+
 const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^https?$/ }).max(500),
-  /** Sent as a bearer token; `user:password` is sent as Basic. */
   credential: credentialRef.nullable().default(null),
+  /** How the credential is sent. Null: as a bearer token, `user:password` as Basic. */
+  scheme: credentialScheme.nullable().default(null),
+  headers: tenantHeaders.default({}),
   /** PEM file of the authorities to believe, instead of those of the system. */
-  caFile: z.string().regex(/^\//).max(500).nullable().default(null),
+  caFile: place,
+  /** PEM files of the certificate that the server asks of its clients, and of its key. */
+  certFile: place,
+  keyFile: place,
   options: z.record(z.string(), z.unknown()).default({}),
   timeoutSeconds: z.number().int().min(1).max(60).default(10),
 })
@@ -32,12 +63,23 @@ export type SourceInput = z.infer<typeof sourceInput>
 /** What somebody puts: without `credential` none is meant, where the address did not change. */
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),
-  /** SHA-256 of what the credential refers to: asked for where another address would be sent it. Compared, and stored nowhere. */
+  /** SHA-256 of what each reference refers to, by commas: asked for where another address would be sent it. Compared, and stored nowhere. */
   credentialSha256: z
     .string()
-    .regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in hexadecimal')
+    .regex(/^[0-9a-f]{64}(,[0-9a-f]{64}){0,5}$/, 'is no SHA-256 in hexadecimal')
     .optional(),
 })
+
+/** All that is read elsewhere and makes a server believe that we may ask: each belongs to the servers that it was given for. */
+export const listReferences = ({
+  credential,
+  headers,
+  keyFile,
+}: Pick<SourceInput, 'credential' | 'headers' | 'keyFile'>) => [
+  ...(credential === null ? [] : [credential]),
+  ...Object.values(headers).filter(isReference),
+  ...(keyFile === null ? [] : [`file:${keyFile}`]),
+]
 
 const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
 export type Source = z.infer<typeof source>

@@ -52,6 +52,7 @@ import * as destinations from './0047-destinations.ts'
 import * as waitingProgress from './0048-waiting-progress.ts'
 import * as ends from './0049-ends.ts'
 import * as alertWords from './0050-alert-words.ts'
+import * as sourceTenants from './0051-source-tenants.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -206,6 +207,7 @@ const migrations: Record<string, Migration> = {
   '0048-waiting-progress': waitingProgress,
   '0049-ends': ends,
   '0050-alert-words': alertWords,
+  '0051-source-tenants': sourceTenants,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -1,12 +1,7 @@
 import { HttpError, request } from '../clients/http.ts'
-import { type CredentialHider, hideCredentials, isBasicPair } from '../domain/hidden-credentials.ts'
+import { type CredentialHider, hideCredentials } from '../domain/hidden-credentials.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
-import {
-  defaultSourcesDirectory,
-  findCredentialTrouble,
-  readSourceAuthorities,
-  readSourceCredential,
-} from './credentials.ts'
+import { addCommand, defaultSourcesDirectory, findCredentialTrouble, readSentWith } from './credentials.ts'
 import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
 /** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
@@ -142,9 +137,9 @@ async function send(
   directory: string,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  const { path, form, method = 'GET', accept = 'json', maxBytes = maxAnswerBytes } = asked
-  const secret = readSourceCredential(source, directory)
-  const ca = readSourceAuthorities(source, directory)
+  const { path, form, json, method = 'GET', accept = 'json', maxBytes = maxAnswerBytes } = asked
+  const sentWith = readSentWith(source, directory)
+  const { ca, client } = sentWith
   let answer: Awaited<ReturnType<typeof request>>
   try {
     answer = await request({
@@ -153,25 +148,40 @@ async function send(
       headers: {
         accept: accept === 'json' ? 'application/json' : '*/*',
         ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
-        ...(secret !== null && { authorization: toAuthorization(secret) }),
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+        ...sentWith.headers,
       },
       ...(form && { body: new URLSearchParams(form).toString() }),
+      ...(json !== undefined && { body: JSON.stringify(json) }),
       timeoutMs: source.timeoutSeconds * 1000,
       maxBytes,
       allow: 'private',
       ...(ca !== null && { ca }),
+      ...(client !== null && { client }),
       ...(signal && { signal }),
     })
   } catch (error) {
     throw error instanceof HttpError ? toSourceError(source, error, maxBytes) : error
   }
-  return readAnswer(source, answer, accept, hideCredentials(secret === null ? [] : [secret]))
+  return readAnswer(source, answer, accept, hideCredentials(sentWith.secrets))
 }
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, maxBytes: number): SourceError {
+/** A server that ends the connection because of the certificate that it was, or was not, shown. */
+const refusedByServer =
+  /ALERT_(?:CERTIFICATE|BAD_CERT|UNKNOWN_CA|ACCESS_DENIED|UNSUPPORTED_CERT|HANDSHAKE)|ALERT_.*CERTIFICATE/
+
+function toSourceError(source: Source, error: HttpError, maxBytes: number): SourceError {
+  const { name, timeoutSeconds, certFile } = source
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
+  if (refusedByServer.test(error.message))
+    return say(
+      'UNAUTHORIZED',
+      certFile === null
+        ? `asks for a certificate of ours: ${addCommand(source)} --cert FILE --key FILE`
+        : `refused the certificate in ${certFile}: does it believe who signed it?`,
+    )
   if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
   if (error.code === 'too_large')
     return say('TOO_LARGE', `answered more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
@@ -184,21 +194,18 @@ function toSourceError({ name, timeoutSeconds }: Source, error: HttpError, maxBy
 
 /** Some servers repeat the headers of a request in what they answer: neither a text nor a value leaves this function with the credential. */
 function readAnswer(
-  { name }: Source,
+  source: Source,
   { status, headers, body }: Awaited<ReturnType<typeof request>>,
   accept: SourceRequest['accept'],
   hide: CredentialHider,
 ): unknown {
+  const { name } = source
   const text = hide.text(Buffer.from(body).toString('utf8'))
   const type = headers['content-type'] ?? ''
   if (status >= 300 && status < 400)
     throw new SourceError('REDIRECT', `${name} redirects: set its address to where it really is`)
-  if (status === 401 || status === 403) {
-    throw new SourceError(
-      'UNAUTHORIZED',
-      `${name} refused the credential (${status}): renew what its credential refers to`,
-    )
-  }
+  const refused = findRefusal(source, { status, text }, hide)
+  if (refused) throw refused
   // A gateway that says that the server behind it is not there is no page of that server.
   if (accept === 'page' && status !== 502 && status !== 504) return readPage(name, { status, type, text }, hide)
   if (status === 400 || status === 422)
@@ -212,6 +219,49 @@ function readAnswer(
     )
   }
   return parseJson(name, text, hide)
+}
+
+/** What Loki, Mimir, Cortex and Tempo say (401), and VictoriaLogs (400) of a tenant that is no number. */
+const aboutTenant = /\b(?:no org id|multiple org ids|cannot obtain tenant ?id)\b/i
+/** What a cluster of VictoriaMetrics says (400) where the address names no tenant. */
+const withoutTenantInPath = /requestURI: .*unsupported path requested/
+
+/** Who is asking, or for whose data, is what the server refused: what to set. Null: it is neither. */
+function findRefusal(
+  source: Source,
+  { status, text }: { status: number; text: string },
+  hide: CredentialHider,
+): SourceError | null {
+  const { name, headers, credential, certFile } = source
+  const tenants = Object.entries(headers).map(([header, value]) => `${header}=${value}`)
+  const isAboutWho = status === 401 || status === 403
+  if ((isAboutWho || status === 400) && aboutTenant.test(text)) {
+    const words = `(${status}: ${errorIn(text, hide)})`
+    const why = tenants.length > 0 ? `refused the tenant ${tenants.join(', ')} ${words}` : `wants a tenant ${words}`
+    const header = /org id/i.test(text) ? 'X-Scope-OrgID' : 'AccountID'
+    return new SourceError(
+      'NO_TENANT',
+      `${name} ${why}: ${addCommand({ ...source, headers: {} })} --header ${header}=TENANT`,
+    )
+  }
+  if (status === 400 && withoutTenantInPath.test(text)) {
+    const remedy = `give it as --at ${source.url.replace(/\/+$/, '')}/select/0/prometheus`
+    return new SourceError(
+      'NO_TENANT',
+      `${name} knows no such path: a cluster of VictoriaMetrics has the tenant in its address: ${remedy}`,
+    )
+  }
+  if (!isAboutWho) return null
+  if (credential === null) {
+    const also = certFile === null ? '' : ' beside the certificate'
+    const why = `answered ${status}, and no credential is set${also}`
+    return new SourceError('UNAUTHORIZED', `${name} ${why}: ${addCommand(source)} --credential REF`)
+  }
+  const tenant = tenants.length > 0 ? `, or may not read the tenant ${tenants.join(', ')}` : ''
+  return new SourceError(
+    'UNAUTHORIZED',
+    `${name} refused the credential (${status}): renew what its credential refers to${tenant}`,
+  )
 }
 
 /** A page as it is, whatever its status: what a health page says with 503 is what is asked for. */
@@ -259,8 +309,5 @@ function errorIn(text: string, hide: CredentialHider): string {
   } catch {
     // It is text then.
   }
-  return text.replace(/\s+/g, ' ').slice(0, 200) || 'without a reason'
+  return text.replace(/\s+/g, ' ').trim().slice(0, 200) || 'without a reason'
 }
-
-const toAuthorization = (secret: string): string =>
-  isBasicPair(secret) ? `Basic ${Buffer.from(secret).toString('base64')}` : `Bearer ${secret}`

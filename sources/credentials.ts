@@ -1,51 +1,45 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, createPrivateKey, timingSafeEqual, X509Certificate } from 'node:crypto'
 import { posix } from 'node:path'
 import { NoCredential, readAuthorities, readRef } from '../config/references.ts'
-import type { Source } from '../domain/source.ts'
+import { isBasicPair } from '../domain/hidden-credentials.ts'
+import { isReference, listReferences, type Source } from '../domain/source.ts'
 import { SourceError } from './kind.ts'
 
 /** The files that a source names: read below one directory alone, which the API's environment names. */
 
 export const defaultSourcesDirectory = '/run/nightshift-api/sources'
 
-type Named = Pick<Source, 'name' | 'kind' | 'url' | 'credential' | 'caFile' | 'options' | 'timeoutSeconds'>
+type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
-/** The credential of a source, read now. Throws SourceError. */
-export function readSourceCredential(source: Named, directory: string): string | null {
-  const { credential } = source
-  return credential === null ? null : orRefuse(source, directory, () => readRef(credential, directory))
+/** What a request to a source is sent with. `secrets`: what of it no answer may show. */
+export type SentWith = {
+  headers: Record<string, string>
+  /** PEM of the authorities that its server is believed by, instead of those of the system. */
+  ca: string | null
+  client: { cert: string; key: string } | null
+  secrets: string[]
 }
 
-/** PEM of the authorities that a source's server is believed by, instead of those of the system. Throws SourceError. */
-export function readSourceAuthorities(source: Named, directory: string): string | null {
-  const { caFile } = source
-  return caFile === null ? null : orRefuse(source, directory, () => readAuthorities(caFile, directory))
-}
-
-/** Why a source is not asked: what it names is not there, or is not to be read. Null: nothing is in the way. */
-export function findCredentialTrouble(source: Named, directory: string): { isAbsent: boolean; text: string } | null {
+/** All that a source is asked with, read now. Throws SourceError. */
+export function readSentWith(source: Named, directory: string): SentWith {
+  const { credential, headers, caFile } = source
   try {
-    readSourceCredential(source, directory)
-    readSourceAuthorities(source, directory)
-    return null
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error
-    return { isAbsent: error.cause instanceof NoCredential && error.cause.isAbsent, text: error.message }
-  }
-}
-
-/** Is this the SHA-256 of what the source would be sent, or of the file with the end of its line? */
-export function matchesCredential(source: Named, directory: string, sha256: string): boolean {
-  const secret = readSourceCredential(source, directory)
-  if (secret === null) return false
-  return ['', '\n', '\r\n'].some((end) =>
-    timingSafeEqual(createHash('sha256').update(`${secret}${end}`).digest(), Buffer.from(sha256, 'hex')),
-  )
-}
-
-function orRefuse(source: Named, directory: string, read: () => string): string {
-  try {
-    return read()
+    const secret = credential === null ? null : readRef(credential, directory)
+    const tenants = Object.entries(headers).map(([name, value]) => {
+      return { name, isSecret: isReference(value), value: isReference(value) ? readRef(value, directory) : value }
+    })
+    return {
+      headers: {
+        ...Object.fromEntries(tenants.map(({ name, value }) => [name, value])),
+        ...(secret !== null && { authorization: toAuthorization(source.scheme, secret) }),
+      },
+      ca: caFile === null ? null : readAuthorities(caFile, directory),
+      client: readClientCertificate(source, directory),
+      secrets: [
+        ...(secret === null ? [] : [secret]),
+        ...tenants.filter((each) => each.isSecret).map((each) => each.value),
+      ],
+    }
   } catch (error) {
     if (!(error instanceof NoCredential)) throw error
     const remedy = error.message.includes(' (SOURCES_DIR)') ? `: ${moveCommand(source, directory)}` : ''
@@ -53,21 +47,97 @@ function orRefuse(source: Named, directory: string, read: () => string): string 
   }
 }
 
+/** Elasticsearch takes `id:key` in base64, as Basic is sent; InfluxDB takes `user:password` as it is. */
+function toAuthorization(scheme: Named['scheme'], secret: string): string {
+  const isPair = isBasicPair(secret)
+  const sent = scheme ?? (isPair ? 'Basic' : 'Bearer')
+  const isEncoded = isPair && (sent === 'Basic' || sent === 'ApiKey')
+  return `${sent} ${isEncoded ? Buffer.from(secret).toString('base64') : secret}`
+}
+
+/** Throws NoCredential where certificate and key are not such, or not of each other, or where the certificate has ended. */
+function readClientCertificate({ certFile, keyFile }: Named, directory: string): SentWith['client'] {
+  if (certFile === null || keyFile === null) return null
+  const [cert, key] = [readAuthorities(certFile, directory), readRef(`file:${keyFile}`, directory)]
+  const certificate = readPem(
+    () => new X509Certificate(cert),
+    `the file ${certFile} holds no certificate that can be read`,
+  )
+  const own = readPem(() => createPrivateKey(key), `the file ${keyFile} holds no key (PEM, without a password)`)
+  if (!certificate.checkPrivateKey(own)) throw new NoCredential(`${keyFile} is not the key of ${certFile}`)
+  if (Date.parse(certificate.validTo) < Date.now())
+    throw new NoCredential(`the certificate in ${certFile} ended on ${certificate.validTo}: renew it`, true)
+  return { cert, key }
+}
+
+function readPem<T>(read: () => T, otherwise: string): T {
+  try {
+    return read()
+  } catch {
+    throw new NoCredential(otherwise)
+  }
+}
+
+/** Why a source is not asked: what it names is not there, or is not to be read. Null: nothing is in the way. */
+export function findCredentialTrouble(source: Named, directory: string): { isAbsent: boolean; text: string } | null {
+  try {
+    readSentWith(source, directory)
+    return null
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    return { isAbsent: error.cause instanceof NoCredential && error.cause.isAbsent, text: error.message }
+  }
+}
+
+/** References whose text, or their file with the end of its line, has one of these SHA-256. */
+export function findKnown(source: Named, directory: string, digests: readonly string[]): string[] {
+  return listReferences(source).filter((reference) => {
+    const secret = readRef(reference, directory)
+    return ['', '\n', '\r\n'].some((end) => {
+      const own = createHash('sha256').update(`${secret}${end}`).digest()
+      return digests.some((digest) => timingSafeEqual(own, Buffer.from(digest, 'hex')))
+    })
+  })
+}
+
 /** What moves the files of a source to where they may be read, for the shell of the API's host. */
-function moveCommand({ name, kind, url, credential, caFile, options, timeoutSeconds }: Named, directory: string) {
-  const isOutside = (place: string) => !place.startsWith(`${directory}/`)
-  const moved = (place: string) => (isOutside(place) ? posix.join(directory, posix.basename(place)) : place)
-  const file = credential?.startsWith('file:') ? credential.slice('file:'.length) : null
-  const files = [file, caFile].filter((each) => each !== null).filter(isOutside)
+function moveCommand(source: Named, directory: string): string {
+  const isOutside = (file: string) => !file.startsWith(`${directory}/`)
+  const moved = (file: string) => (isOutside(file) ? posix.join(directory, posix.basename(file)) : file)
+  const toFile = (reference: string) => (reference.startsWith('file:') ? [reference.slice('file:'.length)] : [])
+  const move = (reference: string) => toFile(reference).map((file) => `file:${moved(file)}`)[0] ?? reference
+  const { credential, headers, caFile, certFile, keyFile } = source
+  const files = [...[credential ?? '', ...Object.values(headers)].flatMap(toFile), caFile, certFile, keyFile]
+    .filter((each) => each !== null)
+    .filter(isOutside)
+  const command = addCommand({
+    ...source,
+    credential: credential && move(credential),
+    headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, move(value)])),
+    caFile: caFile && moved(caFile),
+    certFile: certFile && moved(certFile),
+    keyFile: keyFile && moved(keyFile),
+  })
+  return `${files.length > 0 ? `mv ${files.map(quote).join(' ')} ${quote(`${directory}/`)} && ` : ''}${command}`
+}
+
+/** What adds a source as it is, for a shell. */
+export function addCommand({ name, kind, url, timeoutSeconds, options, headers, ...rest }: Named): string {
+  const given = {
+    credential: rest.credential,
+    scheme: rest.scheme,
+    ca: rest.caFile,
+    cert: rest.certFile,
+    key: rest.keyFile,
+  }
   const words = [
     ...['nightshift', 'sources', 'add', name, '--kind', kind, '--at', url],
-    ...(credential === null ? [] : ['--credential', file === null ? credential : `file:${moved(file)}`]),
-    ...(caFile === null ? [] : ['--ca', moved(caFile)]),
+    ...Object.entries(given).flatMap(([option, value]) => (value === null ? [] : [`--${option}`, value])),
+    ...Object.entries(headers).flatMap(([header, value]) => ['--header', `${header}=${value}`]),
     ...(timeoutSeconds === 10 ? [] : ['--timeout', String(timeoutSeconds)]),
     ...Object.entries(options).flatMap(([key, value]) => ['--option', `${key}=${value}`]),
   ]
-  const move = files.length > 0 ? `mv ${files.map(quote).join(' ')} ${quote(`${directory}/`)} && ` : ''
-  return `${move}${words.map(quote).join(' ')}`
+  return words.map(quote).join(' ')
 }
 
 const quote = (word: string): string =>

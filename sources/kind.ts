@@ -8,8 +8,9 @@ export type SourceRequest = {
   method?: 'GET' | 'POST'
   /** Below the source's address, with its query. */
   path: string
-  /** Of a POST: fields of a form. */
+  /** Of a POST: fields of a form, or a value that is sent as JSON. */
   form?: Record<string, string>
+  json?: unknown
   /** `json` unless given: the answer has to be that, or it is refused. `page`: JSON or text, and its status is part of the answer. */
   accept?: 'json' | 'lines' | 'text' | 'page'
   /** Of the answer, where it is no answer to a query. */
@@ -30,6 +31,7 @@ export type SourceErrorCode =
   | 'BAD_ANSWER'
   | 'REJECTED'
   | 'NO_CREDENTIAL'
+  | 'NO_TENANT'
   | 'RESTING'
   | 'BUSY'
 

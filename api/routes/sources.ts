@@ -26,7 +26,7 @@ import {
   sourceTest,
 } from '../../domain/source.ts'
 import { forgetSource, healthOf } from '../../sources/ask.ts'
-import { defaultSourcesDirectory, findCredentialTrouble, matchesCredential } from '../../sources/credentials.ts'
+import { defaultSourcesDirectory, findCredentialTrouble, findKnown } from '../../sources/credentials.ts'
 import { SourceError } from '../../sources/kind.ts'
 import { planRead, probeSource, readSource, sourceKinds, sourceTools } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -43,7 +43,11 @@ const example: ListedSource = {
   kind: 'prometheus',
   url: 'https://prometheus.example.com',
   credential: `file:${defaultSourcesDirectory}/prometheus-token`,
+  scheme: null,
+  headers: { 'X-Scope-OrgID': 'tenant-a' },
   caFile: null,
+  certFile: null,
+  keyFile: null,
   options: {},
   timeoutSeconds: 10,
   createdBy: 'anna',
@@ -78,7 +82,7 @@ const putEndpoint = endpoint({
   permission: 'write_config',
   tag,
   summary: 'Adds a source, or changes the one of that name',
-  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\`, or for another \`credential\`.`,
+  description: `Kinds: ${[...sourceKinds.values()].map(({ kind, title }) => `\`${kind}\` (${title})`).join(', ')}. A credential is a reference that the API process reads: \`file:/path\` below \`SOURCES_DIR\`, or \`env:NIGHTSHIFT_SOURCE_…\`, and so may be the value of a header, which says whose data is asked for. Where another address would be sent a credential, 422 \`CREDENTIAL_ASKED\` asks for its SHA-256, \`credentialSha256\` (of several by commas), or for another \`credential\`.`,
   params,
   body: sourcePut,
   bodyExample,
@@ -102,29 +106,29 @@ const putEndpoint = endpoint({
       )
     if (search !== '' || hash !== '')
       throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
+    if ((body.certFile === null) !== (body.keyFile === null))
+      throw new Problem(422, 'INVALID', 'A certificate goes with its key: give both certFile and keyFile, or neither.')
     const { credentialSha256, ...input } = body
     const put = { ...input, name, credential: input.credential ?? null, options: options.data }
     await requireCredentialAgain(deps, put, input.credential)
     const trouble = findCredentialTrouble(put, deps.sources.directory)
     if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
-    const isKnown =
-      credentialSha256 !== undefined &&
-      trouble === null &&
-      matchesCredential(put, deps.sources.directory, credentialSha256)
+    const digests = credentialSha256?.split(',') ?? []
+    const known = trouble === null ? findKnown(put, deps.sources.directory, digests) : []
     try {
       const { name: _, ...row } = put
       // A token for settings alone is held by a program, or was lent: it hands out no file of this host by itself.
       const isTrusted = principal.scopes.every((scope) => scope.startsWith('type:'))
-      const source = await putSource(deps.db, name, row, principal.name, { isKnown, isTrusted })
+      const source = await putSource(deps.db, name, row, principal.name, { known, isTrusted })
       forgetSource(deps.sources, name)
       return listed(deps, source)
     } catch (error) {
       if (!(error instanceof ForeignAddress)) throw error
       const { origin } = new URL(put.url)
-      const detail = `${put.credential} was given for ${error.known.join(', ') || 'no address yet'}, and ${origin} would be sent it`
+      const detail = `${error.reference} was given for ${error.known.join(', ') || 'no address yet'}, and ${origin} would be sent it`
       await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
       const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
-      throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(put.credential ?? '')}`)
+      throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(error.reference)}`)
     }
   },
 })

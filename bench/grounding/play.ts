@@ -64,7 +64,17 @@ export async function startPlayer(): Promise<Player> {
   const pages = new Map<string, CaseReading>()
   const server = await servePages(pages)
   const { port } = server.address() as AddressInfo
-  const source = { kind: 'http', url: `http://127.0.0.1:${port}`, credential: null, caFile: null, timeoutSeconds: 10 }
+  const source = {
+    kind: 'http',
+    url: `http://127.0.0.1:${port}`,
+    credential: null,
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+    timeoutSeconds: 10,
+  }
   await putSource(db, 'cluster', { ...source, options: { paths: ['/**'] } }, 'bench')
   const scripts = new Map<string, ModelScript>()
   const model = await scriptedModel((_turn, request) => say(request, scripts))

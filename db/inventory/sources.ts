@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describeSource } from '../../domain/authority-words.ts'
-import { type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
+import { listReferences, type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { storeBody } from '../log/bodies.ts'
@@ -18,29 +18,34 @@ export async function sourceByName(db: Db | Trx, name: string): Promise<Source |
 /** A credential would go to an address that nobody gave it for. */
 export class ForeignAddress extends Error {
   override name = 'ForeignAddress' as const
+  readonly reference: string
   /** Addresses that it was given for. */
   readonly known: string[]
-  constructor(known: string[]) {
+  constructor(reference: string, known: string[]) {
     super('a credential would be sent to another address')
+    this.reference = reference
     this.known = known
   }
 }
 
-type CredentialProof = { isKnown: boolean; isTrusted: boolean }
+/** `known`: references whose credential somebody showed that they know. */
+type CredentialProof = { known: readonly string[]; isTrusted: boolean }
 
 /**
  * Adds a source, or changes the one of that name. A credential belongs to the addresses that it was given for, whatever source names it: another one
- * takes somebody who knows it (`isKnown`), and so does its first one where `isTrusted` is false; else it throws ForeignAddress.
+ * takes somebody who knows it (`known`), and so does its first one where `isTrusted` is false; else it throws ForeignAddress.
  */
 export async function putSource(
   db: Db,
   name: string,
   input: SourceInput,
   who: string,
-  proof: CredentialProof = { isKnown: false, isTrusted: true },
+  proof: CredentialProof = { known: [], isTrusted: true },
 ): Promise<Source> {
   return await db.transaction().execute(async (trx) => {
-    if (input.credential !== null) await bindCredential(trx, input.credential, new URL(input.url).origin, proof)
+    // In one order: of two that put the same references neither waits for the other.
+    for (const reference of listReferences(input).sort())
+      await bindCredential(trx, reference, new URL(input.url).origin, proof)
     const before = await trx
       .selectFrom('source')
       .select(['name', 'kind', 'url'])
@@ -50,7 +55,7 @@ export async function putSource(
     // Another server has other targets; of the same one, the next list says what changed.
     if (before && (before.kind !== input.kind || before.url !== input.url))
       await forgetTargets(trx, targetsSource(before))
-    const row = { ...input, options: JSON.stringify(input.options) }
+    const row = { ...input, headers: JSON.stringify(input.headers), options: JSON.stringify(input.options) }
     await trx
       .insertInto('source')
       .values({ name, ...row, createdBy: who })
@@ -72,7 +77,8 @@ async function bindCredential(trx: Trx, reference: string, address: string, proo
     .execute()
   const known = rows.map((each) => each.address)
   if (known.includes(address)) return
-  if (!proof.isKnown && (known.length > 0 || !proof.isTrusted)) throw new ForeignAddress(known)
+  if (!proof.known.includes(reference) && (known.length > 0 || !proof.isTrusted))
+    throw new ForeignAddress(reference, known)
   await trx.insertInto('credentialAddress').values({ reference, address }).execute()
 }
 

@@ -5,6 +5,7 @@ import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
 import type { Obstacle, Plan, PlanProof, Standing } from '../../domain/placement.ts'
 import type { Attributes } from '../../domain/registry.ts'
 import type { SiteChange, SiteFault } from '../../domain/site.ts'
+import type { SourceInput } from '../../domain/source.ts'
 import type { Deadline, Json, JsonOrDefault, JsonOrNull, NullableTime, Time } from '../tables.ts'
 
 /** What is run, and where, as of the last look at the platform. */
@@ -112,7 +113,11 @@ export type SourceTables = {
     kind: string
     url: string
     credential: string | null
+    scheme: SourceInput['scheme']
+    headers: JsonOrDefault<SourceInput['headers']>
     caFile: string | null
+    certFile: string | null
+    keyFile: string | null
     options: Json<Record<string, unknown>>
     timeoutSeconds: number
     createdBy: string

@@ -5,6 +5,7 @@ import {
   describeOperator,
   describeSource,
   describeToken,
+  readSourceWords,
   toMinute,
 } from '../../domain/authority-words.ts'
 import { cleanse } from '../../safety/redact.ts'
@@ -206,7 +207,7 @@ export const rules: Record<string, Rule> = {
   source: {
     kind: 'sources',
     key: 'name',
-    secret: ['credential', 'url', 'options'],
+    secret: ['credential', 'url', 'headers', 'options'],
     isTold: ({ op, rowKey, kept }, told) =>
       op === 'delete'
         ? says(told, /^source\.removed$/, rowKey)
@@ -219,9 +220,8 @@ export const rules: Record<string, Rule> = {
     // Both stand in the words of the source that was put.
     isTold: ({ rowKey, kept }, told) =>
       told.audit.some(({ what, detail }) => {
-        const [place = '', rest] = detail.replace(/^\S+ at /, '').split(/ with (.*)/s)
-        const isReference = rest === cleanse(rowKey) || rest?.startsWith(`${cleanse(rowKey)}, `)
-        return what === 'source.put' && isReference && originOf(place) === kept?.address
+        const { url, isGiven } = readSourceWords(detail, cleanse(rowKey))
+        return what === 'source.put' && isGiven && originOf(url) === kept?.address
       }),
   },
   platform_config: {

@@ -95,7 +95,16 @@ async function ruled(): Promise<void> {
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ status: 'success', data: { groups: [{ rules: [rule] }] } }))
   })
-  const rest = { credential: null, caFile: null, options: {}, timeoutSeconds: 10 }
+  const rest = {
+    credential: null,
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+    options: {},
+    timeoutSeconds: 10,
+  }
   await putSource(on.spine.db, 'main', { kind: 'prometheus', url: server.url, ...rest }, 'anna')
 }
 

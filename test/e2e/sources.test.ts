@@ -136,7 +136,16 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(offeredBefore).not.toContain('query_metrics')
 
   const { port } = prometheus.address() as AddressInfo
-  const source = { kind: 'prometheus', url: `http://127.0.0.1:${port}`, credential: null, caFile: null }
+  const source = {
+    kind: 'prometheus',
+    url: `http://127.0.0.1:${port}`,
+    credential: null,
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+  }
   await putSource(spine.db, 'main', { ...source, options: {}, timeoutSeconds: 5 }, 'anna')
   let [offered, summary, read, context]: [string[], string, string, string] = [[], '', '', '']
   let [offeredAfter, added]: [string[], { answer: string; tools: string[] }] = [[], { answer: '', tools: [] }]
@@ -252,7 +261,17 @@ test('a model learns from the context which pages of a server it may read, befor
   const page = createServer((_, response) => response.setHeader('content-type', 'text/plain').end('pool exhausted'))
   await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
   const { port } = page.address() as AddressInfo
-  const source = { kind: 'http', url: `http://127.0.0.1:${port}`, credential: null, caFile: null, timeoutSeconds: 5 }
+  const source = {
+    kind: 'http',
+    url: `http://127.0.0.1:${port}`,
+    credential: null,
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+    timeoutSeconds: 5,
+  }
   await putSource(spine.db, 'pages', { ...source, options: { paths: ['/health', '/nodes/*'] } }, 'anna')
   let [context, answer]: [string, string] = ['', '']
   lines = [

@@ -122,7 +122,16 @@ const begun = async ({ fault, asks, ends }: Case, began: number): Promise<Incide
 async function monitor(): Promise<void> {
   expect(missingServers()).toEqual([])
   const { prometheusUrl: url } = await spine.lab.monitor()
-  const rest = { credential: null, caFile: null, options: {}, timeoutSeconds: 10 }
+  const rest = {
+    credential: null,
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+    options: {},
+    timeoutSeconds: 10,
+  }
   await putSource(spine.db, 'lab', { kind: 'prometheus', url, ...rest }, 'anna')
 }
 

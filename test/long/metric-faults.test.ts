@@ -55,6 +55,10 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       url: prometheusUrl,
       credential: null,
       caFile: null,
+      scheme: null,
+      headers: {},
+      certFile: null,
+      keyFile: null,
       options: {},
       timeoutSeconds: 10,
     }

@@ -240,7 +240,16 @@ test('only regular files of a bounded size below SOURCES_DIR are read, whatever 
 test('a source of before whose file lies elsewhere is not asked, and list, status and doctor name the path and what moves it', async () => {
   const elsewhere = join(temporaryDirectory().path, 'token')
   writeFileSync(elsewhere, 'sesame-open-the-door')
-  const row = { caFile: null, options: { x: ['a', 'b'] }, timeoutSeconds: 20, credential: `file:${elsewhere}` }
+  const row = {
+    caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
+    options: { x: ['a', 'b'] },
+    timeoutSeconds: 20,
+    credential: `file:${elsewhere}`,
+  }
   await putSource(api.db, 'old', { kind: 'prometheus', url: stage.url, ...row }, 'anna')
   stage.asked = []
   const told = await read({ source: 'old', promql: 'up', window: 'now' })

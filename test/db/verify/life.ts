@@ -114,6 +114,10 @@ async function aSitesSettings(api: TestApi): Promise<void> {
     url: 'http://127.0.0.1:9',
     credential: 'env:NIGHTSHIFT_SOURCE_METRICS',
     caFile: null,
+    scheme: null,
+    headers: {},
+    certFile: null,
+    keyFile: null,
     options: {},
     timeoutSeconds: 5,
   }

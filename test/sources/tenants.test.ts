@@ -1,0 +1,225 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { useApi } from '../support/api.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { type Answer, json, useSourceServer, vector } from '../support/source-server.ts'
+
+/** Whose data is asked for, and as whom: servers that answer as Loki, Mimir, VictoriaLogs and a cluster of VictoriaMetrics do. */
+
+const directory = temporaryDirectory().path
+const api = useApi(() => ({ sourcesDirectory: directory }))
+const { stage, read } = useSourceServer(api)
+
+type Said = { ok: boolean; code: string | null; detail: string }
+const put = async (name: string, more: Record<string, unknown>) =>
+  await api.put(`/sources/${name}`, { body: { kind: 'prometheus', url: stage.url, ...more } })
+const tested = async (name: string, more: Record<string, unknown>) => {
+  const made = await put(name, more)
+  expect([made.status, made.body.detail]).toEqual([200, undefined])
+  return (await api.post(`/sources/${name}/test`)).body as unknown as Said
+}
+const file = (name: string, text: string): string => {
+  writeFileSync(join(directory, name), text)
+  return `file:${join(directory, name)}`
+}
+
+const tenantOf = (request: IncomingMessage) => request.headers['x-scope-orgid']
+
+/** Loki and Mimir with tenants: each has its own data, and without the header 401 with these words. */
+const withTenants =
+  (whole: (tenant: string) => Answer): Answer =>
+  (request, response, body) => {
+    const tenant = tenantOf(request)
+    if (tenant === undefined) return void response.writeHead(401, { 'content-type': 'text/plain' }).end('no org id\n')
+    return whole(String(tenant))(request, response, body)
+  }
+const loki = withTenants((tenant) =>
+  json({ status: 'success', data: tenant === 'tenant-a' ? ['host', 'job', 'unit'] : [] }),
+)
+const mimir = withTenants((tenant) => vector([{ metric: {}, value: [1, tenant === 'tenant-a' ? '12' : '3'] }]))
+
+test('a Loki or a Mimir with tenants says that it wants one, and answers for the one that is set', async () => {
+  for (const [kind, answer, told] of [
+    ['loki', loki, ['3 labels', '0 labels']],
+    ['prometheus', mimir, ['12 targets', '3 targets']],
+  ] as const) {
+    stage.answer = answer
+    const without = await tested('shared', { kind })
+    const remedy = `shared wants a tenant (401: no org id): nightshift sources add shared --kind ${kind} --at ${stage.url} --header X-Scope-OrgID=TENANT`
+    expect(without).toEqual({ ok: false, code: 'NO_TENANT', detail: remedy })
+    for (const [at, tenant] of ['tenant-a', 'tenant-b'].entries()) {
+      const as = await tested('shared', { kind, headers: { 'X-Scope-OrgID': tenant } })
+      expect(as).toMatchObject({ ok: true, detail: expect.stringContaining(String(told[at])) })
+    }
+  }
+})
+
+test('a credential that is set is not what a server without a tenant refused', async () => {
+  stage.answer = mimir
+  const credential = file('mimir-token', 'sesame-open-the-door')
+  expect((await tested('shared', { credential })).detail).toMatch(/wants a tenant.* --credential file:.* --header/)
+})
+
+test('without a credential nothing is to be renewed: one is to be set', async () => {
+  for (const status of [401, 403]) {
+    stage.answer = (_, response) => void response.writeHead(status).end('go away')
+    const detail = `shut answered ${status}, and no credential is set: nightshift sources add shut --kind prometheus --at ${stage.url} --header X-Scope-OrgID=tenant-a --credential REF`
+    expect(await tested('shut', { headers: { 'X-Scope-OrgID': 'tenant-a' } })).toEqual({
+      ok: false,
+      code: 'UNAUTHORIZED',
+      detail,
+    })
+  }
+  const credential = file('token-of-shut', 'sesame-open-the-door')
+  const set = await tested('shut', { credential, headers: { 'X-Scope-OrgID': 'tenant-a' } })
+  expect(set.detail).toMatch(/renew what its credential refers to, or may not read the tenant X-Scope-OrgID=tenant-a/)
+})
+
+test.each([
+  [
+    'a tenant that VictoriaLogs cannot read',
+    { kind: 'victorialogs', headers: { AccountID: 'tenant-a' } },
+    'cannot obtain tenantID: cannot parse AccountID="tenant-a" header',
+    /refused the tenant AccountID=tenant-a \(400: cannot obtain.*\): .* --header AccountID=TENANT/,
+  ],
+  [
+    'several tenants where Mimir is not told to join them',
+    { headers: { 'X-Scope-OrgID': 'tenant-a|tenant-b' } },
+    'multiple org IDs present',
+    /refused the tenant X-Scope-OrgID=tenant-a\|tenant-b/,
+  ],
+  [
+    'an address without the tenant of a cluster of VictoriaMetrics',
+    {},
+    'remoteAddr: "10.0.0.7:4242"; requestURI: /api/v1/query; unsupported path requested: "/api/v1/query"',
+    /the tenant in its address: give it as --at http.*\/select\/0\/prometheus/,
+  ],
+] as const)('what a server says of %s is said as that', async (_, more, words, told) => {
+  stage.answer = (__, response) => void response.writeHead(400, { 'content-type': 'text/plain' }).end(words)
+  const said = await tested('shared', more)
+  expect(said).toMatchObject({ code: 'NO_TENANT', detail: expect.stringMatching(told) })
+})
+
+test('a query that a server refuses stays that, where its words are about something else', async () => {
+  stage.answer = (_, response) => void response.writeHead(400).end('parse error: unknown label tenant')
+  expect((await tested('shared', {})).code).toBe('REJECTED')
+})
+
+test.each([
+  [{ scheme: 'ApiKey' }, 'id-of-key:the-api-key', `ApiKey ${Buffer.from('id-of-key:the-api-key').toString('base64')}`],
+  [{ scheme: 'ApiKey' }, 'aWQtb2Yta2V5OnRoZS1rZXk=', 'ApiKey aWQtb2Yta2V5OnRoZS1rZXk='],
+  [{ scheme: 'Token' }, 'influx-token-1234', 'Token influx-token-1234'],
+  [{ scheme: 'Bearer' }, 'token:with-a-colon', 'Bearer token:with-a-colon'],
+  [{ scheme: 'Basic' }, 'reader:password', `Basic ${Buffer.from('reader:password').toString('base64')}`],
+  [{}, 'reader:password', `Basic ${Buffer.from('reader:password').toString('base64')}`],
+  [{}, 'plain-token', 'Bearer plain-token'],
+])('a credential is sent as its server reads it: %j of %s', async (more, secret, sent) => {
+  stage.asked = []
+  stage.answer = vector([])
+  await tested('schemes', { ...more, credential: file('of-a-scheme', secret) })
+  expect(stage.asked.at(-1)?.authorization).toBe(sent)
+})
+
+test('a tenant by reference is read where it lies, is shown nowhere, and belongs to the server it was given for', async () => {
+  const headers = { 'X-Scope-OrgID': file('tenant', 'tenant-of-the-bank') }
+  stage.answer = (request, response, body) =>
+    vector([{ metric: { tenant: String(tenantOf(request)) }, value: [1, '7'] }])(request, response, body)
+  expect((await tested('secret', { headers })).ok).toBe(true)
+  const told = await read({ source: 'secret', promql: 'up', window: 'now' })
+  expect(told.body).toMatchObject({ summary: { values: [{ value: 7 }] } })
+  const { body: listed } = await api.get('/sources')
+  for (const body of [told.body, listed]) expect(JSON.stringify(body)).not.toContain('tenant-of-the-bank')
+  expect(JSON.stringify(listed)).toContain(headers['X-Scope-OrgID'])
+
+  const elsewhere = { url: 'http://127.0.0.1:1', headers }
+  const refused = await put('secret', elsewhere)
+  expect(refused.body).toMatchObject({ code: 'CREDENTIAL_ASKED', detail: expect.stringContaining('/tenant was given') })
+  const credential = file('own-token', 'sesame-open-the-door')
+  await tested('secret', { headers, credential })
+  const both = { ...elsewhere, credential }
+  const digests = ['tenant-of-the-bank', 'sesame-open-the-door'].map((text) =>
+    createHash('sha256').update(text).digest('hex'),
+  )
+  expect((await put('secret', { ...both, credentialSha256: digests[0] })).body.code).toBe('CREDENTIAL_ASKED')
+  expect((await put('secret', { ...both, credentialSha256: digests.join(',') })).status).toBe(200)
+})
+
+test('what a source is asked with is in the audit, and verify holds the row against it', async () => {
+  await put('kept', { headers: { 'X-Scope-OrgID': 'tenant-a' }, scheme: 'Token' })
+  const { items } = (await api.get('/audit?what=source.put')).body as unknown as { items: { detail: string }[] }
+  expect(items[0]?.detail).toBe(`prometheus at ${stage.url}, scheme Token, X-Scope-OrgID=tenant-a`)
+})
+
+test.each([
+  [{ headers: { Authorization: 'Bearer x' } }, /"Authorization" is not known here: known are X-Scope-OrgID, AccountID/],
+  [{ headers: { 'X-Scope-OrgID': 'a\r\nx: y' } }, /no spaces/],
+  [{ headers: { 'X-Scope-OrgID': 'env:DATABASE_URL' } }, /NIGHTSHIFT_SOURCE_/],
+  [{ headers: { 'X-Scope-OrgID': 'file:/etc/passwd' } }, /is not below/],
+  [{ scheme: 'Digest' }, /give Bearer, Basic, ApiKey or Token/],
+  [{ certFile: '/x.pem' }, /give both certFile and keyFile/],
+])('what cannot be sent is refused with what is wrong: %j', async (more, reason) => {
+  const refused = await put('wrong', more)
+  expect([refused.status, JSON.stringify(refused.body).replaceAll('\\"', '"')]).toEqual([
+    422,
+    expect.stringMatching(reason),
+  ])
+})
+
+/** An authority and what it signed, as a site would make them. */
+function makeCertificates(): void {
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: directory, stdio: 'pipe' })
+  const request = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl(...request, '-x509', '-days', '2', '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
+  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-days', '2']
+  writeFileSync(join(directory, 'names'), 'subjectAltName=IP:127.0.0.1')
+  for (const name of ['server', 'client']) {
+    openssl(...request, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
+    openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-extfile', 'names', '-out', `${name}.pem`)
+  }
+  openssl(...request, '-x509', '-days', '2', '-subj', '/CN=stranger', '-keyout', 'stranger.key', '-out', 'stranger.pem')
+}
+
+const shut = { server: null as ReturnType<typeof createServer> | null, url: '' }
+beforeAll(async () => {
+  makeCertificates()
+  const pem = (name: string) => readFileSync(join(directory, name))
+  const believed = { ca: pem('ca.pem'), requestCert: true, rejectUnauthorized: true }
+  shut.server = createServer({ cert: pem('server.pem'), key: pem('server.key'), ...believed }, (request, response) => {
+    const { CN } = (request.socket as TLSSocket).getPeerCertificate().subject
+    vector([{ metric: { CN: String(CN) }, value: [1, '5'] }])(request, response, '')
+  })
+  await new Promise<void>((resolve) => shut.server?.listen(0, '127.0.0.1', resolve))
+  shut.url = `https://127.0.0.1:${(shut.server.address() as AddressInfo).port}`
+})
+afterAll(() => {
+  shut.server?.closeAllConnections()
+  shut.server?.close()
+})
+
+test('a server that asks for a certificate is answered with the one that is set, and says what is missing', async () => {
+  const caFile = join(directory, 'ca.pem')
+  const of = (name: string, key = name) => ({
+    certFile: join(directory, `${name}.pem`),
+    keyFile: join(directory, `${key}.key`),
+  })
+  const at = { url: shut.url, caFile }
+  expect(await tested('mutual', at)).toEqual({
+    ok: false,
+    code: 'UNAUTHORIZED',
+    detail: expect.stringMatching(/^mutual asks for a certificate of ours: .* --ca .* --cert FILE --key FILE$/),
+  })
+  expect(await tested('mutual', { ...at, ...of('stranger') })).toMatchObject({
+    code: 'UNAUTHORIZED',
+    detail: expect.stringMatching(/refused the certificate in .*stranger.pem/),
+  })
+  expect(await tested('mutual', { ...at, ...of('client') })).toMatchObject({ ok: true, detail: /5 targets/ })
+  const mixed = await put('mutual', { ...at, ...of('client', 'stranger') })
+  expect([mixed.status, mixed.body.detail]).toEqual([422, expect.stringMatching(/is not the key of .*client.pem/)])
+})
