@@ -168,27 +168,35 @@ async function send(
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** A server that ends the connection because of the certificate that it was, or was not, shown. */
-const refusedByServer =
-  /ALERT_(?:CERTIFICATE|BAD_CERT|UNKNOWN_CA|ACCESS_DENIED|UNSUPPORTED_CERT|HANDSHAKE)|ALERT_.*CERTIFICATE/
+/** What TLS says where a server refuses the certificate that it was, or was not, shown; of TLS 1.2 that it shares no cipher, too. */
+const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 
 function toSourceError(source: Source, error: HttpError, maxBytes: number): SourceError {
   const { name, timeoutSeconds, certFile } = source
   const say = (code: SourceErrorCode, text: string) => new SourceError(code, `${name} ${text}`)
-  if (refusedByServer.test(error.message))
+  const isRefused = refusedByServer.test(error.message)
+  if (isRefused && certFile === null) {
+    const why = 'ended the handshake, as a server does that asks for a certificate of ours'
+    return say('UNAUTHORIZED', `${why}: ${addCommand(source)} --cert FILE --key FILE`)
+  }
+  if (isRefused)
+    return say('UNAUTHORIZED', `refused the certificate in ${certFile}: name one whose authority it believes`)
+  if (error.code === 'timeout')
     return say(
-      'UNAUTHORIZED',
-      certFile === null
-        ? `asks for a certificate of ours: ${addCommand(source)} --cert FILE --key FILE`
-        : `refused the certificate in ${certFile}: does it believe who signed it?`,
+      'TIMEOUT',
+      `gave no whole answer within ${timeoutSeconds} s: ask for less, or give it longer (--timeout)`,
     )
-  if (error.code === 'timeout') return say('TIMEOUT', `gave no answer within ${timeoutSeconds} s`)
   if (error.code === 'too_large')
     return say('TOO_LARGE', `answered more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
-  if (error.code === 'protocol') return say('BAD_ANSWER', 'answered something that is not HTTP, or broke off')
+  if (error.code === 'protocol') {
+    // Of TLS 1.3 some servers say nothing about a certificate: they hang up.
+    const own = certFile === null ? 'asks for a certificate of ours (--cert, --key)' : `does not believe ${certFile}`
+    const perhaps = source.url.startsWith('https:') ? `; a server that ${own} does so, too` : ''
+    return say('BAD_ANSWER', `answered something that is not HTTP, or broke off${perhaps}`)
+  }
   return say('UNREACHABLE', 'cannot be reached')
 }
 
@@ -250,6 +258,12 @@ function findRefusal(
       'NO_TENANT',
       `${name} knows no such path: a cluster of VictoriaMetrics has the tenant in its address: ${remedy}`,
     )
+  }
+  // nginx says it within HTTP.
+  if (status === 400 && /SSL certificate/.test(text)) {
+    const why = certFile === null ? 'asks for a certificate of ours' : `refused the certificate in ${certFile}`
+    const remedy = addCommand({ ...source, certFile: null, keyFile: null })
+    return new SourceError('UNAUTHORIZED', `${name} ${why}: ${remedy} --cert FILE --key FILE`)
   }
   if (!isAboutWho) return null
   if (credential === null) {

@@ -38,7 +38,12 @@ const bad: [string, Answer, string, RegExp][] = [
     'REDIRECT',
     /redirects/,
   ],
-  ['an expired token', (_, response) => response.writeHead(401).end(), 'UNAUTHORIZED', /renew/],
+  [
+    '401 without a credential',
+    (_, response) => response.writeHead(401).end(),
+    'UNAUTHORIZED',
+    /no credential is set: .* --credential REF/,
+  ],
   ['another API', json({ hello: 'world' }), 'BAD_ANSWER', /not of the Prometheus API/],
   [
     'series of another shape',
@@ -57,7 +62,17 @@ const bad: [string, Answer, string, RegExp][] = [
     'BAD_ANSWER',
     /broke off/,
   ],
-  ['silence', () => {}, 'TIMEOUT', /within 1 s/],
+  ['silence', () => {}, 'TIMEOUT', /within 1 s: ask for less, or give it longer \(--timeout\)/],
+  [
+    'a byte now and then',
+    (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const dripping = setInterval(() => response.write(' '), 50)
+      response.on('close', () => clearInterval(dripping))
+    },
+    'TIMEOUT',
+    /within 1 s: ask for less/,
+  ],
   [
     'a refusal with the status of a success',
     json({ status: 'error', errorType: 'bad_data', error: 'too many samples' }),

@@ -7,6 +7,9 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { sourceByName } from '../../db/inventory/sources.ts'
+import type { Source } from '../../domain/source.ts'
+import { askerOf, newSourceStates } from '../../sources/ask.ts'
 import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Answer, json, useSourceServer, vector } from '../support/source-server.ts'
@@ -151,7 +154,7 @@ test('a tenant by reference is read where it lies, is shown nowhere, and belongs
   expect((await put('secret', { ...both, credentialSha256: digests.join(',') })).status).toBe(200)
 })
 
-test('what a source is asked with is in the audit, and verify holds the row against it', async () => {
+test('what a source is asked with is in the audit', async () => {
   await put('kept', { headers: { 'X-Scope-OrgID': 'tenant-a' }, scheme: 'Token' })
   const { items } = (await api.get('/audit?what=source.put')).body as unknown as { items: { detail: string }[] }
   expect(items[0]?.detail).toBe(`prometheus at ${stage.url}, scheme Token, X-Scope-OrgID=tenant-a`)
@@ -179,47 +182,80 @@ function makeCertificates(): void {
   openssl(...request, '-x509', '-days', '2', '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
   const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-days', '2']
   writeFileSync(join(directory, 'names'), 'subjectAltName=IP:127.0.0.1')
-  for (const name of ['server', 'client']) {
+  // A key belongs to the server that it was given for: each has its own.
+  for (const name of ['server', 'client-TLSv1.2', 'client-TLSv1.3']) {
     openssl(...request, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
     openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-extfile', 'names', '-out', `${name}.pem`)
   }
-  openssl(...request, '-x509', '-days', '2', '-subj', '/CN=stranger', '-keyout', 'stranger.key', '-out', 'stranger.pem')
+  for (const name of ['stranger-TLSv1.2', 'stranger-TLSv1.3'])
+    openssl(...request, '-x509', '-days', '2', '-subj', '/CN=x', '-keyout', `${name}.key`, '-out', `${name}.pem`)
 }
 
-const shut = { server: null as ReturnType<typeof createServer> | null, url: '' }
-beforeAll(async () => {
-  makeCertificates()
+const servers: ReturnType<typeof createServer>[] = []
+/** A server that asks its clients for a certificate. */
+async function startShut(maxVersion: 'TLSv1.2' | 'TLSv1.3'): Promise<string> {
   const pem = (name: string) => readFileSync(join(directory, name))
-  const believed = { ca: pem('ca.pem'), requestCert: true, rejectUnauthorized: true }
-  shut.server = createServer({ cert: pem('server.pem'), key: pem('server.key'), ...believed }, (request, response) => {
+  const believed = { ca: pem('ca.pem'), requestCert: true, rejectUnauthorized: true, maxVersion }
+  const own = { cert: pem('server.pem'), key: pem('server.key') }
+  const server = createServer({ ...own, ...believed }, (request, response) => {
     const { CN } = (request.socket as TLSSocket).getPeerCertificate().subject
-    vector([{ metric: { CN: String(CN) }, value: [1, '5'] }])(request, response, '')
+    vector([{ metric: {}, value: [1, CN === `client-${maxVersion}` ? '5' : '0'] }])(request, response, '')
   })
-  await new Promise<void>((resolve) => shut.server?.listen(0, '127.0.0.1', resolve))
-  shut.url = `https://127.0.0.1:${(shut.server.address() as AddressInfo).port}`
-})
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+beforeAll(makeCertificates)
 afterAll(() => {
-  shut.server?.closeAllConnections()
-  shut.server?.close()
+  for (const server of servers) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+const ownFiles = (name: string, key = name) => ({
+  certFile: join(directory, `${name}.pem`),
+  keyFile: join(directory, `${key}.key`),
 })
 
-test('a server that asks for a certificate is answered with the one that is set, and says what is missing', async () => {
-  const caFile = join(directory, 'ca.pem')
-  const of = (name: string, key = name) => ({
-    certFile: join(directory, `${name}.pem`),
-    keyFile: join(directory, `${key}.key`),
-  })
-  const at = { url: shut.url, caFile }
-  expect(await tested('mutual', at)).toEqual({
+test.each([
+  ['TLSv1.2', 'UNAUTHORIZED', /as a server does that asks for a certificate.* --ca .* --cert FILE --key FILE$/],
+  ['TLSv1.3', 'BAD_ANSWER', /broke off; a server that asks for a certificate of ours \(--cert, --key\) does so, too$/],
+] as const)('a server that asks for a certificate is shown the one that is set: %s', async (version, code, without) => {
+  const at = { url: await startShut(version), caFile: join(directory, 'ca.pem') }
+  expect(await tested('mutual', at)).toEqual({ ok: false, code, detail: expect.stringMatching(without) })
+  const strange = await tested('mutual', { ...at, ...ownFiles(`stranger-${version}`) })
+  expect(strange).toMatchObject({
     ok: false,
-    code: 'UNAUTHORIZED',
-    detail: expect.stringMatching(/^mutual asks for a certificate of ours: .* --ca .* --cert FILE --key FILE$/),
+    detail: expect.stringMatching(/(refused|not believe) .*stranger-TLSv1...pem/),
   })
-  expect(await tested('mutual', { ...at, ...of('stranger') })).toMatchObject({
-    code: 'UNAUTHORIZED',
-    detail: expect.stringMatching(/refused the certificate in .*stranger.pem/),
-  })
-  expect(await tested('mutual', { ...at, ...of('client') })).toMatchObject({ ok: true, detail: /5 targets/ })
-  const mixed = await put('mutual', { ...at, ...of('client', 'stranger') })
-  expect([mixed.status, mixed.body.detail]).toEqual([422, expect.stringMatching(/is not the key of .*client.pem/)])
+  const shown = await tested('mutual', { ...at, ...ownFiles(`client-${version}`) })
+  expect(shown).toEqual({ ok: true, code: null, detail: 'it answers queries; 5 targets' })
+})
+
+test('a certificate without its own key is refused at once, and nginx that asks for one is understood', async () => {
+  const mixed = await put('mutual', ownFiles('client-TLSv1.2', 'client-TLSv1.3'))
+  expect([mixed.status, mixed.body.detail]).toEqual([
+    422,
+    expect.stringMatching(/is not the key of .*client-TLSv1.2.pem/),
+  ])
+  stage.answer = (_, response) =>
+    void response
+      .writeHead(400, { 'content-type': 'text/html' })
+      .end('<h1>400</h1>No required SSL certificate was sent')
+  const asked = await tested('mutual', {})
+  expect(asked).toMatchObject({ code: 'UNAUTHORIZED', detail: expect.stringMatching(/--cert FILE --key FILE$/) })
+})
+
+test('a server that takes JSON is asked with JSON', async () => {
+  stage.answer = (request, response, body) =>
+    json({ type: request.headers['content-type'], sent: JSON.parse(body) })(request, response, body)
+  await put('search', {})
+  const source = await sourceByName(api.db, 'search')
+  const ask = askerOf(
+    source as Source,
+    newSourceStates(() => {}, directory),
+  )
+  const query = { query: { match: { host: 'web-1' } }, size: 10 }
+  const answered = await ask({ method: 'POST', path: '/logs-*/_search', json: query })
+  expect(answered).toEqual({ type: 'application/json', sent: query })
 })

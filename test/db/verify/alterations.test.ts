@@ -192,6 +192,9 @@ test.each<[table: string, what: AuditWhat, change: RawBuilder<unknown>, key: str
   ['standing_grant', 'grant.revoked', sql`uses_left = uses_left + 1`, 'id', plain],
   ['source', 'source.put', sql`url = 'http://10.9.8.7:9090'`, 'name', plain],
   ['source', 'source.put', sql`options = '{"x": 1}'`, 'name', plain],
+  ['source', 'source.put', sql`headers = '{"X-Scope-OrgID": "another"}'`, 'name', plain],
+  ['source', 'source.put', sql`scheme = 'Token'`, 'name', plain],
+  ['source', 'source.put', sql`cert_file = '/tmp/mine.pem', key_file = '/tmp/mine.key'`, 'name', plain],
   [
     'source',
     'source.put',
