@@ -1,5 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query'
-import { memo, type ReactNode } from 'react'
+import { memo, type ReactNode, useEffect, useRef, useState } from 'react'
+import { formatNumber } from '../domain/format.ts'
 import type { ListPage } from './api.ts'
 import { QueryState } from './page-frame.tsx'
 import { Link, type PageLocation, withSearch } from './router.tsx'
@@ -93,6 +94,7 @@ export function DataTable<T>({
 
 export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: T[]; none?: string }) {
   const { caption, className, toKey, toRowProps, none } = props
+  const { drawn, end } = useDrawn(items.length)
   return (
     <table className={className}>
       <caption className="visually-hidden">{caption}</caption>
@@ -104,9 +106,16 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
         </tr>
       </thead>
       <tbody>
-        {items.map((item) => (
+        {items.slice(0, drawn).map((item) => (
           <Row key={toKey(item)} item={item} columns={columns as Column<unknown>[]} {...toRowProps?.(item)} />
         ))}
+        {items.length > drawn && (
+          <tr ref={end}>
+            <td colSpan={columns.length} className="soft">
+              {formatNumber(items.length - drawn)} more, drawn as you come to them
+            </td>
+          </tr>
+        )}
         {items.length === 0 && none && (
           <tr>
             <td colSpan={columns.length} className="soft">
@@ -117,6 +126,25 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
       </tbody>
     </table>
   )
+}
+
+const drawnAtOnce = 200
+
+/** So many rows are drawn, and as many more whenever their end comes near: ten thousand at once stop a page for seconds. */
+function useDrawn(count: number) {
+  const [drawn, setDrawn] = useState(drawnAtOnce)
+  const end = useRef<HTMLTableRowElement>(null)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the end is another row once more are drawn, or others came
+  useEffect(() => {
+    if (!end.current) return
+    const watch = new IntersectionObserver(
+      (seen) => seen.some((each) => each.isIntersecting) && setDrawn((before) => before + drawnAtOnce),
+      { rootMargin: '600px' },
+    )
+    watch.observe(end.current)
+    return () => watch.disconnect()
+  }, [drawn, count])
+  return { drawn, end }
 }
 
 /** Drawn again only where something of it changed: a key that moves over ten thousand rows changes two. */
