@@ -48,7 +48,7 @@ type Reading = {
   about?: ResourceRef | null | undefined
   /** When the newest look that it rests on was made; null where that is not known. */
   lookedAt?: string | null
-  /** Of those that stay down so many are named. */
+  /** Of those that stay down so many are named; none where the page draws them. */
   maxNamed?: number
 }
 
@@ -60,11 +60,13 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
   const { isOpen, moment, cause = null, about = null } = reading
   const { reversible, dryRun } = approval
   const against = listDoubts(approval, reading)
+  const isAgainst = against.length > 0 || readStaysDown(dryRun.details).unplaced.length > 0
   return [
     ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
-    section('targets', [formatTargets(approval.targets), ...formatOther(approval.targets, about)]),
-    section('reason', [formatReason(approval), ...(cause === null ? [] : [cause])]),
-    ...(against.length > 0 ? [section('against', against, true)] : []),
+    section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
+    // What rows bear out comes first: no long word of who asks cuts it off.
+    section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
+    ...(isAgainst ? [section('against', against, true)] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
     section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
     ...(isOpen
@@ -155,7 +157,7 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
   return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
 }
 
-/** The incident is about another thing than the targets: it may be meant, as for the VMs of a dead host. */
+/** The incident is about another thing than the targets: it may be meant, as for the VMs of a dead host. First, so that no list of long names cuts it off. */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
   return [`The incident is about ${about.kind} ${about.id}.`]
@@ -170,20 +172,25 @@ export function newestLookOf(evidence: readonly Evidence[] = []): string | null 
   return looks.sort().at(-1) ?? null
 }
 
-/** Doubts of code: whom a plan leaves down, a look that is old, and what was not tried. Empty where it knows of none. */
+/** Doubts of code: a look that is old, whom a plan leaves down, and what was not tried. The longest list comes where a cut takes least. */
 function listDoubts(
   { dryRun: { details }, requestedAt }: CardApproval,
   { moment, lookedAt = null, maxNamed = 20 }: Reading,
 ): string[] {
+  const untried = parseRehearsal(details)?.untried ?? []
+  return [...formatOldLook(lookedAt, requestedAt, moment), ...untried, ...listDown(details, maxNamed)]
+}
+
+function listDown(details: Record<string, unknown>, maxNamed: number): string[] {
   const { unplaced, obstacle } = readStaysDown(details)
+  if (unplaced.length === 0 || maxNamed === 0) return []
   const down = unplaced.slice(0, maxNamed).map(({ vm, reason }) => (reason ? `${vm}: ${reason}` : vm))
   const more = unplaced.length - down.length
   return [
-    ...(unplaced.length > 0 ? [`${formatDown(unplaced.length)}.`, ...down] : []),
+    `${formatDown(unplaced.length)}.`,
+    ...down,
     ...(more > 0 ? [`And ${more} more.`] : []),
-    ...(unplaced.length > 0 ? [formatObstacle(obstacle)] : []),
-    ...formatOldLook(lookedAt, requestedAt, moment),
-    ...(parseRehearsal(details)?.untried ?? []),
+    formatObstacle(obstacle),
   ]
 }
 

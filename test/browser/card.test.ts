@@ -59,7 +59,7 @@ const firstScreen = `(() => {
   const page = (selector) => read(selector, foot.top)
   const inFoot = (selector) => read(selector, innerHeight)
   return {
-    what: page('h1'), worst: page('section.cost p'), on: page('.targets p'),
+    what: page('h1'), worst: page('section.cost p'), on: page('.targets p:last-of-type'),
     cost: inFoot('.stakes p'), deny: inFoot('.presses button:first-child'), approve: inFoot('.presses button.main'),
     bars: [...document.querySelectorAll('nav.bottom, .decide')].filter((bar) => bar.offsetHeight > 0).length,
   }
@@ -518,6 +518,23 @@ test('of thirty moves in two racks the lines are one for two hosts, each VM is n
     await screenshot(on.page, `thirty-runs-${width}-${scheme}`)
   }
   expect(on.page.complaints).toEqual([])
+})
+
+test('a look that was hours old when it was asked is said on the page as in every message', async () => {
+  const id = await planAsked(on.spine)
+  on.page = await signedIn(on.browser, on.spine, 'approver')
+  await on.page.route(`**/api/v1/approvals/${id}`, async (route) => {
+    const answer = await (await route.fetch()).json()
+    const at = new Date(Date.parse(answer.requestedAt) - 5 * 3_600_000).toISOString()
+    const look = { seq: 3, what: 'look', tool: 'get_host', about: [], found: 'host is off', isSaid: true, at }
+    await route.fulfill({ json: { ...answer, evidence: [look] } })
+  })
+  await on.page.goto(`${on.spine.url}/approvals/${id}`)
+  const against = on.page.locator('.why .against')
+  await against.getByText(/^The newest look that it rests on is of .*, 5 h 00 before it was asked\.$/).waitFor()
+  // Who stays down is drawn there, and said once.
+  expect(await against.getByText('1 VM stays down').count()).toBe(1)
+  await on.page.unrouteAll({ behavior: 'wait' })
 })
 
 test('the card of a command on a device shows what its rehearsal found, apart from what was not tried', async () => {

@@ -61,12 +61,12 @@ describe('before a person decides, the card says what follows', () => {
       rehearsal: { untried: ['make was not tried.'] },
     }
     const against = [
+      'make was not tried.',
       '3 VMs stay down.',
       'vm-9: no host has room',
       '"vm-8"',
       'vm-7',
       'A place for all does not exist: it takes one host more.',
-      'make was not tried.',
     ]
     expect(told({ dryRun: { ...approval.dryRun, details } }).against).toEqual(against)
   })
@@ -88,6 +88,19 @@ describe('before a person decides, the card says what follows', () => {
       cardSections(approval, { isOpen: true, moment: clock, about }).find(({ name }) => name === 'targets')?.sentences
     expect(on({ kind: 'vm', id: 'vm-1' })).toEqual(['vm vm-1, vm vm-2, vm vm-3, vm vm-4'])
     expect(on({ kind: 'host', id: 'host-2' })).toContain('The incident is about host host-2.')
+  })
+
+  test('where who stays down is drawn, all other doubts are still said', () => {
+    const details = { unplaced: [{ vm: 'vm-9' }], rehearsal: { untried: ['make was not tried.'] } }
+    const drawn = (more: object) =>
+      cardSections(
+        { ...approval, dryRun: { ...approval.dryRun, details } },
+        { isOpen: true, moment: clock, maxNamed: 0, ...more },
+      ).find(({ name }) => name === 'against')?.sentences
+    expect(drawn({ lookedAt: '2026-11-20T22:30:00.000000Z' })).toEqual([
+      'The newest look that it rests on is of 22:30, 3 h 16 before it was asked.',
+      'make was not tried.',
+    ])
   })
 
   test('of a hundred that stay down it names twenty and counts the rest', () => {

@@ -81,3 +81,42 @@ test.each(Object.entries(doors))('a person who is asked reads every section of t
       if (name !== 'wait' && sentence !== cause) expect(said).toContain(wordsOf(sentence).trim())
   }
 })
+
+/** The longest that a run stores: names, reasons of who stays down, and its own words. */
+const long = {
+  ...asked,
+  reason: 'because it is so. '.repeat(110),
+  targets: Array.from({ length: 40 }, (_, at) => ({ kind: 'vm' as const, id: `${at}${'-long'.repeat(50)}` })),
+  dryRun: {
+    ...asked.dryRun,
+    details: { unplaced: Array.from({ length: 40 }, (_, at) => ({ vm: `vm-${at}`, reason: 'no room '.repeat(30) })) },
+  },
+}
+const lookedAt = new Date(Date.parse(long.requestedAt) - 5 * 3_600_000).toISOString()
+const evidence = [{ seq: 3, what: 'look' as const, tool: 't', about: [], found: 'off', isSaid: true, at: lookedAt }]
+const cutDoors: Record<string, () => string> = {
+  'in Slack': () =>
+    JSON.stringify(renderCard(long, { ...incidents[0], resource: about } as never, '', 'b', { cause, evidence })),
+  ...Object.fromEntries(
+    ["by Slack's webhook", 'in Teams', 'in a mail', 'at PagerDuty'].map((door) => [door, () => render(door)]),
+  ),
+}
+function render(door: string): string {
+  const message = messageOf(cardSections(long, { isOpen: true, moment: formatMinute, cause, about, lookedAt }))
+  if (door === 'in Teams') return renderTeams(message).body
+  if (door === 'at PagerDuty') return renderEvent(message, 'key', { deliveryId: 'dlv_1' }).body
+  if (door === 'in a mail')
+    return renderMail(message, {
+      deliveryId: 'dlv_1',
+      destination: 'dst_1',
+      domain: 'nightshift.example',
+      isFirst: true,
+    }).text
+  return JSON.stringify(renderNotification(message))
+}
+
+test.each(Object.entries(cutDoors))('no list of long names takes a warning or the cause away %s', (_, read) => {
+  const said = read()
+  for (const words of ['It cannot be undone', 'The incident is about host', 'The newest look that it rests on', cause])
+    expect(said).toContain(words)
+})

@@ -6,7 +6,6 @@ import {
   formatReversible,
   formatUnheard,
   isReadExactly,
-  parseRehearsal,
   partTitles,
 } from '../../domain/format-approval.ts'
 import { readStaysDown } from '../../domain/format-plan.ts'
@@ -137,13 +136,15 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
   const isOpen = useIsOpen(approval)
   return cardSections(approval, {
     ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
+    maxNamed: 0,
   }).map((section) => (
     <CardPart
       key={section.name}
       title={section.title}
       className={section.warns ? `${section.name} warns` : section.name}
     >
-      {section.name === 'against' ? <Against details={approval.dryRun.details} /> : <Sentences {...section} />}
+      <Sentences {...section} />
+      {section.name === 'against' && <StaysDown {...readStaysDown(approval.dryRun.details)} />}
       {section.name === 'reason' && (
         <>
           {approval.hypotheses.length > 0 && <Hypotheses causes={approval.hypotheses} />}
@@ -164,19 +165,6 @@ function Sentences({ name, sentences, warns }: CardSection) {
         <Inert text={sentence} />
       </p>
     ),
-  )
-}
-
-/** Doubts that the dry run left. */
-function Against({ details }: Pick<Approval['dryRun'], 'details'>) {
-  const { untried } = parseRehearsal(details) ?? { untried: [] }
-  return (
-    <>
-      <StaysDown {...readStaysDown(details)} />
-      {untried.map((sentence) => (
-        <Warning key={sentence} text={sentence} />
-      ))}
-    </>
   )
 }
 
