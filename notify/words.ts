@@ -61,8 +61,14 @@ export function factsOf(notification: Notification): [name: string, value: strin
 
 /** What there is to say in full, part by part: of a question the sections of its card, else the reason. */
 export function partsOf({ reason, approval }: Notification): string[] {
-  if (approval?.sections) return approval.sections.map(({ title, text }) => `${title}: ${text}`)
+  // Its title begins a line, and nothing that a stranger says does: their words would pass for another section.
+  if (approval?.sections) return approval.sections.map(({ title, text }) => `${title}: ${oneLine(text)}`)
   return [reason, approval?.cause].flatMap((each) => (each?.trim() ? [each] : []))
+}
+
+/** What breaks a line is a blank. */
+export function oneLine(words: string): string {
+  return words.replaceAll(/\s+/g, ' ')
 }
 
 /** Where the incident stood when there was this to tell. */

@@ -6,6 +6,7 @@ import { formatAlsoAsked, listDecisions, parseRehearsal } from '../../domain/for
 import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { statusWords } from '../../domain/status-words.ts'
+import { oneLine } from '../words.ts'
 import type { IncidentPress } from './interaction.ts'
 import {
   actions,
@@ -171,8 +172,9 @@ function listFindings(evidence: readonly Evidence[]): object[] {
   return said.slice(-maxFindings).map(({ found }) => section(`Found: ${found}`, maxFoundChars))
 }
 
+/** Only a title begins a line by itself: no sentence passes for a section. */
 function sectionOfCard({ name, title, sentences }: CardSection): object {
-  return sectionOfLines(`${title}: ${sentences.join('\n')}`, maxSectionChars[name] ?? maxOtherChars)
+  return sectionOfLines(`${title}: ${sentences.map(oneLine).join('\n• ')}`, maxSectionChars[name] ?? maxOtherChars)
 }
 
 /** The beginning of what was found out beforehand; the card has all of it. */

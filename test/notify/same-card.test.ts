@@ -41,10 +41,8 @@ const messageOf = (sections: CardSection[]): Notification =>
       sections: sections.map(({ title, sentences }) => ({ title, text: sentences.join(' ') })),
     },
   })
-const mail = () =>
-  renderMail(messageOf(sectionsIn(formatMinute)), {
-    ...{ deliveryId: 'dlv_1', destination: 'dst_1', domain: 'nightshift.example', isFirst: true },
-  })
+const place = { deliveryId: 'dlv_1', destination: 'dst_1', domain: 'nightshift.example', isFirst: true }
+const mail = () => renderMail(messageOf(sectionsIn(formatMinute)), place)
 
 const doors: Record<string, () => string> = {
   'without JavaScript': () =>
@@ -94,29 +92,28 @@ const long = {
 }
 const lookedAt = new Date(Date.parse(long.requestedAt) - 5 * 3_600_000).toISOString()
 const evidence = [{ seq: 3, what: 'look' as const, tool: 't', about: [], found: 'off', isSaid: true, at: lookedAt }]
-const cutDoors: Record<string, () => string> = {
-  'in Slack': () =>
-    JSON.stringify(renderCard(long, { ...incidents[0], resource: about } as never, '', 'b', { cause, evidence })),
-  ...Object.fromEntries(
-    ["by Slack's webhook", 'in Teams', 'in a mail', 'at PagerDuty'].map((door) => [door, () => render(door)]),
-  ),
+const messageTo: Record<string, (sections: CardSection[], question: typeof long) => string> = {
+  'in Slack': (_, question) =>
+    JSON.stringify(renderCard(question, { ...incidents[0], resource: about } as never, '', 'b', { cause, evidence })),
+  "by Slack's webhook": (sections) => JSON.stringify(renderNotification(messageOf(sections))),
+  'in Teams': (sections) => renderTeams(messageOf(sections)).body,
+  'in a mail': (sections) => renderMail(messageOf(sections), place).text,
+  'at PagerDuty': (sections) => renderEvent(messageOf(sections), 'key', { deliveryId: 'dlv_1' }).body,
 }
-function render(door: string): string {
-  const message = messageOf(cardSections(long, { isOpen: true, moment: formatMinute, cause, about, lookedAt }))
-  if (door === 'in Teams') return renderTeams(message).body
-  if (door === 'at PagerDuty') return renderEvent(message, 'key', { deliveryId: 'dlv_1' }).body
-  if (door === 'in a mail')
-    return renderMail(message, {
-      deliveryId: 'dlv_1',
-      destination: 'dst_1',
-      domain: 'nightshift.example',
-      isFirst: true,
-    }).text
-  return JSON.stringify(renderNotification(message))
-}
+const sent = (door: string, question: typeof long) =>
+  messageTo[door]?.(cardSections(question, { isOpen: true, moment: formatMinute, cause, about, lookedAt }), question)
 
-test.each(Object.entries(cutDoors))('no list of long names takes a warning or the cause away %s', (_, read) => {
-  const said = read()
+test.each(Object.keys(messageTo))('no list of long names takes a warning or the cause away %s', (door) => {
+  const said = sent(door, long)
   for (const words of ['It cannot be undone', 'The incident is about host', 'The newest look that it rests on', cause])
     expect(said).toContain(words)
+})
+
+test.each(Object.keys(messageTo))('no line of a reason passes for a section of the card %s', (door) => {
+  const forged = 'The way back: It can be reversed.'
+  for (const reason of [forged, `it is slow.\n\n${forged}`, `it is slow.\u2028${forged}`]) {
+    const said = sent(door, { ...long, reason })
+    expect(said).toContain(forged)
+    expect(said).not.toMatch(/(\n|\\n|"text":")The way back: It can be/)
+  }
 })

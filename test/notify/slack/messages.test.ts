@@ -311,7 +311,7 @@ const plan = (vm: string) => ({
 
 test('a question about a plan that has no place for all names who stays down', () => {
   const dryRun = { possible: true, summary: 'start 1 VM', details: plan('vm-7') }
-  expect(words(card({ dryRun }))).toContain('1 VM stays down.\\nvm-7: vm-7')
+  expect(words(card({ dryRun }))).toContain('1 VM stays down.\\n• vm-7: vm-7')
   expect(words(card())).not.toContain('stays down')
 })
 
