@@ -3,7 +3,7 @@ import { declareTargets } from '../db/inventory/source-targets.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
-import { listTargets } from '../sources/kinds.ts'
+import { listResources } from '../sources/kinds.ts'
 import type { ApiDeps } from './deps.ts'
 
 type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
@@ -23,7 +23,7 @@ export async function syncTargets(deps: TargetDeps): Promise<void> {
 
 async function syncSource({ db, log, sources }: TargetDeps, source: Source): Promise<void> {
   try {
-    const targets = await listTargets(source, sources)
+    const { targets } = (await listResources(source, sources)) ?? {}
     if (targets && (await declareTargets(db, source, targets)))
       log.info({ source: source.name, targets: targets.length }, 'the targets of a source changed')
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { LastLines, ListedTarget, LogSubject, QueryVerdict } from '../domain/source.ts'
+import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type AskSource = (request: SourceRequest) => Promise<unknown>
@@ -102,24 +102,39 @@ export type SourceTool = {
   say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
 
+/** Parts of the context that opens an investigation: what each is asked about, and what a source says of it. A further part is a line here. */
+export type ContextParts = {
+  /** What an alert computes, by a source that evaluates rules. */
+  rule: { subject: { name: string; labels: Record<string, string> }; found: Record<string, unknown> }
+  /** What a thing wrote last, by a source that holds logs. */
+  lines: { subject: LogSubject; found: LastLines }
+}
+
+export type Since = { sinceMs: number; nowMs: number }
+
+/** The parts that a kind has something to say about. Null: it holds nothing of the subject. */
+type ContextOf = {
+  [Part in keyof ContextParts]?: (
+    ask: AskSource,
+    subject: ContextParts[Part]['subject'],
+    since: Since,
+  ) => Promise<ContextParts[Part]['found'] | null>
+}
+
 export type SourceKind = {
   kind: string
   /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
   options: z.ZodType<Record<string, unknown>>
+  /** How it is spoken with. `directory`: the only one whose files the source may name. Limits, breaker and health are around it: `guardAsker`. */
+  connect(source: Source, directory: string): AskSource
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: AskSource, options: Record<string, unknown>): Promise<string>
   /** What may be read of it, where its options say that: for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown>
-  /** What an alert computes, where the source evaluates rules: for the context of an investigation. Null: it has no such rule. */
-  findRule?(
-    ask: AskSource,
-    alert: { name: string; labels: Record<string, string> },
-  ): Promise<Record<string, unknown> | null>
-  /** What the source scrapes, where it does: targets of the registry. Null: it has no list, or none yet. */
-  listTargets?(ask: AskSource): Promise<ListedTarget[] | null>
-  /** What a thing wrote last, where the source holds logs: for the context of an investigation. Null: it holds nothing of it. */
-  lastLines?(ask: AskSource, subject: LogSubject, nowMs: number): Promise<LastLines | null>
+  contextOf?: ContextOf
+  /** What the source knows of what there is: what it scrapes, which has no authority. Null: it has no list, or none yet. */
+  listResources?(ask: AskSource): Promise<{ targets: ListedTarget[] } | null>
   tools: readonly SourceTool[]
 }
 

@@ -1,10 +1,18 @@
 import { z } from 'zod'
 import { nameFaults } from '../domain/schema-faults.ts'
-import type { LastLogs, ListedTarget, LogSubject, Source } from '../domain/source.ts'
+import type { ListedTarget, Source } from '../domain/source.ts'
 import { alertmanager } from './alertmanager/source.ts'
-import { askerOf, type SourceStates } from './ask.ts'
+import { guardAsker, type SourceStates } from './ask.ts'
 import { http } from './http/source.ts'
-import { type ReadContext, SourceError, type SourceKind, type SourceTool, type ToolReading } from './kind.ts'
+import {
+  type AskSource,
+  type ContextParts,
+  type ReadContext,
+  SourceError,
+  type SourceKind,
+  type SourceTool,
+  type ToolReading,
+} from './kind.ts'
 import { loki, victorialogs } from './logs/stores.ts'
 import { prometheus } from './prometheus/source.ts'
 
@@ -65,13 +73,22 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   return { ok: true, source, tool: own, args }
 }
 
+/** The kind of a source, and how it is asked. Throws SourceError. */
+function openSource(source: Source, states: SourceStates): { kind: SourceKind; ask: AskSource } {
+  const kind = sourceKinds.get(source.kind)
+  if (!kind)
+    throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
+  return { kind, ask: guardAsker(source, states, kind.connect(source, states.directory)) }
+}
+
 /** Reads what was planned. Throws SourceError. */
 export async function readSource(
   { source, tool, args }: Extract<PlannedRead, { ok: true }>,
   states: SourceStates,
   context: Omit<ReadContext, 'options'>,
 ): Promise<ToolReading> {
-  return await tool.read(askerOf(source, states), args, { ...context, options: source.options }).catch(rethrow)
+  const { ask } = openSource(source, states)
+  return await tool.read(ask, args, { ...context, options: source.options }).catch(rethrow)
 }
 
 /** Whatever a stranger's answer makes of the code that reads it, such as a parser that gives up on its size, is a bad answer. */
@@ -83,51 +100,37 @@ function rethrow(error: unknown): never {
 
 /** Asks a source something small: how it answered in a sentence, or throws SourceError. */
 export async function probeSource(source: Source, states: SourceStates): Promise<string> {
-  const kind = sourceKinds.get(source.kind)
-  if (!kind)
-    throw new SourceError('BAD_ANSWER', `${source.kind} is no kind of source: ${[...sourceKinds.keys()].join(', ')}`)
-  return await kind.probe(askerOf(source, states), source.options).catch(rethrow)
+  const { kind, ask } = openSource(source, states)
+  return await kind.probe(ask, source.options).catch(rethrow)
 }
 
-/** What a source scrapes; null where its kind lists nothing, or it has no list. Throws SourceError. */
-export async function listTargets(source: Source, states: SourceStates): Promise<ListedTarget[] | null> {
-  return (await sourceKinds.get(source.kind)?.listTargets?.(askerOf(source, states)).catch(rethrow)) ?? null
+/** What a source says there is; null where its kind lists nothing, or it has no list. Throws SourceError. */
+export async function listResources(source: Source, states: SourceStates): Promise<{ targets: ListedTarget[] } | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.listResources?.(ask).catch(rethrow)) ?? null
 }
 
-/** The rule behind an alert, of the first source that has it. What no source answers is null. */
-export async function findRule(
+/** Sources that one part of a context asks, and how far back it looks. */
+const maxAsked = { rule: 10, lines: 3 }
+const contextMs = 3_600_000
+
+type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }
+
+/** What the sources say of one part of a context, asked at once. One that gives no answer is one line that says why; one that holds nothing is left out. */
+export async function readContext<Part extends keyof ContextParts>(
+  part: Part,
   sources: readonly Source[],
-  alert: { name: string; labels: Record<string, string> },
+  subject: ContextParts[Part]['subject'],
   states: SourceStates,
-): Promise<Record<string, unknown> | null> {
-  for (const source of sources) {
-    const kind = sourceKinds.get(source.kind)
-    // A source that does not answer is one source less: its health says so.
-    const rule = await kind?.findRule?.(askerOf(source, states), alert).catch(() => null)
-    if (rule) return { source: source.name, ...rule }
-  }
-  return null
-}
-
-/** Sources of logs that one context asks. */
-const maxLogSources = 3
-
-/** What the sources of logs hold of a thing, asked at once. One that gives no answer is one line that says why; one that holds nothing is left out. */
-export async function readLogsOf(
-  sources: readonly Source[],
-  subject: LogSubject,
-  states: SourceStates,
-): Promise<LastLogs> {
-  const asked = sources.flatMap((source) => {
-    const lastLines = sourceKinds.get(source.kind)?.lastLines
-    return lastLines ? [{ source, lastLines }] : []
-  })
+): Promise<Told<ContextParts[Part]['found']>[]> {
+  const serving = sources.filter(({ kind }) => sourceKinds.get(kind)?.contextOf?.[part])
   const nowMs = Date.now()
   const found = await Promise.all(
-    asked.slice(0, maxLogSources).map(async ({ source, lastLines }): Promise<LastLogs> => {
+    serving.slice(0, maxAsked[part]).map(async (source): Promise<Told<ContextParts[Part]['found']>[]> => {
       try {
-        const last = await lastLines(askerOf(source, states), subject, nowMs).catch(rethrow)
-        return last ? [{ source: source.name, ...last }] : []
+        const { kind, ask } = openSource(source, states)
+        const told = await kind.contextOf?.[part]?.(ask, subject, { sinceMs: nowMs - contextMs, nowMs }).catch(rethrow)
+        return told ? [{ source: source.name, ...told }] : []
       } catch (error) {
         if (!(error instanceof SourceError)) throw error
         return [{ source: source.name, notRead: error.message.slice(0, 160) }]

@@ -14,7 +14,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
-import { findRule, readLogsOf } from '../../sources/kinds.ts'
+import { readContext } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { briefExample, incidentExample, incidentId } from './examples.ts'
@@ -54,7 +54,9 @@ const ruleEndpoint = endpoint({
   async run({ params: { id } }, deps) {
     const alert = (await alertsOf(deps.db, id)).at(-1)
     if (!alert) return { rule: null }
-    const found = await findRule(await listSources(deps.db), alert, deps.sources)
+    const told = await readContext('rule', await listSources(deps.db), alert, deps.sources)
+    // A source that does not answer is one source less: its health says so.
+    const found = told.find((each) => !('notRead' in each)) ?? null
     return { rule: found as z.input<typeof ruleAnswer>['rule'] }
   },
 })
@@ -79,7 +81,7 @@ const logsEndpoint = endpoint({
   async run({ scope, params: { id } }, deps) {
     await requireIncident(scope, id)
     const subject = await logSubjectOf(scope, id)
-    return { items: subject ? await readLogsOf(await listSources(deps.db), subject, deps.sources) : [] }
+    return { items: subject ? await readContext('lines', await listSources(deps.db), subject, deps.sources) : [] }
   },
 })
 

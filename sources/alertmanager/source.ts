@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { describeItems, inBrackets, toList, toText } from '../../domain/say.ts'
+import { connectHttp } from '../connect-http.ts'
 import { type AskSource, cutText, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
 
@@ -145,6 +146,7 @@ export const alertmanager: SourceKind = {
   kind: 'alertmanager',
   title: 'Alertmanager',
   options: z.strictObject({}),
+  connect: connectHttp,
   probe,
   tools: [listAlerts, listSilences],
 }

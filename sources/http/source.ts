@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { describePrinted, toText } from '../../domain/say.ts'
+import { connectHttp } from '../connect-http.ts'
 import {
   type AskSource,
   defineSourceTool,
@@ -286,6 +287,7 @@ export const http: SourceKind = {
   kind: 'http',
   title: 'pages of a server: JSON or text by GET',
   options,
+  connect: connectHttp,
   probe,
   allows: (given) => ({ tool: httpRead.name, paths: options.parse(given).paths.slice(0, maxListed) }),
   tools: [httpRead],

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toMachineNames } from '../../domain/alert-machines.ts'
 import type { LastLines, LogSubject } from '../../domain/source.ts'
-import { type AskSource, SourceError } from '../kind.ts'
+import { type AskSource, type Since, SourceError } from '../kind.ts'
 import { type LogReader, maxLines, type Range } from './logs.ts'
 
 /**
@@ -119,7 +119,6 @@ const unitLabels = 'unit _SYSTEMD_UNIT systemd_unit service_name service contain
 const workloadLabels = 'deployment statefulset daemonset workload app app_kubernetes_io_name service_name'.split(' ')
 const podLabels = ['pod', 'pod_name', 'k8s.pod.name', 'k8s_pod_name', 'kubernetes.pod_name'] as const
 
-const windowMs = 3_600_000
 /** Questions to one source, one after the other, until one of them finds lines. */
 const maxTries = 6
 /** A context that waits longer than this for logs begins without them. */
@@ -133,13 +132,13 @@ const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)
 
 /**
  * The newest lines that a source holds of a thing: of each kind of line the newest one, those that tell of an error first where not all fit, in
- * the order of time. Null: the source has no label that names it, or no line of the last hour. Throws SourceError, `TIMEOUT` after four seconds.
+ * the order of time. Null: the source has no label that names it, or no line since then. Throws SourceError, `TIMEOUT` after four seconds.
  */
 export async function readLastLines(
   reader: LogReader,
   ask: AskSource,
   subject: LogSubject,
-  nowMs: number,
+  { sinceMs, nowMs }: Since,
 ): Promise<LastLines | null> {
   const over = new AbortController()
   const late = sleep(lastLinesWithinMs, null, { signal: over.signal }).then(() => {
@@ -147,7 +146,7 @@ export async function readLastLines(
   })
   try {
     // What is on its way ends by the source's own limit: impatience is no failure of the source.
-    return await Promise.race([searchLast(reader, ask, subject, { fromMs: nowMs - windowMs, untilMs: nowMs }), late])
+    return await Promise.race([searchLast(reader, ask, subject, { fromMs: sinceMs, untilMs: nowMs }), late])
   } finally {
     late.catch(() => {})
     over.abort()

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseTime } from '../../domain/format.ts'
+import { connectHttp } from '../connect-http.ts'
 import { type AskSource, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
 import { readLastLines } from './last.ts'
 import {
@@ -107,11 +108,12 @@ export const loki: SourceKind = {
   kind: 'loki',
   title: 'Loki',
   options: z.strictObject({}),
+  connect: connectHttp,
   async probe(ask) {
     const { data } = lokiNames.parse(await ask({ path: '/loki/api/v1/labels' }))
     return `it answers queries; ${data.length} labels`
   },
-  lastLines: (ask, subject, nowMs) => readLastLines(lokiReader, ask, subject, nowMs),
+  contextOf: { lines: (ask, subject, since) => readLastLines(lokiReader, ask, subject, since) },
   tools: [searchLogs(lokiReader)],
 }
 
@@ -227,6 +229,7 @@ export const victorialogs: SourceKind = {
   kind: 'victorialogs',
   title: 'VictoriaLogs',
   options: z.strictObject({}),
+  connect: connectHttp,
   async probe(ask) {
     const now = Date.now()
     const { rows } = await askRows(ask, {
@@ -235,6 +238,6 @@ export const victorialogs: SourceKind = {
     })
     return `it answers queries; ${countedByVictoria.parse(rows[0] ?? { total: 0 }).total} lines in the last five minutes`
   },
-  lastLines: (ask, subject, nowMs) => readLastLines(victoriaReader, ask, subject, nowMs),
+  contextOf: { lines: (ask, subject, since) => readLastLines(victoriaReader, ask, subject, since) },
   tools: [searchLogs(victoriaReader)],
 }

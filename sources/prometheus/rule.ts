@@ -49,7 +49,7 @@ const target = z.looseObject({ labels: z.record(z.string(), z.string()) })
  * What the server scrapes now (`/api/v1/targets`). Null: it scrapes nothing itself, as Mimir and Thanos Query do, or has just begun and does not know yet.
  * Throws SourceError.
  */
-export async function listTargets(ask: AskSource): Promise<ListedTarget[] | null> {
+export async function listResources(ask: AskSource): Promise<{ targets: ListedTarget[] } | null> {
   const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', maxBytes })) as PageAnswer
   if (page.status === 404 || page.status === 405) return null
   if (page.status !== 200 || !('json' in page))
@@ -64,7 +64,7 @@ export async function listTargets(ask: AskSource): Promise<ListedTarget[] | null
     const read = target.safeParse(each)
     return read.success ? [{ labels: read.data.labels }] : []
   })
-  return targets.length === 0 ? null : targets
+  return targets.length === 0 ? null : { targets }
 }
 
 /** What an alert computes: its rule, the number it is held against, and how it stands. */

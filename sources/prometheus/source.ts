@@ -2,11 +2,12 @@ import { z } from 'zod'
 import { describeItems, toWords } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { chooseStep, judgePromql, listFixedLabels } from '../../safety/query/promql.ts'
+import { connectHttp } from '../connect-http.ts'
 import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
 import { quotePattern, quoteText } from '../logs/logs.ts'
 import { findDoubt } from './absence.ts'
 import { queryInstant } from './query.ts'
-import { findRule, listTargets, readData } from './rule.ts'
+import { findRule, listResources, readData } from './rule.ts'
 import { saySeries } from './summary.ts'
 import { readMoment, readWindow } from './window.ts'
 
@@ -128,11 +129,12 @@ export const prometheus: SourceKind = {
   kind: 'prometheus',
   title: 'Prometheus, VictoriaMetrics, Thanos or Mimir',
   options: z.strictObject({}),
+  connect: connectHttp,
   async probe(ask) {
     const [up] = (await queryInstant(ask, 'count(up)', Date.now() / 1_000)).series
     return `it answers queries; ${up?.points[0]?.[1] ?? 0} targets`
   },
-  findRule,
-  listTargets,
+  contextOf: { rule: findRule },
+  listResources,
   tools: [queryMetrics, describeMetrics],
 }
