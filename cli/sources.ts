@@ -112,13 +112,7 @@ function addListCommand(parent: CliCommand): void {
         NAME: (each) => inert(each.name),
         KIND: (each) => inert(each.kind),
         HEALTH: (each) => formatHealth(each),
-        ADDRESS: (each) => inert(each.url),
-        TENANT: ({ headers }) =>
-          inert(
-            Object.entries(headers)
-              .map((pair) => pair.join('='))
-              .join(', '),
-          ),
+        ADDRESS: ({ url, headers }) => inert([url, ...Object.entries(headers).map((pair) => pair.join('='))].join(' ')),
       })
     })
 }

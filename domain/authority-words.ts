@@ -43,7 +43,7 @@ export function describeGrant({ uses, hours }: { uses: number; hours: number }):
   return `may run ${uses} more times within ${Number(hours.toFixed(2))} h without asking`
 }
 
-/** Rows of before 0.4 have no more than the first five. */
+/** Rows of before 0.3 have no more than the first five. */
 type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'> &
   Partial<Pick<SourceInput, 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
 

@@ -12,7 +12,7 @@ export const defaultSourcesDirectory = '/run/nightshift-api/sources'
 type Named = Omit<Source, 'createdBy' | 'createdAt'>
 
 /** What a request to a source is sent with. `secrets`: what of it no answer may show. */
-export type SentWith = {
+type SentWith = {
   headers: Record<string, string>
   /** PEM of the authorities that its server is believed by, instead of those of the system. */
   ca: string | null

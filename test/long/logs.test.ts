@@ -165,4 +165,26 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     }
     expect(wrong).toEqual([])
   })
+
+  test('each tenant has its own lines, no tenant is 0:0, and one that is no number is said as that', async () => {
+    const row = { _time: new Date(nowMs - minute).toISOString(), _msg: 'of another tenant', 'service.name': 'bank' }
+    await fetch(`${source.url}/insert/jsonline`, {
+      method: 'POST',
+      body: JSON.stringify(row),
+      headers: { AccountID: '12', ProjectID: '7' },
+    })
+    const as = (headers: Source['headers']) => ({ ...source, headers })
+    const found = async (headers: Source['headers']) => {
+      const planned = planRead([as(headers)], 'search_logs', { labels: { 'service.name': 'bank' }, window: '1h' })
+      if (!planned.ok) throw new Error(planned.reason)
+      return (await readSource(planned, newSourceStates(), { nowMs: Date.now(), incidentBeganMs: null })).summary.lines
+    }
+    await eventually('the line to be there', async () => (await found({ AccountID: '12', ProjectID: '7' })) === 1)
+    expect([await found({}), await found({ AccountID: '12' })]).toEqual([0, 0])
+    const wrong = probeSource(as({ AccountID: 'bank' }), newSourceStates())
+    await expect(wrong).rejects.toMatchObject({
+      code: 'NO_TENANT',
+      message: expect.stringMatching(/refused the tenant/),
+    })
+  })
 })

@@ -9,7 +9,7 @@ import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sourceByName } from '../../db/inventory/sources.ts'
 import type { Source } from '../../domain/source.ts'
-import { askerOf, newSourceStates } from '../../sources/ask.ts'
+import { connectHttp } from '../../sources/connect-http.ts'
 import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Answer, json, useSourceServer, vector } from '../support/source-server.ts'
@@ -89,25 +89,28 @@ test.each([
   [
     'a tenant that VictoriaLogs cannot read',
     { kind: 'victorialogs', headers: { AccountID: 'tenant-a' } },
-    'cannot obtain tenantID: cannot parse AccountID="tenant-a" header',
-    /refused the tenant AccountID=tenant-a \(400: cannot obtain.*\): .* --header AccountID=TENANT/,
+    'remoteAddr: "10.0.0.7:4242"; requestURI: /select/logsql/query; cannot obtain tenanID: cannot parse "tenant-a" as uint32: strconv.ParseUint: parsing "tenant-a": invalid syntax\n',
+    'NO_TENANT',
+    /refused the tenant AccountID=tenant-a \(400: .*cannot obtain.*\): .* --header AccountID=TENANT/,
   ],
   [
     'several tenants where Mimir is not told to join them',
     { headers: { 'X-Scope-OrgID': 'tenant-a|tenant-b' } },
     'multiple org IDs present',
+    'NO_TENANT',
     /refused the tenant X-Scope-OrgID=tenant-a\|tenant-b/,
   ],
   [
     'an address without the tenant of a cluster of VictoriaMetrics',
     {},
     'remoteAddr: "10.0.0.7:4242"; requestURI: /api/v1/query; unsupported path requested: "/api/v1/query"',
-    /the tenant in its address: give it as --at http.*\/select\/0\/prometheus/,
+    'BAD_ANSWER',
+    /is its address right\? a cluster of VictoriaMetrics has the tenant in it, as http.*\/select\/0\/prometheus/,
   ],
-] as const)('what a server says of %s is said as that', async (_, more, words, told) => {
+] as const)('what a server says of %s is said as that', async (_, more, words, code, told) => {
   stage.answer = (__, response) => void response.writeHead(400, { 'content-type': 'text/plain' }).end(words)
   const said = await tested('shared', more)
-  expect(said).toMatchObject({ code: 'NO_TENANT', detail: expect.stringMatching(told) })
+  expect(said).toMatchObject({ code, detail: expect.stringMatching(told) })
 })
 
 test('a query that a server refuses stays that, where its words are about something else', async () => {
@@ -251,10 +254,7 @@ test('a server that takes JSON is asked with JSON', async () => {
     json({ type: request.headers['content-type'], sent: JSON.parse(body) })(request, response, body)
   await put('search', {})
   const source = await sourceByName(api.db, 'search')
-  const ask = askerOf(
-    source as Source,
-    newSourceStates(() => {}, directory),
-  )
+  const ask = connectHttp(source as Source, directory)
   const query = { query: { match: { host: 'web-1' } }, size: 10 }
   const answered = await ask({ method: 'POST', path: '/logs-*/_search', json: query })
   expect(answered).toEqual({ type: 'application/json', sent: query })
