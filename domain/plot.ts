@@ -141,6 +141,9 @@ export function getRange(values: readonly number[]): Range {
 export const widen = ([low, high]: Range): Range =>
   low === high ? [low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)] : [low, high]
 
+/** Where a value stands between two others, 0 to 1; by halves, so that the largest numbers have a difference. */
+export const shareOf = ([low, high]: Range, value: number): number => (value / 2 - low / 2) / (high / 2 - low / 2)
+
 const prefixes: [number, string][] = [
   [1e12, 'T'],
   [1e9, 'G'],
@@ -148,9 +151,11 @@ const prefixes: [number, string][] = [
   [1e4, 'k'],
 ]
 
-/** Three figures, with the prefix of thousands. */
+/** Three figures, with the prefix of thousands; by a power of ten where it would be a row of zeros. */
 export function formatValue(value: number): string {
-  const [factor, prefix] = prefixes.find(([each]) => Math.abs(value) >= each) ?? [1, '']
+  const size = Math.abs(value)
+  if (size >= 1e16 || (size > 0 && size < 1e-6)) return value.toExponential(2)
+  const [factor, prefix] = prefixes.find(([each]) => size >= each) ?? [1, '']
   const scaled = value / (prefix === 'k' ? 1e3 : factor)
   return `${scaled.toLocaleString('en', { maximumSignificantDigits: 3 })}${prefix && ` ${prefix}`}`
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { navigate } from './router.tsx'
 
 const key = 'nightshift.keys'
-const typing = 'input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]'
+const typing = 'input:not([type=checkbox], [type=radio], [type=range]), textarea, select, [contenteditable]'
 
 /** Whether a key that is pressed there is a letter of something. */
 export function isTyping(target: EventTarget | null): boolean {

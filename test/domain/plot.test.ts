@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { type ChartSeries, findLimit, formatValue, layOut, readSummary, valueAt } from '../../domain/plot.ts'
+import { type ChartSeries, findLimit, formatValue, layOut, readSummary, shareOf, valueAt } from '../../domain/plot.ts'
 
 const began = Date.parse('2026-11-25T05:00:00Z') / 1_000
 const iso = (minute: number) => new Date((began + minute * 60) * 1_000).toISOString()
@@ -76,6 +76,14 @@ test.each([
   [1_234, '1,230'],
   [-12_345, '-12.3 k'],
   [1.5e9, '1.5 G'],
+  [-1e308, '-1.00e+308'],
+  [5e-324, '4.94e-324'],
 ])('of %d three figures are shown, also of a share', (value, text) => {
   expect(formatValue(value)).toBe(text)
+})
+
+test('between the largest numbers a value still has its place', () => {
+  expect(shareOf([-1e308, 1e308], -1e308)).toBe(0)
+  expect(shareOf([-1e308, 1e308], 0)).toBe(0.5)
+  expect(shareOf([0, 100], 90)).toBe(0.9)
 })

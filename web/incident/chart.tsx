@@ -7,6 +7,7 @@ import {
   layOut,
   type PlottedSeries,
   type Reading,
+  shareOf,
   valueAt,
   widen,
 } from '../../domain/plot.ts'
@@ -95,7 +96,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
 const place = (range: [number, number], from: number, to = from) =>
   ({ '--a': placeIn(range, from), '--b': placeIn(range, to) }) as CSSProperties
 /** From above: the largest value stands on top. */
-const placeDown = ([low, high]: [number, number], value: number) => 100 - (100 * (value - low)) / (high - low)
+const placeDown = (scale: [number, number], value: number) => 100 - 100 * shareOf(scale, value)
 const toTime = (seconds: number) => formatTimeOfDay(new Date(seconds * 1_000).toISOString())
 
 type PlotProps = { drawn: PlottedSeries[]; range: [number, number]; scale: [number, number]; limit: Limit | null }
@@ -132,7 +133,7 @@ function Words({
   const isLong = range[1] - range[0] > 1.5 * day
   return (
     <>
-      {[scale[1], (scale[0] + scale[1]) / 2, scale[0]].map((value) => (
+      {[scale[1], scale[0] / 2 + scale[1] / 2, scale[0]].map((value) => (
         <span key={value} className="y" style={{ '--y': `${placeDown(scale, value)}%` } as CSSProperties}>
           {formatValue(value)}
         </span>
