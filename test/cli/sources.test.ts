@@ -1,0 +1,37 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { runCli, useServedApi } from '../support/run-cli.ts'
+
+const api = useServedApi()
+const run = (...args: string[]) => runCli(args, api.as('admin'))
+
+/** Loki with tenants, as it answers a list of labels. */
+const loki = createServer((request, response) => {
+  if (request.headers['x-scope-orgid'] === undefined) return void response.writeHead(401).end('no org id\n')
+  response.setHeader('content-type', 'application/json')
+  return void response.end('{"status":"success","data":["host"]}')
+})
+let at = ''
+beforeAll(async () => {
+  await new Promise<void>((resolve) => loki.listen(0, '127.0.0.1', resolve))
+  at = `http://127.0.0.1:${(loki.address() as AddressInfo).port}`
+})
+afterAll(() => {
+  loki.closeAllConnections()
+  loki.close()
+})
+
+test('the command that the answer names connects a Loki with tenants, and the list says which tenant', async () => {
+  const without = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at)
+  expect(without.code).toBe(1)
+  const named = /nightshift (sources add .*=)TENANT/.exec(without.stderr)?.[1] ?? ''
+  const added = await run(...`${named}tenant-a`.split(' '))
+  expect([added.code, added.stdout]).toEqual([0, '✔ logs: it answers queries; 1 labels\n'])
+  expect((await run('sources', 'list')).stdout).toContain(`${at} X-Scope-OrgID=tenant-a`)
+})
+
+test('a header that is none of a tenant is refused by name', async () => {
+  const refused = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, '--header', 'Authorization=Bearer')
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('X-Scope-OrgID')])
+})
