@@ -194,7 +194,8 @@ function listDown(details: Record<string, unknown>, maxNamed: number): string[] 
   ]
 }
 
-function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
+/** An old look, which also stands beside the buttons: it is seen where somebody decides. */
+export function formatOldLook(lookedAt: string | null, requestedAt: string, moment: Reading['moment']): string[] {
   const ageMs = lookedAt === null ? 0 : Date.parse(requestedAt) - Date.parse(lookedAt)
   if (lookedAt === null || ageMs <= freshMs) return []
   return [`The newest look that it rests on is of ${moment(lookedAt)}, ${formatSpan(ageMs)} before it was asked.`]

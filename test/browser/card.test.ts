@@ -532,6 +532,7 @@ test('a look that was hours old when it was asked is said on the page as in ever
   await on.page.goto(`${on.spine.url}/approvals/${id}`)
   const against = on.page.locator('.why .against')
   await against.getByText(/^The newest look that it rests on is of .*, 5 h 00 before it was asked\.$/).waitFor()
+  await on.page.locator('.decide .stakes').getByText('5 h 00 before it was asked').waitFor()
   // Who stays down is drawn there, and said once.
   expect(await against.getByText('1 VM stays down').count()).toBe(1)
   await on.page.unrouteAll({ behavior: 'wait' })

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
-import { formatApprovers, formatCost } from '../../domain/card-sections.ts'
+import { formatApprovers, formatCost, formatOldLook, newestLookOf } from '../../domain/card-sections.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatApprovalEnd, formatReversible } from '../../domain/format-approval.ts'
 import type { GrantWish } from '../../domain/grant.ts'
@@ -182,7 +182,10 @@ type StakesProps = Omit<FootProps, 'deciding'> & {
 function Stakes({ approval, chosen, incident, refused }: StakesProps) {
   const { data: session } = useSession()
   const left = Date.parse(approval.expiresAt) - useNow()
-  const costs = new Set((chosen.length > 0 ? chosen : [approval]).map(formatCost))
+  const costs = new Set([
+    ...formatOldLook(newestLookOf(approval.evidence), approval.requestedAt, formatMoment),
+    ...(chosen.length > 0 ? chosen : [approval]).map(formatCost),
+  ])
   const { required, approvals, risk, reversible } = approval
   return (
     <div className="stakes">
