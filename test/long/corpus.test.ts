@@ -21,9 +21,9 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { freshSeed } from '../support/random-cases.ts'
 import { aManifest, startAgent } from '../support/running-agent.ts'
 
-// One read after the other, so that what a read would change is seen right after it: a quarter of the corpus, the others in other runs, or all of
+// One read after the other, so that what a read would change is seen right after it: an eighth of the corpus, the others in other runs, or all of
 // it with CORPUS_PARTS=1. Bounded: test/mesh/agent/corpus.
-const parts = Number(process.env.CORPUS_PARTS ?? 4)
+const parts = Number(process.env.CORPUS_PARTS ?? 8)
 
 const uid = 65_534
 const asRoot = process.getuid?.() === 0

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { simulateLives } from '../simulation/life.ts'
 import { freshSeed, freshShare } from '../support/random-cases.ts'
 
-const seeds = Number(process.env.LIVES ?? 1_500)
+const seeds = Number(process.env.LIVES ?? 750)
 
 test('thousands of lives with hostile models, lost answers, crashes and races break no invariant', async () => {
   const simulate = await simulateLives(seeds)

@@ -11,7 +11,7 @@ import { randomOf } from './generated-series.ts'
 // Built from the Go module github.com/VictoriaMetrics/VictoriaMetrics v1.115.0 (app/victoria-logs): no package registry brings it as a program.
 const program = process.env.VICTORIA_LOGS ?? join(import.meta.dirname, '../../.cache/victoria-logs')
 /** Windows of lines whose truth is known; LOG_WINDOWS=500 plays more. */
-const windows = Number(process.env.LOG_WINDOWS ?? 50)
+const windows = Number(process.env.LOG_WINDOWS ?? 25)
 const suite = existsSync(program) ? describe : describe.skip
 const minute = 60_000
 

@@ -16,7 +16,7 @@ import {
 import { findProgram } from './real-servers.ts'
 
 /** The whole: SUMMARY_WINDOWS=200 npm run test:long -- test/long/summaries. */
-const windows = Number(process.env.SUMMARY_WINDOWS ?? 60)
+const windows = Number(process.env.SUMMARY_WINDOWS ?? 30)
 const isWhole = windows >= 200
 const seed = freshSeed ?? 20_261_126
 /** Whole minutes ago: what a server keeps for later answers is not in the way. */

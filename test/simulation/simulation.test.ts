@@ -9,11 +9,11 @@ beforeAll(loadSql)
 
 test('lives with hostile models, lost answers, crashes and races break no invariant', async () => {
   // `npm run test:long` lives thousands, `npm run simulate -- --seeds 1000000` as many as there is time for.
-  const simulate = await simulateLives(600)
-  expect(simulate).toMatchObject({ seeds: 600, broken: 0 })
+  const simulate = await simulateLives(400)
+  expect(simulate).toMatchObject({ seeds: 400, broken: 0 })
   // Lives in which nothing happens would prove nothing.
   expect(simulate.effects).toBeGreaterThan(300)
-  const fresh = freshShare(600)
+  const fresh = freshShare(400)
   if (fresh > 0) expect(await simulateLives(fresh, freshSeed!)).toMatchObject({ seeds: fresh, broken: 0 })
 })
 
