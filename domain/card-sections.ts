@@ -107,10 +107,14 @@ function section(name: CardSectionName, sentences: string[], warns = false): Car
   return { name, title: cardTitles[name], sentences, warns }
 }
 
+/** As many names at most are given: of so many it is not known whether there are more. */
+const maxGiven = 20
+
 /** `anna, bo and 2 more may approve it.` Whom to ask, or to wake, next. */
 export function formatApprovers(names: readonly string[]): string {
-  if (names.length === 0) return 'Nobody who has not decided yet may approve it.'
+  if (names.length === 0) return 'Nobody is left who may approve it.'
   const shown = names.slice(0, 3)
+  if (names.length >= maxGiven) return `${shown.join(', ')} and many more may approve it.`
   return `${formatList([...shown, ...(names.length > 3 ? [`${names.length - 3} more`] : [])])} may approve it.`
 }
 

@@ -87,41 +87,47 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   const note = (c: Context, problem: Problem) => noteRefusal(deps, c, problem)
   // Bytes go to the dialect as they came; the schema above is only what the document says.
   router.openAPIRegistry.registerPath(route)
-  router.post('/ingest/:dialect', every(permit('ingest'), limitLarge(), limitBytes(maxAlertBytes, note)), async (c) => {
-    const name = c.req.param('dialect')
-    const { alerts, bytes } = await readAlerts(deps, c, name).catch(async (error) => {
-      if (error instanceof Problem) await note(c, error)
-      throw error
-    })
-    if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
-      const { body } = await storeWaiting(deps.db, { dialect: name, sender: c.get('principal').name, alerts })
-      deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
-      return c.json({ alerts: [], waiting: { body, alerts: alerts.length } }, 202)
-    }
-    const ingested = await ingestBody(deps.db, alerts)
-    for (const { outcome, fingerprint, reason } of ingested) {
-      deps.metrics.alerts.inc({ source: name, outcome })
-      if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
-    }
-    await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
-    const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
-      fingerprint,
-      incidentId,
-      outcome,
-      ...(reason !== undefined && { reason }),
-    }))
-    return c.json({ alerts: answers }, 202)
-  })
+  router.post(
+    '/ingest/:dialect',
+    every(permit('ingest'), limitLarge(deps.log), limitBytes(maxAlertBytes, note)),
+    async (c) => {
+      const name = c.req.param('dialect')
+      const { alerts, bytes } = await readAlerts(deps, c, name).catch(async (error) => {
+        if (error instanceof Problem) await note(c, error)
+        throw error
+      })
+      if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
+        const { body } = await storeWaiting(deps.db, { dialect: name, sender: c.get('principal').name, alerts })
+        deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
+        return c.json({ alerts: [], waiting: { body, alerts: alerts.length } }, 202)
+      }
+      const ingested = await ingestBody(deps.db, alerts)
+      for (const { outcome, fingerprint, reason } of ingested) {
+        deps.metrics.alerts.inc({ source: name, outcome })
+        if (outcome === 'refused')
+          deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
+      }
+      await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
+      const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
+        fingerprint,
+        incidentId,
+        outcome,
+        ...(reason !== undefined && { reason }),
+      }))
+      return c.json({ alerts: answers }, 202)
+    },
+  )
 }
 
-/** Senders try a 503 again, so that none of it is lost. A body of unknown length counts as large. */
-function limitLarge(): Middleware {
+/** Alertmanager tries a 503 again, so that none of it is lost; of a sender that does not the log tells. A body of unknown length counts as large. */
+function limitLarge(log: ApiDeps['log']): Middleware {
   let atWork = 0
   return async (c, next) => {
     const length = c.req.header('content-length')
     const isUnknown = length === undefined && c.req.header('transfer-encoding') !== undefined
     if (!isUnknown && Number(length ?? 0) <= maxBytesAtOnce) return await next()
     if (atWork >= maxLargeAtOnce) {
+      log.warn({ sender: c.get('principal').name, bytes: length }, 'a large body was sent back: enough are being read')
       const detail = `${maxLargeAtOnce} bodies of more than ${maxBytesAtOnce} bytes are being read. Send it again in 5 s.`
       throw new Problem(503, 'LARGE_BODIES', detail, { headers: { 'retry-after': '5' } })
     }
