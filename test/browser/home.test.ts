@@ -30,7 +30,7 @@ describe('home', () => {
     [390, 'dark'],
   ] as const)('at %i pixels in %s a new site says what is left to do, step by step', async (width, scheme) => {
     const page = await home(width, scheme)
-    const steps = page.getByRole('region', { name: 'No alert has arrived yet' }).getByRole('listitem')
+    const steps = page.getByRole('region', { name: 'No incident yet' }).getByRole('listitem')
     expect(await steps.getByRole('heading').allTextContents()).toEqual([
       ...[expect.stringMatching(/Nightshift runs/), expect.stringMatching(/A model answers/)],
       ...[expect.stringMatching(/It sees your site/), expect.stringMatching(/An alert arrives/)],
@@ -43,7 +43,7 @@ describe('home', () => {
 
   test('a new site becomes a night with its first question, which comes in live, above all else', async () => {
     const page = await home()
-    await page.getByText('No alert has arrived yet').waitFor()
+    await page.getByText('No incident yet').waitFor()
     const incident = await claimedIncident(on.spine.db, { ...named('host_down'), title: 'Host host-osl-1 is down' })
     const approval = await asked(on.spine.db, incident)
     const line = page.getByRole('region', { name: /^Needs you 1/ }).getByRole('row')

@@ -74,7 +74,7 @@ export function FirstSteps({ sight }: { sight: FirstSight }) {
   return (
     <section aria-labelledby="first-steps" className="first-steps">
       <h2 id="first-steps" className="headline">
-        No alert has arrived yet
+        No incident yet
       </h2>
       <p className="soft">Four steps. Each is ticked once Nightshift has seen it.</p>
       <ol>
