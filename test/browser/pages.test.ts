@@ -134,18 +134,21 @@ async function settled(page: Watched, path: string): Promise<void> {
 }
 
 describe.each([
-  ['light', 1440, undefined],
-  ['dark', 1440, looks],
-  ['light', 390, looks],
-  ['dark', 390, undefined],
-] as const)('in %s at %i pixels', (colorScheme, width, rules) => {
-  test('every page can be used by everybody, fits its width, and asks nobody else', async () => {
-    const page = await signedIn(browser, spine, 'admin', { colorScheme, viewport: { width, height: 900 } })
+  [1440, ['light', 'dark']],
+  [390, ['dark', 'light']],
+] as const)('at %i pixels', (width, [first, second]) => {
+  // A page is opened once and looked at in both colours: all rules in the first, those of colours and widths in the second.
+  test('every page can be used by everybody in light and dark, fits its width, and asks nobody else', async () => {
+    const page = await signedIn(browser, spine, 'admin', { viewport: { width, height: 900 } })
     const wrong: string[] = []
     const look = async (what: string) => {
       const name = what.replaceAll(/[^a-z0-9]+/gi, '-').replaceAll(/^-|-$/g, '')
-      await screenshot(page, `${name}-${colorScheme}-${width}`)
-      wrong.push(...(await findings(page, rules)).map((finding) => `${what} ${finding}`))
+      for (const colorScheme of [first, second]) {
+        await page.emulateMedia({ colorScheme })
+        await screenshot(page, `${name}-${colorScheme}-${width}`)
+        const found = await findings(page, colorScheme === first ? undefined : looks)
+        wrong.push(...found.map((finding) => `${what}, ${colorScheme}: ${finding}`))
+      }
       const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
       if (wide > width) wrong.push(`${what} is ${wide} pixels wide`)
     }
