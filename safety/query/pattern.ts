@@ -246,3 +246,19 @@ export function narrowsMetrics(pattern: string): boolean {
   if (typeof node === 'string') return false
   return metrics.filter((name) => endsOf(node, name, new Set([0])).has(name.length)).length <= 1
 }
+
+/** Why an expression for the whole value of a label is not asked; null where it is bounded. */
+export function findLabelPatternProblem(pattern: string): string | null {
+  const node = parsePattern(pattern)
+  return typeof node === 'string' ? node : null
+}
+
+const values = ['main', 'web-1', '10.0.0.7:9100', 'ERROR', '/var/log/x.log', ''].map((value) => [...value])
+
+/** Whether it chooses among values of a label: no value, and at least one of values that have nothing in common, is left out. */
+export function narrowsLabels(pattern: string): boolean {
+  const node = parsePattern(pattern)
+  if (typeof node === 'string') return false
+  const matched = values.filter((value) => endsOf(node, value, new Set([0])).has(value.length))
+  return matched.length < values.length - 1 && !matched.some(({ length }) => length === 0)
+}

@@ -1,9 +1,20 @@
 import { z } from 'zod'
 import { idPattern } from '../../domain/kinds.ts'
 import { parseDuration, type QueryVerdict } from '../../domain/source.ts'
-import { findPatternProblem } from '../../safety/query/pattern.ts'
+import { findLabelPatternProblem, findPatternProblem, narrowsLabels } from '../../safety/query/pattern.ts'
 import type { AskSource } from '../kind.ts'
 import type { LogLine } from './last.ts'
+
+/** What a model is shown by an example in words: the schema of it would take more of the first turn than it says. */
+const shownByExample = z.unknown()
+
+/** What a label is besides equal: a regular expression of its whole value, or not this. */
+const unequal = z.union([
+  z.strictObject({ '=~': z.string().min(1).max(200) }),
+  z.strictObject({ '!=': z.string().max(200) }),
+  z.strictObject({ '!~': z.string().min(1).max(200) }),
+])
+const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label')
 
 /**
  * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
@@ -12,34 +23,38 @@ import type { LogLine } from './last.ts'
 export const logQuery = z.strictObject({
   source: z.string().max(40).optional().describe('where there are several'),
   labels: z
-    .record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label'), z.string().min(1).max(200))
+    .record(labelName, shownByExample.pipe(z.union([z.string().max(200), unequal])))
     .default({})
-    .describe('of a source, as { "instance": "web-1" }'),
+    .describe('of a source, as {"instance": "web-1", pod: {"=~": "a.*"}}; !='),
   on: z.string().max(100).regex(idPattern, 'is not an identifier of the inventory').optional().describe('a device'),
   unit: z
     .string()
     .max(256)
     .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
     .optional()
-    .describe('of it: a service, as nginx.service'),
+    .describe('of it: a service'),
   path: z
     .string()
     .max(1_000)
     .regex(/^\/[^\0]*$/, 'is not an absolute path')
     .optional()
     .describe('of it: a log file'),
-  contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('each line holds these'),
+  contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('lines hold these'),
   excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('no line holds these'),
   pattern: z.string().min(1).max(200).optional().describe('RE2'),
   window: z.string().max(20).default('1h').describe('as 30m, 6h'),
-  until: z.iso.datetime().optional().describe('RFC 3339; default now'),
+  until: z.iso.datetime().optional().describe('RFC 3339'),
+  count: shownByExample
+    .pipe(z.strictObject({ by: z.array(labelName.max(100)).max(2).optional(), step: z.string().max(20).optional() }))
+    .optional()
+    .describe('as {by: ["level"], step: "5m"}'),
 })
 export type LogQuery = z.output<typeof logQuery>
 
 /** What means something to a device alone, and to a source alone. */
 export const logFields = {
   deviceFields: ['on', 'unit', 'path'],
-  sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until'],
+  sourceFields: ['source', 'labels', 'excludes', 'pattern', 'until', 'count'],
 } as const
 
 const maxWindowSeconds = 86_400
@@ -65,6 +80,11 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
       'it names nothing: give a label of what it is about, as { "instance": "web-1" }, or on with the device that holds the log',
     )
   if (names.length > maxLabels) return refuse(`it has ${names.length} labels, ${maxLabels} at most`)
+  const labelProblem = findLabelProblem(query)
+  if (labelProblem !== null) return refuse(labelProblem)
+  const step = query.count?.step
+  if (step !== undefined && !((parseDuration(step) ?? 0) > 0))
+    return refuse(`the step ${JSON.stringify(step)} cannot be read: write 5m`)
   const seconds = parseDuration(window)
   if (seconds === null || seconds <= 0)
     return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
@@ -73,12 +93,37 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   return problem === null ? { ok: true } : refuse(problem)
 }
 
+function findLabelProblem({ labels }: LogQuery): string | null {
+  const matchers = listMatchers(labels)
+  for (const { name, op, value } of matchers) {
+    const problem = op === '=~' || op === '!~' ? findLabelPatternProblem(value) : null
+    if (problem !== null) return `${name}: ${problem}`
+  }
+  const names = matchers.some(({ op, value }) => (op === '=' && value !== '') || (op === '=~' && narrowsLabels(value)))
+  return names
+    ? null
+    : 'no label of it narrows what is read: give one as a value, or as =~ of what not all values match'
+}
+
+type Matcher = { name: string; op: '=' | '=~' | '!=' | '!~'; value: string }
+
+export const listMatchers = (labels: LogQuery['labels']): Matcher[] =>
+  Object.entries(labels).map(([name, is]) => {
+    if (typeof is === 'string') return { name, op: '=', value: is }
+    const [op, value] = Object.entries(is)[0] as [Matcher['op'], string]
+    return { name, op, value }
+  })
+
+/** Labels that the question fixes to one value. */
+export const listFixed = (labels: LogQuery['labels']): Record<string, string> =>
+  Object.fromEntries(listMatchers(labels).flatMap(({ name, op, value }) => (op === '=' ? [[name, value]] : [])))
+
 /** A device knows no labels: it is asked for one journal or one file. */
 function judgeDeviceLog({ unit, path, window, labels, excludes, ...rest }: LogQuery): QueryVerdict {
   const unknown = [
     ...(Object.keys(labels).length > 0 ? ['labels'] : []),
     ...(excludes.length > 0 ? ['excludes'] : []),
-    ...(['source', 'pattern', 'until'] as const).filter((field) => rest[field] !== undefined),
+    ...(['source', 'pattern', 'until', 'count'] as const).filter((field) => rest[field] !== undefined),
   ]
   if (unknown.length > 0) return refuse(`a device takes no ${unknown.join(', ')}: leave them out, or leave out on`)
   if ((unit === undefined) === (path === undefined))
@@ -116,6 +161,12 @@ export type KindCount = { count: number; before: number; firstMs: number | null;
 /** Only lines that match this besides: RE2, written by us. */
 type Narrowed = { query: LogQuery; also?: string; limit: number }
 
+export type CountedSeries = {
+  labels: Record<string, string> /** The beginning of a step, and lines in it. */
+  points: [number, number][]
+}
+export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number } }
+
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
   /** The newest lines of a window. */
@@ -129,6 +180,8 @@ export type LogReader = {
     patterns: readonly string[],
     ranges: { window: Range; before: Range },
   ): Promise<KindCount[] | null>
+  /** Lines by these labels in each step. */
+  countBy(ask: AskSource, query: LogQuery, counting: Counting): Promise<{ series: CountedSeries[]; partial: string[] }>
   /** Names of labels that lines of the window have. */
   listLabels(ask: AskSource, range: Range): Promise<string[]>
 }

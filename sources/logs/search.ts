@@ -1,4 +1,5 @@
 import { type AskSource, defineSourceTool, SourceError } from '../kind.ts'
+import { readCounts } from './counts.ts'
 import { findPatterns, trouble, troublePattern } from './kinds.ts'
 import { groupLines, type LogLine, type LogTemplate } from './last.ts'
 import {
@@ -7,6 +8,7 @@ import {
   type LogAnswer,
   type LogQuery,
   type LogReader,
+  listFixed,
   logFields,
   logQuery,
   maxLines,
@@ -19,15 +21,15 @@ import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
 export const searchLogs = (reader: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
-    description:
-      'Search logs of a source (labels) or a device (on): templates with counts, first and last seen, samples; new ones and errors first.',
+    description: 'Search logs of a source (labels) or a device (on): templates with counts, new ones and errors first.',
     input: logQuery,
     alsoOfDevices: logFields,
     judge: judgeLogQuery,
-    labels: ({ labels }) => labels,
+    labels: ({ labels }) => listFixed(labels),
     say: sayLogs,
     async read(ask, query, { nowMs, incidentBeganMs }) {
       const range = toRange(query, nowMs)
+      if (query.count) return await readCounts(reader, ask, query, range, { nowMs, incidentBeganMs })
       const newSinceMs = newSince(range, incidentBeganMs)
       const earlier = rangeBefore(range, newSinceMs)
       const [newest, total, before] = await Promise.all([

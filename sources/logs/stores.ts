@@ -4,10 +4,12 @@ import { connectHttp } from '../connect-http.ts'
 import { type AskSource, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
 import { readLastLines } from './last.ts'
 import {
+  type CountedSeries,
   type KindCount,
   type LogAnswer,
   type LogQuery,
   type LogReader,
+  listMatchers,
   quotePattern,
   quoteText,
   type Range,
@@ -19,10 +21,12 @@ import { searchLogs } from './search.ts'
  * and VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL.
  */
 
+/** Loki's labels have no dots: it writes them as `_` when it takes lines in. */
+const toLokiName = (name: string) => name.replaceAll('.', '_')
+
 /** A question as LogQL, perhaps with one more pattern. Each value and text is quoted, so that none is read as part of the query. */
 export function toLogql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
-  // Loki's labels have no dots: it writes them as `_` when it takes lines in.
-  const matchers = Object.entries(labels).map(([name, value]) => `${name.replaceAll('.', '_')}=${quoteText(value)}`)
+  const matchers = listMatchers(labels).map(({ name, op, value }) => `${toLokiName(name)}${op}${quoteText(value)}`)
   return [
     `{${matchers.join(', ')}}`,
     ...contains.map((text) => `|= ${quoteText(text)}`),
@@ -46,6 +50,14 @@ const countedByLoki = z.looseObject({
         metric: z.looseObject({ kind: z.string().optional() }).default({}),
         value: z.tuple([z.number(), z.string()]),
       }),
+    ),
+  }),
+})
+const matrix = z.looseObject({
+  warnings: z.unknown().optional(),
+  data: z.looseObject({
+    result: z.array(
+      z.looseObject({ metric: z.record(z.string(), z.string()), values: z.array(z.tuple([z.number(), z.string()])) }),
     ),
   }),
 })
@@ -98,6 +110,24 @@ const lokiReader: LogReader = {
     const of = (at: number, which: number) => found.get(`${at}-${which}`) ?? 0
     return patterns.map((_, at) => ({ count: of(at, 0), before: of(at, 1), firstMs: null, lastMs: null }))
   },
+  // A point counts the step that ends at it.
+  async countBy(ask, query, { by, grid: { fromMs, untilMs, stepSeconds } }) {
+    const sum = by.length > 0 ? `sum by (${by.map(toLokiName).join(', ')})` : 'sum'
+    const form = {
+      query: `${sum} (count_over_time(${toLogql(query)} [${stepSeconds}s]))`,
+      start: toNanoseconds(fromMs + stepSeconds * 1_000),
+      end: toNanoseconds(untilMs),
+      step: `${stepSeconds}s`,
+    }
+    const parsed = matrix.safeParse(await ask({ method: 'POST', path: '/loki/api/v1/query_range', form }))
+    if (!parsed.success)
+      throw new SourceError('BAD_ANSWER', 'it answered counts in a shape that is not of the Loki API')
+    const series = parsed.data.data.result.map(({ metric, values }) => ({
+      labels: metric,
+      points: values.map(([at, count]): [number, number] => [Math.round((at - stepSeconds) * 1_000), Number(count)]),
+    }))
+    return { series, partial: quoteRemarks(parsed.data.warnings) }
+  },
   async listLabels(ask, { fromMs, untilMs }) {
     const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
     return lokiNames.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
@@ -120,7 +150,11 @@ export const loki: SourceKind = {
 /** A question as LogsQL, perhaps with one more pattern. Each name and text is quoted, so that none is read as part of the query. */
 export function toLogsql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
   return [
-    ...Object.entries(labels).map(([name, value]) => `${quoteText(name)}:=${quoteText(value)}`),
+    ...listMatchers(labels).map(({ name, op, value }) => {
+      const not = op.startsWith('!') ? '!' : ''
+      const is = op.endsWith('~') ? `:~${quoteText(`^(?:${value})$`)}` : `:=${quoteText(value)}`
+      return `${not}${quoteText(name)}${is}`
+    }),
     ...contains.map((text) => `_msg:~${quoteText(quotePattern(text))}`),
     ...excludes.map((text) => `!_msg:~${quoteText(quotePattern(text))}`),
     ...[pattern, also].flatMap((each) => (each === undefined ? [] : [`_msg:~${quoteText(each)}`])),
@@ -218,6 +252,21 @@ const victoriaReader: LogReader = {
       const [count, earlier] = [Number(parsed.data[`c${index}`]), Number(parsed.data[`b${index}`])]
       return { count, before: earlier, firstMs: at(`f${index}`), lastMs: at(`l${index}`) }
     })
+  },
+  async countBy(ask, query, { by, grid }) {
+    const groups = [`_time:${grid.stepSeconds}s`, ...by.map(quoteText)].join(', ')
+    const form = { query: `${toLogsql(query)} | stats by (${groups}) count() as "lines counted"`, ...toTimes(grid) }
+    const { rows, partial } = await askRows(ask, form)
+    const series = new Map<string, CountedSeries>()
+    for (const row of rows) {
+      const { _time, 'lines counted': count, ...rest } = z.record(z.string(), z.string()).parse(row)
+      const labels = Object.fromEntries(by.flatMap((name) => (rest[name] ? [[name, rest[name]]] : [])))
+      const key = JSON.stringify(labels)
+      const known = series.get(key) ?? { labels, points: [] }
+      series.set(key, known)
+      known.points.push([parseTime(_time ?? ''), Number(count)])
+    }
+    return { series: [...series.values()], partial }
   },
   async listLabels(ask, range) {
     const path = `/select/logsql/field_names?${new URLSearchParams({ query: '*', ...toTimes(range) })}`

@@ -1,6 +1,7 @@
 import { formatCount } from '../../domain/format.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { fitSummary, type ToolReading } from '../kind.ts'
+import { sayCounts } from './counts.ts'
 import { trouble } from './kinds.ts'
 import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
 import type { KindCount, LogQuery, Range } from './logs.ts'
@@ -178,7 +179,11 @@ const formatWindow = (seconds: number): string =>
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const { labels = {}, unit, path, window, until } = asked
-  const about = [unit, path, ...Object.values(labels as object)].map(toText).filter(Boolean).join(', ') || 'the log'
+  const named = Object.values(labels as object).map((is) =>
+    typeof is === 'string' ? is : Object.entries(is).flat().join(' '),
+  )
+  const about = [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
+  if (Array.isArray(summary.series)) return sayCounts(summary, about)
   const lines = Number(summary.lines ?? summary.linesMoreThan ?? 0)
   const templates = toList(summary.templates)
   const [first] = templates

@@ -169,7 +169,7 @@ test('of 10,000 questions to logs none over its bound would be sent, and no text
       expect(logql.rest).toMatch(/^\{\w+=Q(, \w+=Q)*\}( (\|=|!=|\|~) Q)*$/)
       const logsql = takeApart(toLogsql(query))
       expect(logsql.rest).toMatch(/^Q:=Q( AND (Q:=Q|!?_msg:~Q))*$/)
-      const said = Object.values(query.labels).map((text) => text.toWellFormed())
+      const said = Object.values(query.labels).map((text) => String(text).toWellFormed())
       expect(logql.texts.slice(0, said.length)).toEqual(said)
       expect(logql.texts).toHaveLength(
         said.length + query.contains.length + query.excludes.length + (query.pattern === undefined ? 0 : 1),

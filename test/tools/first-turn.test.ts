@@ -58,7 +58,7 @@ describe('the first turn', () => {
         describedTools(null, devices, sources).find(({ name }) => name === 'search_logs')?.inputSchema.properties ?? {},
       )
     expect(fieldsOf([device], [])).toEqual(['on', 'unit', 'path', 'contains', 'window'])
-    expect(fieldsOf([], ['loki'])).toEqual(['labels', 'contains', 'excludes', 'pattern', 'window', 'until'])
+    expect(fieldsOf([], ['loki'])).toEqual(['labels', 'contains', 'excludes', 'pattern', 'window', 'until', 'count'])
     expect(fieldsOf([device], ['loki', 'victorialogs'])).toEqual(
       expect.arrayContaining(['source', 'labels', 'on', 'unit']),
     )

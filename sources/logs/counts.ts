@@ -1,0 +1,133 @@
+import { formatCount } from '../../domain/format.ts'
+import { toList, toText } from '../../domain/say.ts'
+import { parseDuration } from '../../domain/source.ts'
+import { type AskSource, fitSummary, SourceError, type ToolReading } from '../kind.ts'
+import type { CountedSeries, Counting, LogQuery, LogReader, Range } from './logs.ts'
+import { newSince, rangeBefore } from './summary.ts'
+
+/** Lines counted over time by labels, instead of the lines themselves. */
+
+const maxPoints = 120
+const maxSeries = 20
+const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const
+/** Unless a step is asked for, as many points at most. */
+const usualPoints = 60
+
+/** Whole steps since 1970, which both stores keep to: the last begins before the window's end, and the first not before its beginning. */
+function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['grid'] {
+  const seconds = (untilMs - fromMs) / 1_000
+  const fits = steps.find((step) => seconds / step <= usualPoints) ?? 3_600
+  const asked = count?.step === undefined ? fits : Math.ceil(parseDuration(count.step) ?? fits)
+  const stepSeconds = Math.max(1, asked, Math.ceil(seconds / maxPoints))
+  const stepMs = stepSeconds * 1_000
+  const end = Math.ceil(untilMs / stepMs) * stepMs
+  return { stepSeconds, untilMs: end, fromMs: end - Math.max(1, Math.floor(seconds / stepSeconds)) * stepMs }
+}
+
+type At = { nowMs: number; incidentBeganMs: number | null }
+
+export async function readCounts(
+  reader: LogReader,
+  ask: AskSource,
+  query: LogQuery,
+  range: Range,
+  at: At,
+): Promise<ToolReading> {
+  const by = query.count?.by ?? []
+  const grid = chooseGrid(query, range)
+  const newSinceMs = newSince(grid, at.incidentBeganMs)
+  const earlier = { fromMs: rangeBefore(grid, newSinceMs).fromMs, untilMs: Math.min(newSinceMs, grid.untilMs) }
+  const whole = { ...earlier, stepSeconds: Math.max(1, Math.round((earlier.untilMs - earlier.fromMs) / 1_000)) }
+  const [found, before] = await Promise.all([
+    reader.countBy(ask, query, { by, grid }),
+    reader.countBy(ask, query, { by, grid: whole }).catch(() => null),
+  ])
+  const points = found.series.flatMap((each) => each.points)
+  if (points.some(([ms, count]) => !Number.isFinite(ms) || !Number.isFinite(count)))
+    throw new SourceError('BAD_ANSWER', 'it answered a count or a time that cannot be read')
+  const labelNames = points.length === 0 ? await reader.listLabels(ask, range).catch(() => []) : []
+  const isCompared = before !== null && before.partial.length === 0 && found.partial.length === 0
+  const known = isCompared ? new Set(before.series.map(toKey)) : null
+  return summarizeCounts(query, { ...found, grid, known, newSinceMs, labelNames, nowMs: at.nowMs })
+}
+
+const toKey = ({ labels }: CountedSeries) => JSON.stringify(Object.entries(labels).sort())
+const toTime = (ms: number) => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+const sumOf = ({ points }: CountedSeries) => points.reduce((sum, [, count]) => sum + count, 0)
+
+type Found = {
+  series: CountedSeries[]
+  partial: string[]
+  grid: Counting['grid']
+  /** Series of the time before; null: it cannot be compared with. */
+  known: ReadonlySet<string> | null
+  newSinceMs: number
+  labelNames: readonly string[]
+  nowMs: number
+}
+
+function summarizeCounts(query: LogQuery, found: Found): ToolReading {
+  const { grid, partial, known, newSinceMs, labelNames } = found
+  const seen = found.series.filter((each) => sumOf(each) > 0).sort((a, b) => sumOf(b) - sumOf(a))
+  const shown = seen.slice(0, maxSeries)
+  const items = shown.map((each) => {
+    const filled = each.points.filter(([, count]) => count > 0).sort((a, b) => a[0] - b[0])
+    const [maxAt, max] = filled.reduce((best, point) => (point[1] > best[1] ? point : best))
+    const [first, last] = [filled[0]?.[0] ?? maxAt, filled.at(-1)?.[0] ?? maxAt]
+    const isNew = known !== null && !known.has(toKey(each)) && last + grid.stepSeconds * 1_000 > newSinceMs
+    const times = { maxAt: toTime(maxAt), first: toTime(first), last: toTime(last) }
+    return { labels: each.labels, total: sumOf(each), ...(isNew && { isNew }), max, ...times }
+  })
+  const { labels, contains, excludes, pattern, window } = query
+  const summary = fitSummary(items, (kept) => ({
+    ...(partial.length > 0 && { partial }),
+    asked: {
+      labels,
+      ...(contains.length > 0 && { contains }),
+      ...(excludes.length > 0 && { excludes }),
+      ...(pattern && { pattern }),
+    },
+    window,
+    from: toTime(grid.fromMs),
+    until: toTime(Math.min(grid.untilMs, found.nowMs)),
+    stepSeconds: grid.stepSeconds,
+    lines: seen.reduce((sum, each) => sum + sumOf(each), 0),
+    seriesFound: seen.length,
+    series: kept,
+    ...(seen.length > kept.length && { otherSeries: seen.length - kept.length }),
+    ...(seen.length > kept.length && {
+      otherLines: seen.slice(kept.length).reduce((sum, each) => sum + sumOf(each), 0),
+    }),
+    ...(known === null && { notCompared: 'the window before' }),
+    ...(seen.length === 0 && { labelsThere: labelNames.slice(0, 30) }),
+  }))
+  return {
+    summary,
+    whole: shown.map((each) => JSON.stringify({ labels: each.labels, points: toPoints(each, grid) })).join('\n'),
+    isEmpty: seen.length === 0,
+    isPartial: partial.length > 0,
+    ...(seen.length > shown.length && { isCut: true }),
+  }
+}
+
+/** Each step by its beginning, in seconds; one without a line is 0. */
+function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: Counting['grid']): [number, number][] {
+  const counts = new Map(points)
+  const steps = Math.round((untilMs - fromMs) / 1_000 / stepSeconds)
+  return Array.from({ length: steps }, (_, at) => {
+    const ms = fromMs + at * stepSeconds * 1_000
+    return [ms / 1_000, counts.get(ms) ?? 0]
+  })
+}
+
+/** What counts say: how many lines, and of what most. */
+export function sayCounts(summary: Record<string, unknown>, about: string): string {
+  const lines = Number(summary.lines ?? 0)
+  const window = toText(summary.window)
+  const [first] = toList(summary.series)
+  if (lines === 0 || !first)
+    return `${about}: ${summary.partial === undefined ? 'no line' : 'nothing seen'} in ${window} until ${toText(summary.until)}`
+  const names = Object.entries(first.labels as object).map(([name, value]) => `${name} ${toText(value)}`)
+  const most = names.length > 0 ? `; most ${names.join(', ')}: ${toText(first.total)}` : ''
+  return `${about}: ${formatCount(lines, 'line')} in ${window}${most}, at most ${toText(first.max)} in ${toText(summary.stepSeconds)} s at ${toText(first.maxAt)}`
+}

@@ -1,0 +1,152 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { Source } from '../../../domain/source.ts'
+import { newSourceStates } from '../../../sources/ask.ts'
+import { maxSummaryBytes } from '../../../sources/kind.ts'
+import { planRead, readSource } from '../../../sources/kinds.ts'
+import questions from '../public-log-questions.json' with { type: 'json' }
+
+type Question = {
+  labels: [string, string, string][]
+  what: string
+  by?: string[]
+  contains?: string[]
+  excludes?: string[]
+  pattern?: string
+  step?: string
+  cannot?: string
+}
+
+const nowMs = Date.parse('2026-11-21T12:00:00Z')
+const minute = 60_000
+/** The newest query of each request, and thirty values that came in the last hour; the first was there before. */
+const queries: string[] = []
+let isEmpty = false
+const values = Array.from({ length: 30 }, (_, at) => `v${at}`)
+
+function answer(path: string, form: URLSearchParams): string {
+  const query = form.get('query') ?? ''
+  if (query !== '') queries.push(query)
+  const isBefore =
+    Number(form.get('end')?.slice(0, -6)) <= nowMs - 60 * minute ||
+    Date.parse(form.get('end') ?? '') < nowMs - 60 * minute
+  const seen = isEmpty ? [] : isBefore ? values.slice(0, 1) : values
+  if (path.includes('field_names')) return JSON.stringify({ values: [{ value: 'instance', hits: 3 }] })
+  if (path.includes('labels')) return JSON.stringify({ data: ['instance'] })
+  if (path.startsWith('/select')) {
+    const _time = new Date(nowMs - 10 * minute).toISOString()
+    return seen.map((level, at) => JSON.stringify({ _time, level, 'lines counted': String(100 - at) })).join('\n')
+  }
+  const result = seen.map((level, at) => ({
+    metric: { level },
+    values: [[(nowMs - 9 * minute) / 1_000, String(100 - at)]],
+  }))
+  return JSON.stringify({ data: { resultType: 'matrix', result } })
+}
+
+describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    const url = new URL(request.url as string, 'http://x')
+    response.setHeader('content-type', 'application/json')
+    response.end(answer(url.pathname, new URLSearchParams(body || url.search)))
+  })
+  let source: Source
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const none = { credential: null, caFile: null, scheme: null, headers: {}, certFile: null, keyFile: null }
+    source = { name: 'logs', kind, url, ...none, options: {}, timeoutSeconds: 60, createdBy: 'anna', createdAt: '' }
+  })
+  afterAll(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const read = async (args: Record<string, unknown>) => {
+    const planned = planRead([source], 'search_logs', { until: new Date(nowMs).toISOString(), ...args })
+    if (!planned.ok) throw new Error(planned.reason)
+    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: null })
+  }
+
+  test('by a label: twenty series at most, the largest first, the others counted, and what was not there before is new', async () => {
+    const { summary, whole } = await read({ labels: { app: 'web' }, count: { by: ['level'], step: '1m' } })
+    const series = summary.series as Record<string, unknown>[]
+    expect(series[0]).toMatchObject({ labels: { level: 'v0' }, total: 100, max: 100, maxAt: '2026-11-21T11:50:00Z' })
+    expect(series[0]).not.toHaveProperty('isNew')
+    expect(series[1]).toMatchObject({ labels: { level: 'v1' }, isNew: true })
+    expect([summary.seriesFound, Number(summary.otherSeries) + series.length]).toEqual([30, 30])
+    expect(whole.split('\n').length).toBe(20)
+    expect(JSON.parse(whole.split('\n')[0] as string).points).toHaveLength(60)
+    expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(maxSummaryBytes)
+  })
+
+  test('in 120 steps at most, and a step that gives more is widened and said', async () => {
+    const { summary, whole } = await read({ labels: { app: 'web' }, window: '24h', count: { step: '1s' } })
+    expect(summary.stepSeconds).toBe(720)
+    expect(JSON.parse(whole.split('\n')[0] as string).points).toHaveLength(120)
+  })
+
+  test('where nothing is found as evidence of absence, with the labels that there are', async () => {
+    isEmpty = true
+    const found = await read({ labels: { app: 'web' }, count: {} })
+    isEmpty = false
+    expect(found).toMatchObject({ isEmpty: true, summary: { lines: 0, labelsThere: ['instance'] } })
+  })
+
+  test('with 300 hostile values, each of which arrives within its quotes', async () => {
+    const parts = ['"', '\\', '`', '{', '}', '|', ' ', '\n', '\u{d800}', '=', '~', ')', '#', 'or', '| delete', '*']
+    for (let n = 0; n < 300; n += 1) {
+      const value = Array.from(
+        { length: 1 + (n % 7) },
+        (_, at) => parts[(n * 7 + at * 5 + n * at) % parts.length],
+      ).join('')
+      queries.length = 0
+      await read({ labels: { app: value, env: { '!=': value } }, contains: [value], count: { by: ['level'] } })
+      const bare = queries.map((query) => query.replace(/"(?:[^"\\\n]|\\(?:["\\bfnrt]|u[0-9a-f]{4}))*"/g, 'Q'))
+      const wanted =
+        kind === 'loki'
+          ? /^sum by \(level\) \(count_over_time\(\{app=Q, env!=Q\} \|= Q \[\d+s\]\)\)$/
+          : /^Q:=Q AND !Q:=Q AND _msg:~Q \| stats by \(_time:\d+s, Q\) count\(\) as Q$/
+      expect(bare).toEqual([expect.stringMatching(wanted), expect.stringMatching(wanted)])
+    }
+  })
+
+  test('of labels by a pattern of the whole value, as Loki anchors it', async () => {
+    queries.length = 0
+    await read({ labels: { app: { '=~': 'web-.*|api' }, level: { '!~': 'debug' } }, count: {} })
+    const loki = '{app=~"web-.*|api", level!~"debug"}'
+    const victoria = '"app":~"^(?:web-.*|api)$" AND !"level":~"^(?:debug)$"'
+    expect(queries[0]).toContain(kind === 'loki' ? loki : victoria)
+  })
+
+  test.each([
+    [{ app: { '=~': '.*' } }, /narrows/],
+    [{ app: { '=~': '.+' } }, /narrows/],
+    [{ level: { '!=': 'debug' } }, /narrows/],
+    [{ app: { '=~': '(?=x)y' } }, /looks ahead/],
+    [{ app: { '=~': '(a+)+' } }, /repeats a repeat/],
+    [{ app: 'web', level: { '!~': '(a)\\1' } }, /refers to a group/],
+  ])('not with labels %j', async (labels, reason) => {
+    await expect(read({ labels, count: {} })).rejects.toThrow(reason)
+  })
+})
+
+test('78 of 85 questions of public dashboards to logs can be said: 74 in one call, four ratios in two', () => {
+  const source = { name: 'l', kind: 'loki', url: 'http://127.0.0.1:1', options: {} } as Source
+  const isSaid = ({ labels, what, by, contains = [], excludes = [], pattern, step }: Question) => {
+    const said = Object.fromEntries(
+      labels.map(([name, op, value]) => [name, op === '=' ? value : { [op]: value }] as const),
+    )
+    const count = what === 'lines' ? {} : { count: { ...(by && { by }), ...(step && { step }) } }
+    const args = { labels: said, contains, excludes, ...(pattern && { pattern }), ...count }
+    return planRead([source], 'search_logs', args).ok
+  }
+  const all = questions as unknown as Question[]
+  expect(all).toHaveLength(85)
+  const said = all.filter(({ cannot = '' }) => !/^(a comparison|a count by|more than)/.test(cannot)).filter(isSaid)
+  // How many series a count has is `seriesFound`.
+  const inTwo = said.filter(({ cannot }) => cannot === 'a ratio of two counts')
+  expect([said.length, inTwo.length]).toEqual([78, 4])
+})
