@@ -3,7 +3,7 @@ import { toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { type AskSource, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import type { CountedSeries, Counting, LogQuery, LogReader, Range } from './logs.ts'
-import { newSince, rangeBefore } from './summary.ts'
+import { nameAsked, newSince, rangeBefore } from './summary.ts'
 
 /** Lines counted over time by labels, instead of the lines themselves. */
 
@@ -121,7 +121,8 @@ function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: C
 }
 
 /** What counts say: how many lines, and of what most. */
-export function sayCounts(summary: Record<string, unknown>, about: string): string {
+export function sayCounts(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
+  const about = nameAsked(asked)
   const lines = Number(summary.lines ?? 0)
   const window = toText(summary.window)
   const [first] = toList(summary.series)

@@ -1,5 +1,5 @@
 import { type AskSource, defineSourceTool, SourceError } from '../kind.ts'
-import { readCounts } from './counts.ts'
+import { readCounts, sayCounts } from './counts.ts'
 import { findPatterns, trouble, troublePattern } from './kinds.ts'
 import { groupLines, type LogLine, type LogTemplate } from './last.ts'
 import {
@@ -26,7 +26,7 @@ export const searchLogs = (reader: LogReader) =>
     alsoOfDevices: logFields,
     judge: judgeLogQuery,
     labels: ({ labels }) => listFixed(labels),
-    say: sayLogs,
+    say: (summary, asked) => (Array.isArray(summary.series) ? sayCounts : sayLogs)(summary, asked),
     async read(ask, query, { nowMs, incidentBeganMs }) {
       const range = toRange(query, nowMs)
       if (query.count) return await readCounts(reader, ask, query, range, { nowMs, incidentBeganMs })

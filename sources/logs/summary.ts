@@ -1,7 +1,6 @@
 import { formatCount } from '../../domain/format.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { fitSummary, type ToolReading } from '../kind.ts'
-import { sayCounts } from './counts.ts'
 import { trouble } from './kinds.ts'
 import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
 import type { KindCount, LogQuery, Range } from './logs.ts'
@@ -176,14 +175,18 @@ export function summarizeDeviceLog(
 const formatWindow = (seconds: number): string =>
   seconds % 3_600 === 0 ? `${seconds / 3_600}h` : `${Math.round(seconds / 60)}m`
 
+/** The things that a question names, in words. */
+export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>): string {
+  const named = Object.entries(labels as object).map(([name, is]) =>
+    typeof is === 'string' ? is : `${name} ${Object.entries(is).flat().join(' ')}`,
+  )
+  return [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
+}
+
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
-  const { labels = {}, unit, path, window, until } = asked
-  const named = Object.values(labels as object).map((is) =>
-    typeof is === 'string' ? is : Object.entries(is).flat().join(' '),
-  )
-  const about = [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
-  if (Array.isArray(summary.series)) return sayCounts(summary, about)
+  const { window, until } = asked
+  const about = nameAsked(asked)
   const lines = Number(summary.lines ?? summary.linesMoreThan ?? 0)
   const templates = toList(summary.templates)
   const [first] = templates

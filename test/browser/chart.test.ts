@@ -20,6 +20,23 @@ afterAll(() => server.close())
 const hour = 3_600
 const labels = { alertname: 'DiskFull', incident_type: 'disk_pressure' }
 
+type Answer = { tool: string; callId: string; whole: string; summary: object; said: string }
+
+/** A read that a source answered, as the worker stores it. */
+async function answered(incidentId: string, { whole, summary, ...rest }: Answer): Promise<void> {
+  const { db } = on.spine
+  const digest = await storeReading(db, { incidentId, source: 'main', tool: rest.tool, whole })
+  const data = { source: 'main', isEmpty: false, summary, digest, about: [] }
+  const call = { arguments: {}, effect: 'read', targets: [], outcome: 'done', body: null, discovered: [] }
+  const metadata = { ...rest, ...call, durationMs: 40, result: { ok: true, data, meta: {} } }
+  const detail = `${rest.tool} done`
+  await db
+    .transaction()
+    .execute((trx) =>
+      append(trx, incidentId, 1, { kind: 'tool_finished', actor: agentActor, turn: 1, detail, metadata } as never),
+    )
+}
+
 /** Two reads of a source (rows 2 and 3): a disk that filled up, without samples for ten minutes, and its load. The cause quotes both. */
 async function measured(): Promise<string> {
   const { db, owner } = on.spine
@@ -47,30 +64,10 @@ async function measured(): Promise<string> {
       ([time]) => at > 0 || time < until - 1_500 || time > until - 900,
     )
     const whole = JSON.stringify({ labels: { __name__: promql, instance: 'web-1' }, points })
-    const digest = await storeReading(db, { incidentId: id, source: 'main', tool: 'query_metrics', whole })
     const series = [{ labels: { instance: 'web-1' }, last: 100 }]
     const summary = { promql, window: '1h', until: iso(until), stepSeconds: 30, seriesFound: 1, series }
-    await db.transaction().execute((trx) =>
-      append(trx, id, 1, {
-        kind: 'tool_finished',
-        actor: agentActor,
-        turn: 1,
-        detail: 'query_metrics done',
-        metadata: {
-          callId: `c1_${at}`,
-          tool: 'query_metrics',
-          arguments: {},
-          effect: 'read',
-          targets: [],
-          outcome: 'done',
-          body: null,
-          discovered: [],
-          durationMs: 40,
-          said: `main: ${promql}: web-1 is 100, was 40 to 100`,
-          result: { ok: true, data: { source: 'main', isEmpty: false, summary, digest, about: [] }, meta: {} },
-        },
-      } as never),
-    )
+    const said = `main: ${promql}: web-1 is 100, was 40 to 100`
+    await answered(id, { tool: 'query_metrics', callId: `c1_${at}`, whole, summary, said })
   }
   await announced(db, id, 'disk_clean', { id: 'web-1' })
   const quotes = [2, 3].map((seq) => ({ seq, text: 'is 100' }))
@@ -158,6 +155,41 @@ test.each([
       .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
       .analyze()
     expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))).toEqual([])
+    expect(on.page.complaints).toEqual([])
+  },
+)
+
+test.each([1440, 390])(
+  'at %i pixels lines that a source of logs counted are a chart with their labels',
+  async (width) => {
+    const id = await measured()
+    const until = Math.floor(Date.now() / 60_000) * 60
+    const counted = ['error', 'warn'].map((level, which) => ({
+      labels: { level },
+      points: Array.from({ length: 60 }, (_, n): [number, number] => [
+        until - hour + n * 60,
+        n > 40 ? n * (which + 1) : 0,
+      ]),
+    }))
+    const series = counted.map(({ labels }) => ({ labels, total: 950, max: 59 }))
+    const window = {
+      window: '1h',
+      from: new Date((until - hour) * 1_000),
+      until: new Date(until * 1_000),
+      stepSeconds: 60,
+    }
+    const summary = { asked: { labels: { app: 'shop' } }, ...window, lines: 2_850, seriesFound: 2, series }
+    const said = 'main: shop: 2,850 lines in 1h; most level warn: 1,900'
+    const whole = counted.map((each) => JSON.stringify(each)).join('\n')
+    await answered(id, { tool: 'search_logs', callId: 'c1_2', whole, summary, said })
+    await opened(id, width)
+    await on.page.goto(`${on.spine.url}/incidents/${id}?row=6`)
+    const figure = on.page.getByRole('dialog').locator('figure')
+    await figure.getByText('level=error').first().waitFor()
+    await figure.getByText('level=warn').first().waitFor()
+    expect(await figure.locator('.plot path.series').count()).toBe(2)
+    expect(await figure.getByText('no samples', { exact: true }).count()).toBe(0)
+    await screenshot(on.page, `chart-count-${width}-light`)
     expect(on.page.complaints).toEqual([])
   },
 )
