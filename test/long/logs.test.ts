@@ -100,6 +100,34 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     expect(await count({ contains: ['.* exhausted'] })).toBe(0)
   })
 
+  test('are counted by a label in steps of time, and told apart by patterns and by what they are not', async () => {
+    const written = (fromMs: number, untilMs: number, which: (at: number) => boolean) =>
+      Array.from({ length: 1_200 }, (_, at) => at).filter((at) => {
+        const atMs = nowMs - 120 * minute + at * 6_000
+        return which(at) && atMs >= fromMs && atMs < untilMs
+      }).length
+    const until = new Date(nowMs - 7 * minute).toISOString()
+    const counted = async (labels: object, by: string[], step?: string) => {
+      const { summary } = await read({ labels, window: '45m', until, count: { by, step } })
+      const [fromMs, untilMs] = [Date.parse(String(summary.from)), Date.parse(String(summary.until))]
+      const series = summary.series as { labels: { instance?: string }; total: number }[]
+      return { series, expected: (which: (at: number) => boolean) => written(fromMs, untilMs, which) }
+    }
+    const both = await counted({ 'service.name': 'shop' }, ['instance'], '5m')
+    for (const { labels, total } of both.series)
+      expect([labels.instance, total]).toEqual([
+        labels.instance,
+        both.expected((at) => (at % 2 === 1) === (labels.instance === 'web-1')),
+      ])
+    expect(both.series).toHaveLength(2)
+    const named = (is: object) => counted({ 'service.name': 'shop', instance: is }, [])
+    for (const is of [{ '=~': 'web-[13]' }, { '!=': 'web-2' }, { '!~': '.*-2' }]) {
+      const { series, expected } = await named(is)
+      expect([is, series.map(({ total }) => total)]).toEqual([is, [expected((at) => at % 2 === 1)]])
+    }
+    expect((await named({ '=~': 'web' })).series).toEqual([])
+  })
+
   test('where nothing is found name the labels that there are', async () => {
     const { summary, isEmpty } = await read({ labels: { host: 'web-1' } })
     expect([isEmpty, summary.labelsThere]).toEqual([true, expect.arrayContaining(['instance', 'service.name'])])
