@@ -17,6 +17,7 @@ export function addSourcesCommand(program: CliCommand): void {
     )
   addAddCommand(parent)
   addListCommand(parent)
+  addShowCommand(parent)
   addTestCommand(parent)
   addRemoveCommand(parent)
 }
@@ -107,7 +108,7 @@ function addListCommand(parent: CliCommand): void {
     .description('sources, and how each does')
     .connected('\nExample:\n  nightshift sources list')
     .calls(async (api, options: ConnectionOptions) => {
-      const { items } = z.object({ items: z.array(listedSource.loose()) }).parse(await api.get('/api/v1/sources'))
+      const items = await readSources(api)
       printList(options, items, 'None. Add one: nightshift sources add main --kind prometheus --at URL.', {
         NAME: (each) => inert(each.name),
         KIND: (each) => inert(each.kind),
@@ -115,6 +116,49 @@ function addListCommand(parent: CliCommand): void {
         ADDRESS: ({ url, headers }) => inert([url, ...Object.entries(headers).map((pair) => pair.join('='))].join(' ')),
       })
     })
+}
+
+const readSources = async (api: ApiClient) =>
+  z.object({ items: z.array(listedSource.loose()) }).parse(await api.get('/api/v1/sources')).items
+
+function addShowCommand(parent: CliCommand): void {
+  parent
+    .command('show')
+    .description('a source: how it is asked, how it does, and who connected it')
+    .argument('<name>', 'its name', parseName)
+    .connected('\nExample:\n  nightshift sources show main')
+    .calls(async (api, name: string, options: ConnectionOptions) => {
+      const items = await readSources(api)
+      const found = items.find((each) => each.name === name)
+      const names = items.map((each) => each.name).join(', ') || 'none'
+      if (!found) throw new CommandFailed('error', `No source is called ${name}. There are: ${inert(names)}.`)
+      if (options.json) return printJson(found)
+      for (const [fact, value] of Object.entries(listFacts(found)))
+        if (value !== '') print(`${`${fact}:`.padEnd(14)}${inert(value)}`)
+    })
+}
+
+/** A credential is shown as what it refers to: its value stays with the API process. */
+function listFacts(found: ListedSource): Record<string, string> {
+  const joined = (pairs: Record<string, unknown>) =>
+    Object.entries(pairs)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(', ')
+  const { credential, scheme, certFile, keyFile, health } = found
+  return {
+    name: found.name,
+    kind: found.kind,
+    address: found.url,
+    tenant: joined(found.headers),
+    credential: [credential ?? 'none', credential && scheme].filter(Boolean).join(', sent as '),
+    authorities: found.caFile ?? '',
+    certificate: certFile ? `${certFile}, key ${keyFile}` : '',
+    options: joined(found.options),
+    'waits up to': `${found.timeoutSeconds} s`,
+    health: formatHealth(found),
+    'last failure': health.state === 'ok' ? (health.lastError ?? '') : '',
+    'connected by': `${found.createdBy}, ${formatMoment(found.createdAt)}`,
+  }
 }
 
 function formatHealth({ health: { state, lastOkAt, lastError } }: ListedSource): string {

@@ -31,6 +31,18 @@ test('the command that the answer names connects a Loki with tenants, and the li
   expect((await run('sources', 'list')).stdout).toContain(`${at} X-Scope-OrgID=tenant-a`)
 })
 
+test('a source is shown with how it is asked and how it does, and another name with those that there are', async () => {
+  const args = ['--header', 'X-Scope-OrgID=tenant-a', '--timeout', '5']
+  await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, ...args)
+  const { stdout } = await run('sources', 'show', 'logs')
+  for (const fact of ['kind:         loki', `address:      ${at}`, 'tenant:       X-Scope-OrgID=tenant-a', '5 s'])
+    expect(stdout).toContain(fact)
+  expect(stdout).toMatch(/credential: +none\n.*health: +ok, .*connected by: +admin/s)
+  expect(JSON.parse((await run('sources', 'show', 'logs', '--json')).stdout)).toMatchObject({ kind: 'loki' })
+  const unknown = await run('sources', 'show', 'metrics')
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('There are: logs.')])
+})
+
 test('a header that is none of a tenant is refused by name', async () => {
   const refused = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, '--header', 'Authorization=Bearer')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('X-Scope-OrgID')])
