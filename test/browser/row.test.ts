@@ -97,11 +97,25 @@ test('a number opens its row beside the page, Escape closes it, and the keyboard
   expect(on.page.complaints).toEqual([])
 })
 
+test('a row that is closed before the answer is there leaves the keyboard at what leads to it or at the title, not nowhere', async () => {
+  const { id } = await waiting()
+  const drawer = await opened('/incidents')
+  await on.page.route('**/brief', () => {})
+  await on.page.goto(`${on.spine.url}/incidents/${id}?row=2`)
+  await drawer.getByText('0 of 3 VMs run').first().waitFor()
+  await hasFocus('.drawer h2')
+  await on.page.keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+  await on.page.locator('main a:focus, h1:focus').first().waitFor()
+  await on.page.unrouteAll({ behavior: 'ignoreErrors' })
+})
+
 test('a link to a row, sent to somebody else, opens the same row over the same page', async () => {
   const { id } = await waiting()
   const drawer = await opened(`/incidents/${id}?row=2`)
   await drawer.getByText('0 of 3 VMs run').first().waitFor()
   await hasFocus('.drawer h2')
+  await on.page.locator('.answer a[aria-expanded="true"]').first().waitFor()
   await on.page.keyboard.press('Escape')
   await hasFocus('.answer a')
   await on.page.goto(`${on.spine.url}/incidents/${id}?row=99`)

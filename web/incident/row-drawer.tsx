@@ -87,7 +87,10 @@ function useOpener(seq: number): () => HTMLElement | null {
     document.querySelector<HTMLElement>('.drawer h2')?.focus({ preventScroll: true })
   }, [seq])
   useEffect(() => {
-    if (!opener.current?.closest('a, button')) opener.current = document.querySelector('a[aria-expanded="true"]')
+    if (opener.current?.closest('a, button')) return
+    // One that is folded away takes no focus, and the body, where a page begins, is no place to go on from.
+    const leads = [...document.querySelectorAll('a[aria-expanded="true"]')]
+    opener.current = leads.find((each) => each.checkVisibility()) ?? null
   })
   return () => (opener.current?.isConnected ? (opener.current as HTMLElement) : document.querySelector('h1'))
 }
