@@ -40,8 +40,9 @@ export function addIngestCommand(program: CliCommand): void {
     .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
       const bytes = readBody(file)
-      if (options.dryRun) return printDryRun(bytes, options)
+      // Neither posts, and what was asked to be explained is not left out.
       if (options.explain) return await explainBody(bytes, options)
+      if (options.dryRun) return printDryRun(bytes, options)
       await postAlerts(bytes, options)
     })
   addChangeCommand(parent)

@@ -58,6 +58,13 @@ test('a word that nobody knows for a state is named: in a dry run, in what would
     body('AUS'),
   )
   expect(explained.stdout.replace(/\s+/g, ' ')).toMatch(named)
+  // A dry run takes nothing from it: neither posts.
+  const both = await runCli(
+    ['ingest', 'test', '-', '--dialect', 'generic', '--explain', '--dry-run'],
+    api.as('viewer'),
+    body('AUS'),
+  )
+  expect(both.stdout).toBe(explained.stdout)
   const { incidentId } = await api.db
     .selectFrom('alert')
     .select('incidentId')
