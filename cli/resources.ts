@@ -1,3 +1,4 @@
+import { sayVicinity } from '../domain/kinds.ts'
 import { listedResource, type ShownResource, shownResource } from '../domain/listed-resource.ts'
 import { inventoryKind } from '../domain/registry.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
@@ -83,6 +84,11 @@ function printResource(found: ShownResource): void {
     print(`  ${inert(source).padEnd(13)}  ${inert(facts.join(', ') || 'lists it')} (${formatMoment(seenAt)})`)
   }
   printRelations(found)
+  for (const { relation, values } of found.disagreements) {
+    const said = values.map(({ to, source, seenAt }) => `${source} ${to} (${formatMoment(seenAt)})`)
+    print(`  DISAGREEMENT   ${relation.replaceAll('_', ' ')}: ${inert(said.join(', '))}; nothing is near along it`)
+  }
+  if (found.neighbours) print(`  ${inert(sayVicinity(`${found.kind}:${found.id}`, found.neighbours))}`)
   for (const { at, who, did, incidentId } of found.acts)
     print(
       `  ${'by a person'.padEnd(13)}  ${inert(who)}: ${inert(did)} (${formatMoment(at)}) ${inert(incidentId ?? '')}`,

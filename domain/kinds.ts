@@ -144,6 +144,33 @@ export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 /** Things with an address: an alert names them by label, host name, FQDN or address. */
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
+/**
+ * The relations that are functions, by the kind on their left: it has one value of each of these kinds, as a VM is on one host. Not in it: a
+ * database has replicas, one id of a service may stand for several machines, a machine may be in the clusters of several systems.
+ */
+const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, readonly InventoryKind[]>>>> = {
+  belongs_to: {
+    shard: ['region'],
+    node: ['shard'],
+    tenant: ['shard'],
+    host: ['region'],
+    namespace: ['cluster'],
+    workload: ['namespace'],
+    container: ['workload'],
+  },
+  runs_on: { vm: ['host'], node: ['host', 'vm'], container: machineKinds, device: machineKinds },
+  // Read from both ends and along chains: of one thing there is one node, one VM and one host.
+  same_as: Object.fromEntries(inventoryKinds.map((kind) => [kind, machineKinds])),
+}
+
+/** The kinds of which something of this kind has one at most along a relation. */
+export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly InventoryKind[] =>
+  functions[relation]?.[from] ?? []
+
+/** What stands beside a choice of groups: it is a choice of authority. */
+export const sayVicinity = (of: string, neighbours: number): string =>
+  `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} runs unasked in an incident about it.`
+
 /** Seen through the platform first, where a command on a device is enough to begin with. */
 const seenByPlatform: readonly InventoryKind[] = ['region', 'shard', 'tenant', 'host', 'vm', 'cluster', 'namespace']
 

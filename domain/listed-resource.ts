@@ -29,6 +29,14 @@ const listedRelation = z.object({
 
 export type ListedRelation = z.infer<typeof listedRelation>
 
+/** What sources say differently of what there is one of: a host of a VM, a group of a node. Nothing is near along it. */
+const disagreement = z.object({
+  relation: z.enum(relationKinds),
+  values: z.array(z.object({ to: z.string(), source: z.string(), seenAt: z.string() })),
+})
+
+export type Disagreement = z.infer<typeof disagreement>
+
 /** What a resource runs on, belongs to or depends on, and what does so with it. */
 const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 
@@ -43,6 +51,9 @@ export const shownResource = listedResource.extend({
   /** Other names of the same thing. */
   sameAs: z.array(z.string()),
   relations: z.array(listedRelation),
+  disagreements: z.array(disagreement).default([]),
+  /** How many things are near: in an incident about it a reversible write there runs unasked. */
+  neighbours: z.number().int().optional(),
   /** For a picture; left out with `brief`. */
   around: surroundingsOfResource.optional(),
   alerts: z.array(

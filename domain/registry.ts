@@ -7,6 +7,7 @@ import {
   idPattern,
   inventoryKinds,
   kinds,
+  machineKinds,
   type RelationStep,
   relationKinds,
 } from './kinds.ts'
@@ -59,8 +60,14 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
   const parent = new Map<string, string>()
   const find = (key: string): string => {
     let root = key
-    while (parent.get(root) !== undefined && parent.get(root) !== root) root = parent.get(root) as string
-    parent.set(key, root)
+    for (let up = parent.get(root); up !== undefined && up !== root; up = parent.get(root)) root = up
+    // All on the way get the root: a chain may be 100,000 long.
+    for (let at = key; at !== root; ) {
+      const up = parent.get(at) as string
+      parent.set(at, root)
+      at = up
+    }
+    parent.set(root, root)
     return root
   }
   for (const { left, right } of pairs) {
@@ -71,6 +78,22 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
   }
   return new Map([...parent.keys()].map((key) => [key, find(key)]))
 }
+
+/** The same for what may be allowed by it: names that would make two machines of a kind one are joined to nothing, for nobody can tell which is so. */
+export function keysOfThings(pairs: readonly { left: string; right: string }[]): Map<string, string> {
+  const groups = keysOfGroups(pairs)
+  const seen = new Set<string>()
+  const torn = new Set<string>()
+  for (const [key, group] of groups) {
+    const kind = key.slice(0, key.indexOf(':'))
+    if (!isMachine(kind)) continue
+    if (seen.has(`${kind} ${group}`)) torn.add(group)
+    seen.add(`${kind} ${group}`)
+  }
+  return new Map([...groups].map(([key, group]) => [key, torn.has(group) ? key : group]))
+}
+
+const isMachine = (kind: string): boolean => (machineKinds as readonly string[]).includes(kind)
 
 const rankOf = (key: string): number => canonicalOrder.indexOf(key.slice(0, key.indexOf(':')) as InventoryKind)
 

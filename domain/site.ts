@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { type DeclaredRelation, fileToDeclared, type SourceDeclaration } from './declared-resources.ts'
+import { type DeclaredRelation, fileToDeclared, type SourceDeclaration, siteToDeclared } from './declared-resources.ts'
 import { idPattern, relationKinds } from './kinds.ts'
+import { findSecondValues, type PlacedRelation } from './one-value.ts'
 import { attributes, inventoryKind, parseResourceKey, resourceKey } from './registry.ts'
 import { listFaults } from './schema-faults.ts'
 
@@ -95,6 +96,8 @@ export const siteChange = z.object({
   changed: z.array(z.string()),
   removed: z.array(z.string()),
   kept: z.array(z.string()),
+  /** How many neighbours the largest groups of the file have: a reversible write on them runs unasked. */
+  vicinity: z.array(z.object({ of: z.string(), neighbours: z.number().int() })).optional(),
 })
 export type SiteChange = z.infer<typeof siteChange>
 
@@ -150,14 +153,38 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
     resources: [],
     relations: [],
   }
-  for (const name of Object.keys(items) as ListName[]) checkList(name, file[name], valid[name], faults)
+  const places = new Map<object, string>()
+  for (const name of Object.keys(items) as ListName[])
+    checkList(name, file[name], { valid: valid[name], faults, places })
   const isHost = new Set(valid.hosts.map(({ id }) => id))
   for (const { id } of valid.nodes) if (isHost.has(id)) faults.push({ field: 'nodes', message: `${id} is a host, too` })
-  return faults.concat(findBetween(valid, file.resources, known).map((message) => ({ field: null, message })))
+  const between = findBetween(valid, file.resources, known).map((message) => ({ field: null, message }))
+  return [...faults, ...findSecondValues(placedRelations(valid, places)), ...between]
+}
+
+/** What the file relates, each with its place: a node has its group, a group and a host their region. */
+function placedRelations(
+  { groups, nodes, hosts, relations }: Pick<SiteFile, ListName>,
+  places: ReadonlyMap<object, string>,
+): PlacedRelation[] {
+  const none = { groups: [], nodes: [], hosts: [] }
+  const given = [
+    ...groups.map((each) => [each, siteToDeclared({ ...none, groups: [each] })] as const),
+    ...nodes.map((each) => [each, siteToDeclared({ ...none, nodes: [each] })] as const),
+    ...hosts.map((each) => [each, siteToDeclared({ ...none, hosts: [each] })] as const),
+    ...relations.map((each) => [each, fileToDeclared({ resources: [], relations: [each] })] as const),
+  ]
+  return given.flatMap(([each, declared]) =>
+    declared.relations.map((relation) => ({ relation, place: places.get(each) ?? '' })),
+  )
 }
 
 /** Adds the faults of each entry of a list; entries that have none are added to `valid`. */
-function checkList(name: ListName, list: unknown, valid: unknown[], faults: SiteFault[]): void {
+function checkList(
+  name: ListName,
+  list: unknown,
+  { valid, faults, places }: { valid: unknown[]; faults: SiteFault[]; places: Map<object, string> },
+): void {
   if (list === undefined) return
   if (!Array.isArray(list)) {
     faults.push({ field: name, message: 'is no list' })
@@ -168,6 +195,7 @@ function checkList(name: ListName, list: unknown, valid: unknown[], faults: Site
   for (const [at, entry] of list.slice(0, max[name]).entries()) {
     const parsed = items[name].safeParse(entry)
     if (parsed.success) valid.push(parsed.data)
+    if (parsed.success) places.set(parsed.data, `${name}.${at}`)
     for (const { field, message } of parsed.error ? listFaults(parsed.error) : [])
       faults.push({ field: [name, at, field].filter((part) => part !== '').join('.'), message })
     const key = keyOf(name, entry)
@@ -235,7 +263,10 @@ function findLoops(relations: readonly DeclaredRelation[]): string[] {
   for (const { from, kind, to } of relations) {
     if (kind !== 'belongs_to' && kind !== 'runs_on' && kind !== 'depends_on') continue
     const [left, right] = [resourceKey(from), resourceKey(to)]
-    if (left !== right) next.set(left, [...(next.get(left) ?? []), right])
+    if (left === right) continue
+    const more = next.get(left) ?? []
+    more.push(right)
+    next.set(left, more)
   }
   const loops: string[] = []
   const done = new Set<string>()

@@ -53,6 +53,7 @@ import * as waitingProgress from './0048-waiting-progress.ts'
 import * as ends from './0049-ends.ts'
 import * as alertWords from './0050-alert-words.ts'
 import * as sourceTenants from './0051-source-tenants.ts'
+import * as oneValue from './0052-one-value.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -208,6 +209,7 @@ const migrations: Record<string, Migration> = {
   '0049-ends': ends,
   '0050-alert-words': alertWords,
   '0051-source-tenants': sourceTenants,
+  '0052-one-value': oneValue,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

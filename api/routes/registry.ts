@@ -43,6 +43,8 @@ const exampleResource: ShownResource = {
   acts: [],
   state: { health: 'nominal', observed: 'node web-1 is nominal', fields: {} },
   relations: [{ from: 'node:web-1', kind: 'belongs_to', to: 'shard:hosts', source: 'site', hasAuthority: true }],
+  disagreements: [],
+  neighbours: 1,
   alerts: [],
   incidents: [],
 }

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 import { fileToDeclared, importSource, type SourceDeclaration } from '../../domain/declared-resources.ts'
-import { resourceKey } from '../../domain/registry.ts'
+import { findTwoInOne, nameRelation, withNewValues } from '../../domain/one-value.ts'
+import { ref, resourceKey } from '../../domain/registry.ts'
 import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { declareResources, type ImportProgress } from './registry.ts'
+import { neighboursOf } from './resources.ts'
 import { readSite, writeSite } from './site.ts'
 
 /** A file that says what cannot be: every fault of it, in sentences. */
@@ -64,6 +66,7 @@ export async function importSiteFile(
     return await db.transaction().execute(async (trx) => {
       await begin?.(trx)
       const made = await writeFile(trx, file, wish, onProgress)
+      made.vicinity = await largestVicinities(trx, file)
       if (wish.isDryRun) throw new OnlyShown(made)
       const detail = `${made.added.length} added, ${made.changed.length} changed, ${made.removed.length} removed`
       await recordAudit(trx, { who: wish.who, what: 'inventory.imported', subject: 'inventory', detail })
@@ -74,6 +77,21 @@ export async function importSiteFile(
     if (error instanceof OnlyShown) return error.change
     throw error
   }
+}
+
+const maxGroupsSaid = 3
+
+/** The groups that the file chooses with the most neighbours: who puts nodes into a group chooses what runs unasked. */
+async function largestVicinities(trx: Trx, { groups, nodes, relations }: SiteFile): Promise<SiteChange['vicinity']> {
+  const ends = relations.flatMap(({ to }) => (to.startsWith('shard:') ? [to.slice('shard:'.length)] : []))
+  const ids = [...new Set([...groups.map(({ id }) => id), ...nodes.map(({ group }) => group), ...ends])]
+  const { rows } = await sql<{ id: string }>`
+    select to_id as id from relation where to_kind = 'shard' and to_id = any(${ids}::text[]) and kind = 'belongs_to'
+    group by 1 order by count(distinct (from_kind, from_id)) desc, 1 limit ${maxGroupsSaid}`.execute(trx)
+  const said = []
+  for (const { id } of rows)
+    said.push({ of: `shard:${id}`, neighbours: (await neighboursOf(trx, ref('shard', id))).length })
+  return said
 }
 
 async function writeFile(
@@ -88,7 +106,10 @@ async function writeFile(
     : { added: [], changed: [], removed: [], kept: [] }
   const before = await readImported(trx)
   const declared = prune ? fileToDeclared(file) : mergeSites(before, fileToDeclared(file))
-  const faults = findDeclarationFaults(declared, await knownKeys(trx, { prune: true }))
+  const faults = [
+    ...findDeclarationFaults(declared, await knownKeys(trx, { prune: true })),
+    ...findTwoWithBefore(before, declared),
+  ]
   if (faults.length > 0) throw new ImportFaultsError(faults)
   await declareResources(trx, importSource, declared, onProgress)
   return addChanges(change, before, declared)
@@ -122,13 +143,17 @@ async function readImported(db: Db | Trx): Promise<SourceDeclaration> {
   }
 }
 
-const relationKey = ({ from, kind, to }: SourceDeclaration['relations'][number]): string =>
-  `${resourceKey(from)} ${kind} ${resourceKey(to)}`
-
 function mergeSites(before: SourceDeclaration, wanted: SourceDeclaration): SourceDeclaration {
   const resources = new Map([...before.resources, ...wanted.resources].map((each) => [resourceKey(each), each]))
-  const relations = new Map([...before.relations, ...wanted.relations].map((each) => [relationKey(each), each]))
-  return { resources: [...resources.values()], relations: [...relations.values()] }
+  return { resources: [...resources.values()], relations: withNewValues(before.relations, wanted.relations) }
+}
+
+/** What the file and what was imported before make one together, though it is two. */
+function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration): string[] {
+  const look = ({ relations }: SourceDeclaration) =>
+    findTwoInOne(relations.map((relation) => ({ relation, place: 'as imported before' })))
+  const known = new Set(look(before).map(({ pair }) => pair))
+  return look(after).flatMap(({ pair, message }) => (known.has(pair) ? [] : [message]))
 }
 
 /** What the other sources list: a relation may lead there. With `prune` what was imported before leaves, and counts no more. */
@@ -146,7 +171,7 @@ function addChanges(change: SiteChange, before: SourceDeclaration, after: Source
         ({ kind, id, name = id, aliases = [], attributes = {} }) =>
           [`${kind}:${id}`, JSON.stringify([name, aliases, attributes])] as const,
       ),
-      ...relations.map((each) => [relationKey(each), ''] as const),
+      ...relations.map((each) => [nameRelation(each), ''] as const),
     ])
   const [old, wanted] = [flat(before), flat(after)]
   return {

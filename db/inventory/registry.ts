@@ -4,7 +4,7 @@ import { type RegistrySource, refuseWithoutAuthority, type SourceDeclaration } f
 import { sha256 } from '../../domain/digest.ts'
 import { runsExportersAttribute } from '../../domain/exporter-hosts.ts'
 import { type InventoryKind, machineKinds } from '../../domain/kinds.ts'
-import { keysOfGroups, type ResourceRef, resourceKey, toMatchedNames } from '../../domain/registry.ts'
+import { keysOfGroups, keysOfThings, type ResourceRef, resourceKey, toMatchedNames } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
@@ -177,13 +177,13 @@ async function mergeRelations(
 
 /**
  * Gives all names of one thing one key. `canonical` follows what sources with authority say; `lease_key` what any says, since a key
- * that two names share can only take a lease more, and never allow anything.
+ * that two names share can only take a lease more, and never allow anything. Where sources make two machines one, only leases follow.
  */
 async function unify(trx: Trx): Promise<void> {
   const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
     select from_kind || ':' || from_id as left, to_kind || ':' || to_id as right, has_authority as "hasAuthority"
     from relation join registry_source using (source) where kind = 'same_as'`.execute(trx)
-  const canonical = keysOfGroups(rows.filter(({ hasAuthority }) => hasAuthority))
+  const canonical = keysOfThings(rows.filter(({ hasAuthority }) => hasAuthority))
   const leases = keysOfGroups(rows)
   const keys = [...leases.keys()].map((key) => ({
     key,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type AlertResource, chooseResource, namesToLookUp } from '../../domain/alert-resource.ts'
 import { platformSource } from '../../domain/declared-resources.ts'
-import type { InventoryKind, RelationStep } from '../../domain/kinds.ts'
+import { type InventoryKind, onceAlong, type RelationStep } from '../../domain/kinds.ts'
 import { type ResourceKind, type ResourceRef, resourceKey, resourcesNear } from '../../domain/registry.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
 import type { DiscoveredThing } from '../../domain/tool.ts'
@@ -59,11 +59,21 @@ export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<Reso
 async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: RelationStep): Promise<ResourceRef[]> {
   const [near, far] = step.go === 'out' ? (['from', 'to'] as const) : (['to', 'from'] as const)
   const ids = from.map(({ id }) => id)
+  const [left, right] = (step.go === 'out' ? [from[0]?.kind, step.to] : [step.to, from[0]?.kind]) as InventoryKind[]
+  // Two values of what has one: nobody can tell which is so, and neither is near.
+  const isOnce = left !== undefined && right !== undefined && onceAlong(left, step.along).includes(right)
+  const isTheOne = isOnce
+    ? sql`not exists (
+        select from relation other join registry_source teller using (source)
+        where teller.has_authority and (other.from_kind, other.from_id, other.kind, other.to_kind)
+          = (relation.from_kind, relation.from_id, relation.kind, relation.to_kind) and other.to_id <> relation.to_id)`
+    : sql`true`
   const { rows } = await sql<ResourceRef>`
     select distinct ${sql.ref(`relation.${far}_kind`)} as kind, ${sql.ref(`relation.${far}_id`)} as id
     from relation join registry_source using (source)
     where has_authority and relation.kind = ${step.along} and ${sql.ref(`relation.${near}_kind`)} = ${from[0]?.kind}
       and ${sql.ref(`relation.${near}_id`)} = any(${ids}) and ${sql.ref(`relation.${far}_kind`)} = ${step.to}
+      and ${isTheOne}
     order by 2`.execute(db)
   return rows
 }

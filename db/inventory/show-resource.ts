@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import { type InventoryKind, needingKinds } from '../../domain/kinds.ts'
+import { type InventoryKind, machineKinds, needingKinds, onceAlong } from '../../domain/kinds.ts'
 import type {
+  Disagreement,
   ListedRelation,
   ListedResource,
   ResourceSurroundings,
@@ -9,6 +10,7 @@ import type {
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
+import { neighboursOf } from './resources.ts'
 
 /** What the registry shows people: resources with who says so, and what they hang together with. */
 
@@ -86,6 +88,8 @@ export async function showResource(
     ...found,
     sameAs: same.map(({ key }) => key),
     relations: await relationsOf(db, { kind, id }),
+    disagreements: await disagreementsOf(db, { kind, id }),
+    neighbours: (await neighboursOf(db, { kind, id })).length,
     ...(await whatHappened(db, { kind, id })),
   }
 }
@@ -100,6 +104,43 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
     where (from_kind, from_id) = (${kind}, ${id}) or (to_kind, to_id) = (${kind}, ${id})
     order by relation.kind, 1, 3, source limit ${maxRelations}`.execute(db)
   return rows
+}
+
+const maxValues = 200
+
+/** Where there is one at most and sources name several: on what it is, in what it is, and which machine it is by any chain of names. */
+async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disagreement[]> {
+  const once = needingKinds.flatMap((relation) =>
+    onceAlong(kind as InventoryKind, relation).map((to) => ({ relation, to })),
+  )
+  const { rows } = await sql<{ relation: Disagreement['relation']; toKind: string } & Disagreement['values'][number]>`
+    with own as (
+      select relation.kind as relation, to_kind, to_id, source from relation
+        join jsonb_to_recordset(${JSON.stringify(once)}::jsonb) as once (relation text, "to" text)
+          on once.relation = relation.kind and once."to" = relation.to_kind
+      where (from_kind, from_id) = (${kind}, ${id})
+    ), machine as (
+      select same.kind, same.id from resource me join resource same using (lease_key)
+      where me.kind = ${kind} and me.id = ${id} and same.kind = any(${[...machineKinds]}::text[])
+    ), named as (
+      select 'same_as' as relation, machine.kind as to_kind, machine.id as to_id, source from machine
+        join relation on relation.kind = 'same_as' and (to_kind, to_id) = (machine.kind, machine.id)
+      union
+      select 'same_as', machine.kind, machine.id, source from machine
+        join relation on relation.kind = 'same_as' and (from_kind, from_id) = (machine.kind, machine.id)
+    ), said as (
+      select relation, to_kind, to_id, source from own union select relation, to_kind, to_id, source from named
+    )
+    select relation, to_kind as "toKind", to_kind || ':' || to_id as to, source, seen_at as "seenAt"
+    from said join registry_source using (source)
+    where exists (select from said other
+      where (other.relation, other.to_kind) = (said.relation, said.to_kind) and other.to_id <> said.to_id)
+    order by 1, 2, 3, 4 limit ${maxValues}`.execute(db)
+  const groups = Map.groupBy(rows, ({ relation, toKind }) => `${relation} ${toKind}`)
+  return [...groups.values()].map((values) => ({
+    relation: values[0]?.relation as Disagreement['relation'],
+    values: values.map(({ to, source, seenAt }) => ({ to, source, seenAt })),
+  }))
 }
 
 const maxNear = 12

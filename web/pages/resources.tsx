@@ -1,7 +1,7 @@
 import { keepPreviousData } from '@tanstack/react-query'
 import { useRef } from 'react'
 import type { NearChange } from '../../domain/change.ts'
-import { type InventoryKind, inventoryKinds } from '../../domain/kinds.ts'
+import { type InventoryKind, inventoryKinds, sayVicinity } from '../../domain/kinds.ts'
 import type { ListedRelation, ListedResource, ShownResource } from '../../domain/listed-resource.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { CopyButton } from '../copy.tsx'
@@ -269,12 +269,22 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
   )
 }
 
-function Relations({ resource: { relations, kind, id } }: { resource: ShownResource }) {
+function Relations({ resource: { relations, disagreements, neighbours, kind, id } }: { resource: ShownResource }) {
   if (relations.length === 0) return null
   const own = `${kind}:${id}`
+  const said = disagreements.map(({ relation, values }) => {
+    const claims = values.map(({ to, source, seenAt }) => `${source} says ${to} (${formatMoment(seenAt)})`)
+    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nothing is near along it.`
+  })
   return (
     <section className="stack tight">
       <h2>How it hangs together</h2>
+      {neighbours ? <p className="soft small">{sayVicinity(inertText(own), neighbours)}</p> : null}
+      {said.map((text) => (
+        <p key={text} className="wraps">
+          <Inert text={text} />
+        </p>
+      ))}
       <ul className="things">
         {relations.map((relation) => (
           <li key={`${relation.from} ${relation.kind} ${relation.to} ${relation.source}`} className="wraps">

@@ -143,6 +143,37 @@ test('services and other resources are imported with what they run on; every fau
   )
 })
 
+test('a chain with what was imported before makes no two nodes one, and what contradicts itself since long is in no other way', async () => {
+  const put = (relations: string[][]) =>
+    bare.put('/inventory', {
+      body: {
+        nodes: [{ id: 'one-1' }, { id: 'one-2' }],
+        resources: [
+          { kind: 'vm', id: 'one' },
+          { kind: 'host', id: 'one' },
+        ],
+        relations: relations.map(([from, kind, to]) => ({ from, kind, to })),
+      },
+    })
+  const near = await put([
+    ['vm:one', 'same_as', 'node:one-1'],
+    ['vm:one', 'same_as', 'host:one'],
+  ])
+  expect(near.body.vicinity).toEqual([{ of: 'shard:hosts', neighbours: expect.any(Number) }])
+  const refused = await put([['host:one', 'same_as', 'node:one-2']])
+  expect([refused.status, refused.body.detail]).toEqual([
+    422,
+    expect.stringContaining(
+      'node:one-1 and node:one-2 would be one thing: node:one-1 same_as vm:one same_as host:one same_as node:one-2',
+    ),
+  ])
+  const shown = async () => (await bare.get('/inventory/resources/node/one-1')).body
+  expect(await shown()).toMatchObject({ sameAs: ['host:one', 'vm:one'], disagreements: [] })
+  // As an older release stored it.
+  await sql`insert into relation values ('host', 'one', 'same_as', 'node', 'one-2', 'import')`.execute(bare.owner)
+  expect((await put([])).status).toBe(200)
+})
+
 test('beside a platform, services are imported and its hosts are not', async () => {
   const service = { kind: 'service_unit', id: 'shop', name: 'shop.service' }
   expect((await given.put('/inventory', { body: { resources: [service] } })).body).toMatchObject({

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Trx } from '../../../db/connect.ts'
-import { declareResources, findByNames } from '../../../db/inventory/registry.ts'
+import { declareResources, findByNames, leaseKeys, otherNames } from '../../../db/inventory/registry.ts'
 import { findAlertResources, neighboursOf } from '../../../db/inventory/resources.ts'
 import { listResources, showResource, surroundingsOf } from '../../../db/inventory/show-resource.ts'
 import { systemScope } from '../../../db/scope.ts'
@@ -160,6 +160,87 @@ test('two incidents cannot write to one thing under two names', async () => {
   expect(await take(second, ref('vm', 'y'))).toBe(true)
   // What a list of targets says is good for a lease, and for no look and no vicinity.
   expect((await showResource(systemScope(database.db), ref('vm', 'x')))?.sameAs).toEqual(['device:dev-x', 'node:x'])
+})
+
+test('where sources disagree on the host of a VM neither is near, from the VM and from the hosts, and both are shown', async () => {
+  await declare(
+    platformSource,
+    [
+      { kind: 'vm', id: 'd' },
+      { kind: 'vm', id: 'sure' },
+      { kind: 'host', id: 'h1' },
+      { kind: 'host', id: 'h2' },
+    ],
+    [
+      { from: ref('vm', 'd'), kind: 'runs_on', to: ref('host', 'h1') },
+      { from: ref('vm', 'sure'), kind: 'runs_on', to: ref('host', 'h1') },
+    ],
+  )
+  expect(await neighboursOf(database.db, ref('vm', 'd'))).toEqual([ref('host', 'h1')])
+  await declare(importSource, [], [{ from: ref('vm', 'd'), kind: 'runs_on', to: ref('host', 'h2') }])
+  expect(await neighboursOf(database.db, ref('vm', 'd'))).toEqual([])
+  expect(await neighboursOf(database.db, ref('host', 'h1'))).toEqual([ref('vm', 'sure')])
+  expect(await neighboursOf(database.db, ref('host', 'h2'))).toEqual([])
+  const shown = await showResource(systemScope(database.db), ref('vm', 'd'))
+  expect(shown?.disagreements).toEqual([
+    {
+      relation: 'runs_on',
+      values: [
+        { to: 'host:h1', source: 'platform', seenAt: expect.any(String) },
+        { to: 'host:h2', source: 'import', seenAt: expect.any(String) },
+      ],
+    },
+  ])
+  // A source without authority takes nothing away.
+  await declare(importSource, [], [])
+  expect(await neighboursOf(database.db, ref('vm', 'd'))).toEqual([ref('host', 'h1')])
+})
+
+test('two nodes are never one by chains of several sources: no look, no vicinity, one lease, and it is said', async () => {
+  const enrolment = { name: 'enrolment', hasAuthority: true }
+  await declare(
+    platformSource,
+    [
+      ...['t1', 't2'].map((id) => ({ kind: 'node' as const, id })),
+      { kind: 'vm', id: 't' },
+      { kind: 'host', id: 't' },
+      { kind: 'shard', id: 'far' },
+    ],
+    [{ from: ref('node', 't2'), kind: 'belongs_to', to: ref('shard', 'far') }],
+  )
+  await declare(enrolment, [], [{ from: ref('vm', 't'), kind: 'same_as', to: ref('node', 't1') }])
+  await declare(
+    importSource,
+    [],
+    [
+      { from: ref('vm', 't'), kind: 'same_as', to: ref('host', 't') },
+      { from: ref('node', 't2'), kind: 'same_as', to: ref('host', 't') },
+    ],
+  )
+  expect(await neighboursOf(database.db, ref('node', 't1'))).toEqual([])
+  expect(await otherNames(database.db, [ref('node', 't1'), ref('vm', 't')])).toEqual(new Map())
+  const keys = await leaseKeys(database.db, [ref('node', 't1'), ref('node', 't2'), ref('vm', 't'), ref('host', 't')])
+  expect(keys).toEqual(['vm:t'])
+  for (const one of [ref('node', 't1'), ref('vm', 't')])
+    expect((await showResource(systemScope(database.db), one))?.disagreements).toMatchObject([
+      {
+        relation: 'same_as',
+        values: [
+          { to: 'node:t1', source: 'enrolment' },
+          { to: 'node:t2', source: 'import' },
+        ],
+      },
+    ])
+})
+
+test('an alias that is the id of another resource makes neither the other one', async () => {
+  await declare(importSource, [
+    { kind: 'node', id: 'real' },
+    { kind: 'node', id: 'thief', aliases: ['real'] },
+  ])
+  const [found] = await findAlertResources(database.db, [{ instance: 'real:9100' }], [])
+  expect(found?.resource).toBeNull()
+  expect(await otherNames(database.db, [ref('node', 'real')])).toEqual(new Map())
 })
 
 test('an alert finds a service on the machine that it names', async () => {
