@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import pino, { type Logger } from 'pino'
 import type { Oidc } from '../clients/oidc.ts'
 import type { PlatformClient } from '../clients/platform.ts'
+import { type AskSns, askSns } from '../clients/sns.ts'
 import type { Db } from '../db/connect.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { DeclaredJob } from '../domain/job.ts'
@@ -52,6 +53,8 @@ import { incidentRoutes } from './routes/incidents.ts'
 import { ingestRoutes } from './routes/ingest.ts'
 import { ingestChangeRoutes, provenChangeRoutes } from './routes/ingest-changes.ts'
 import { pagerdutyRoutes } from './routes/ingest-pagerduty.ts'
+import { provenAlertRoutes } from './routes/ingest-proven.ts'
+import { snsRoutes } from './routes/ingest-sns.ts'
 import { inventoryRoutes } from './routes/inventory.ts'
 import { jobRoutes } from './routes/jobs.ts'
 import { judgeRoutes } from './routes/judge.ts'
@@ -75,6 +78,7 @@ import { configRoutes } from './routes/settings.ts'
 import { shardRoutes } from './routes/shards.ts'
 import { signpostRoutes } from './routes/signpost.ts'
 import { slackRoutes } from './routes/slack.ts'
+import { snsTopicRoutes } from './routes/sns-topics.ts'
 import { sourceRoutes } from './routes/sources.ts'
 import { statusRoutes } from './routes/status.ts'
 import { streamRoutes } from './routes/stream.ts'
@@ -104,6 +108,7 @@ export type ApiOptions = {
   publicUrl?: string | null
   oidc?: Oidc | null
   slack?: SlackClient | null
+  askSns?: AskSns
   pushServices?: readonly string[]
   temporalPage?: ApiDeps['temporalPage']
   modelInUse?: ApiDeps['modelInUse']
@@ -140,6 +145,7 @@ const operations = [
   registryRoutes,
   changeRoutes,
   sourceRoutes,
+  snsTopicRoutes,
   nodeRoutes,
   tenantRoutes,
   hostRoutes,
@@ -184,6 +190,7 @@ export function createApi(options: ApiOptions): Api {
     publicUrl: options.publicUrl ?? null,
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
+    askSns: options.askSns ?? askSns,
     pushServices: options.pushServices ?? knownPushServices,
     temporalPage: options.temporalPage ?? null,
     modelInUse: options.modelInUse ?? null,
@@ -208,6 +215,8 @@ export function createApi(options: ApiOptions): Api {
   enrolmentRoutes(app, deps)
   provenChangeRoutes(app, deps)
   pagerdutyRoutes(app, deps)
+  provenAlertRoutes(app, deps)
+  snsRoutes(app, deps)
   app.use('/api/*', authenticate(db, deps.publicUrl), limitBody, onlyDeclared)
   app.route('/api/v1', router)
 

@@ -2,6 +2,7 @@ import { getConnInfo } from '@hono/node-server/conninfo'
 import type { Context as HonoContext, MiddlewareHandler } from 'hono'
 import type { ZodError } from 'zod'
 import type { Oidc } from '../clients/oidc.ts'
+import type { AskSns } from '../clients/sns.ts'
 import type { IdempotencyKey } from '../db/idempotency-keys.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
@@ -36,6 +37,7 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   oidc: Oidc | null
   /** The Slack workspace whose buttons decide; null: none is configured. */
   slack: SlackClient | null
+  askSns: AskSns
   /** Runbooks, in this process. */
   knowledge: Knowledge
   /** How each source did, as this process saw it. */

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
+import { describeNearest } from '../domain/alert-body.ts'
 import { takenChanges } from '../domain/change.ts'
 import { incidentTypeOf } from '../domain/incident-type.ts'
 import { describeEndReason, describeStateWord } from '../domain/unproven-end.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
+import { hintOf } from '../ingest/nearest.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatTable, paintState } from './ui/table.ts'
@@ -12,9 +14,10 @@ import { inert, parseOneOf, print, printJson, printNote } from './ui/terminal.ts
 
 type Options = ConnectionOptions & { dialect: string; dryRun?: boolean; explain?: boolean }
 
-const explained = z.looseObject({ alerts: z.array(explainedAlert) })
+const explained = z.looseObject({ alerts: z.array(explainedAlert), ignored: z.string().optional() })
 
 const accepted = z.looseObject({
+  ignored: z.string().optional(),
   alerts: z.array(
     z.looseObject({ fingerprint: z.string(), incidentId: z.string().nullable(), outcome: ingestOutcome }),
   ),
@@ -83,8 +86,11 @@ function readBody(file: string): Uint8Array<ArrayBuffer> {
 
 function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
-  if (!parsed?.ok)
-    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}`)
+  if (!parsed?.ok) {
+    const hint = hintOf(bytes)
+    const nearest = hint ? describeNearest(hint) : ''
+    throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}.${nearest}`)
+  }
   if (options.json) {
     printJson(parsed.alerts)
     return
@@ -98,13 +104,14 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
   for (const each of new Set(notes)) printNote(inert(each))
+  if (parsed.ignored !== undefined) printNote(inert(`It tells of no alert: ${parsed.ignored}`))
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
 async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
   const { api } = connect(options)
   const body = { dialect: options.dialect, body: new TextDecoder().decode(bytes) }
-  const { alerts } = explained.parse(await api.post('/api/v1/alerts/explain', body))
+  const { alerts, ignored } = explained.parse(await api.post('/api/v1/alerts/explain', body))
   if (options.json) return printJson(alerts)
   for (const alert of alerts) {
     print(`${alert.status}  ${paintState(alert.severity)}  ${inert(alert.title)}`)
@@ -119,6 +126,7 @@ async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Pr
     for (const [word, text] of Object.entries(lines)) if (text !== '') print(`  ${word.padEnd(9)} ${inert(text)}`)
     for (const { label, name, result } of alert.tried) print(`    ${label}=${inert(name)}: ${result}`)
   }
+  if (ignored !== undefined) printNote(inert(`It tells of no alert: ${ignored}`))
   printNote(`${formatAlertCount(alerts)}. Nothing was posted.`)
 }
 
@@ -150,7 +158,8 @@ async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Pro
     each.outcome,
     inert(each.incidentId ?? ''),
   ])
-  print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
+  if (rows.length > 0) print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
+  if (answer.ignored !== undefined) printNote(inert(`It tells of no alert: ${answer.ignored}`))
   printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
 }
 

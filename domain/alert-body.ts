@@ -21,11 +21,28 @@ export type RefusedBody = {
   lastAt: string
 }
 
+/** What a body that a dialect refused may be. `mapping`: which of its fields would be which of the dialect `generic`. */
+export type BodyHint = {
+  nearest: { dialect: string; has: string[]; missing: string[] } | null
+  mapping: { field: string; path: string; value: string }[]
+}
+
+/** The nearest dialect in a sentence; empty where none is near. */
+export function describeNearest({ nearest }: Pick<BodyHint, 'nearest'>): string {
+  if (!nearest) return ''
+  const { dialect, has, missing } = nearest
+  if (missing.length === 0) return ` It is a body of ${dialect}: send it to /ingest/${dialect}.`
+  return ` Nearest is ${dialect}: it has ${has.join(', ')}, and no ${missing.join(', ')}.`
+}
+
 const remedies: Record<string, string> = {
   TOO_LARGE: `At most ${maxAlertBytes / 1024 / 1024} MiB and ${maxAlerts} alerts are taken in one body: set max_alerts, or group by more labels.`,
   UNSUPPORTED_MEDIA_TYPE: 'Accepted is Content-Type: application/json.',
   UNSUPPORTED_CONTENT_ENCODING: 'Accepted is a body that is not compressed.',
-  NOT_FOUND: 'Accepted are /ingest/alertmanager, /ingest/grafana and /ingest/generic.',
+  NOT_FOUND: 'Accepted are the dialects that "nightshift ingest test --help" lists.',
+  NOT_PROVEN: 'Set the same secret at both ends.',
+  TOO_OLD: 'Messages of the last two hours are taken.',
+  UNCONFIRMED: '"nightshift ingest topics" lists it, and confirms it when you say so.',
   UNSTORABLE: 'The other alerts of the body are stored.',
 }
 const anyForm =

@@ -65,8 +65,8 @@ export const alert = z.object({
 })
 export type Alert = z.infer<typeof alert>
 
-/** What a dialect answers: alerts, or why these bytes can never be one (a 400, which no retry fixes). */
-export type ParsedAlerts = { ok: true; alerts: Alert[] } | { ok: false; reason: string }
+/** What a dialect answers: alerts (of none, why it tells of none), or why these bytes can never be one (a 400, which no retry fixes). */
+export type ParsedAlerts = { ok: true; alerts: Alert[]; ignored?: string } | { ok: false; reason: string }
 
 /** Per alert, what ingest did. */
 export const ingestOutcome = z.enum([

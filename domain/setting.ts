@@ -220,6 +220,12 @@ const alertsSettings = [
     description:
       'What a word of a sender of this site says of its alert: `word = ends` (or `fires`, `no_data`, `off`), for one sender `name: word = ends`, several separated by a semicolon.',
   }),
+  setting('alert.pagerduty_secret', senderSecret, null, {
+    label: 'Secret of PagerDuty',
+    description:
+      'The secret of a V3 webhook of PagerDuty that sends alerts. With it each of its deliveries has to be signed, and needs no token.',
+    secret: true,
+  }),
   setting('alert.resource_labels', resourceRules, '', {
     label: 'Resource of an alert',
     description:

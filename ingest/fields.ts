@@ -76,7 +76,7 @@ export function textOf(value: unknown): string | null {
 }
 
 /** Text that says something, or null. */
-function spokenText(value: unknown): string | null {
+export function spokenText(value: unknown): string | null {
   const text = textOf(value)
   return text !== null && text.trim() !== '' ? text : null
 }
@@ -249,7 +249,7 @@ function withNamespace({ label, value }: { label: string; value: string }, label
   return space === null ? value : `${space}/${value}`
 }
 
-type SeverityTable = ReadonlyMap<string, Severity>
+export type SeverityTable = ReadonlyMap<string, Severity>
 
 /** A table from `{ critical: 'error fatal …' }`. */
 export function severityTable(words: Record<Severity, string>): SeverityTable {

@@ -54,6 +54,7 @@ import * as ends from './0049-ends.ts'
 import * as alertWords from './0050-alert-words.ts'
 import * as sourceTenants from './0051-source-tenants.ts'
 import * as oneValue from './0052-one-value.ts'
+import * as snsTopics from './0053-sns-topics.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -210,6 +211,7 @@ const migrations: Record<string, Migration> = {
   '0050-alert-words': alertWords,
   '0051-source-tenants': sourceTenants,
   '0052-one-value': oneValue,
+  '0053-sns-topics': snsTopics,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -5,7 +5,7 @@ import { maxAlertsAtOnce } from '../../domain/alert-body.ts'
 import { dialects } from '../../ingest/dialects.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
-import { siteWords } from './ingest.ts'
+import { siteWords, unparsable } from './ingest.ts'
 
 /** A stored body of an alert source, as text. */
 const explainedBody = z.strictObject({
@@ -41,18 +41,21 @@ export const explainRoutes = endpoint({
     'Type, severity, title and resource of each alert in it, with the labels that were tried in their order and why a name was or was not found.',
   body: explainedBody,
   bodyExample: { dialect: 'generic', body: '{"summary":"Disk is 97 % full","labels":{"instance":"web-1:9100"}}' },
-  answer: z.object({ alerts: z.array(explainedAlert) }),
+  answer: z.object({ alerts: z.array(explainedAlert), ignored: z.string().optional() }),
   example: { alerts: [explainExample] },
   status: 200,
   problems: [400],
   async run({ body: { dialect: name, body } }, deps) {
     const site = await siteWords(deps.db, null)
-    const parsed = dialects[name]?.parse(Buffer.from(body), new Date().toISOString(), site)
-    if (!parsed?.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed?.reason}.`)
+    const bytes = Buffer.from(body)
+    const parsed = dialects[name]?.parse(bytes, new Date().toISOString(), site)
+    if (!parsed?.ok) throw unparsable(name, parsed?.reason ?? 'no such dialect', bytes)
     if (parsed.alerts.length > maxAlertsAtOnce) {
       const detail = `It holds ${parsed.alerts.length} alerts, and at most ${maxAlertsAtOnce} are explained at once: try a part of it.`
       throw new Problem(400, 'TOO_MANY', detail)
     }
-    return { alerts: await deps.db.transaction().execute((trx) => explainAlerts(trx, parsed.alerts)) }
+    const { ignored } = parsed
+    const alerts = await deps.db.transaction().execute((trx) => explainAlerts(trx, parsed.alerts))
+    return { alerts, ...(ignored !== undefined && { ignored }) }
   },
 })

@@ -7,10 +7,18 @@ import { isAnyWaiting, storeWaiting } from '../../db/alerts/waiting-bodies.ts'
 import type { Db } from '../../db/connect.ts'
 import { readSettings } from '../../db/settings.ts'
 import { type Alert, ingestOutcome } from '../../domain/alert.ts'
-import { maxAlertBytes, maxAlertsAtOnce, maxBytesAtOnce, maxLargeAtOnce } from '../../domain/alert-body.ts'
+import {
+  describeNearest,
+  maxAlertBytes,
+  maxAlertsAtOnce,
+  maxBytesAtOnce,
+  maxLargeAtOnce,
+} from '../../domain/alert-body.ts'
+import { formatList } from '../../domain/format.ts'
 import type { StateRule } from '../../domain/state-words.ts'
 import { tellRuns } from '../../effects/tell-runs.ts'
 import { dialectOf, dialects } from '../../ingest/dialects.ts'
+import { hintOf } from '../../ingest/nearest.ts'
 import type { SiteWords } from '../../ingest/state-words.ts'
 import type { ApiDeps, Context, Middleware } from '../deps.ts'
 import { requireMediaType } from '../http/body.ts'
@@ -22,6 +30,19 @@ import { incidentId } from './examples.ts'
 
 /** A sender waits for the answer: telling the runs may not make it wait longer than this. */
 const tellWithinMs = 100
+
+const takenAlerts = z.object({
+  alerts: z.array(
+    z.object({
+      fingerprint: z.string(),
+      incidentId: z.string().nullable(),
+      outcome: z.enum([...ingestOutcome.options, 'refused']),
+      reason: z.string().optional(),
+    }),
+  ),
+  waiting: z.object({ body: z.number().int(), alerts: z.number().int() }).optional(),
+  ignored: z.string().optional(),
+})
 
 const route = createRoute({
   method: 'post',
@@ -52,20 +73,10 @@ const route = createRoute({
   responses: {
     202: {
       description:
-        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored. A body with more than 1,000 alerts or 1 MiB, or with an alert of such a one, is `waiting`: a worker takes it up, in its order.',
+        'Committed: per alert, what became of it. One that the database cannot hold is `refused`, with the reason; the others are stored. A body with more than 1,000 alerts or 1 MiB, or with an alert of such a one, is `waiting`: a worker takes it up, in its order. `ignored` says why a body tells of no alert.',
       content: {
         'application/json': {
-          schema: z.object({
-            alerts: z.array(
-              z.object({
-                fingerprint: z.string(),
-                incidentId: z.string().nullable(),
-                outcome: z.enum([...ingestOutcome.options, 'refused']),
-                reason: z.string().optional(),
-              }),
-            ),
-            waiting: z.object({ body: z.number().int(), alerts: z.number().int() }).optional(),
-          }),
+          schema: takenAlerts,
           example: { alerts: [{ fingerprint: 'd0735916ffe8d871', incidentId, outcome: 'opened' as const }] },
         },
       },
@@ -92,31 +103,42 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
     every(permit('ingest'), limitLarge(deps.log), limitBytes(maxAlertBytes, note)),
     async (c) => {
       const name = c.req.param('dialect')
-      const { alerts, bytes } = await readAlerts(deps, c, name).catch(async (error) => {
+      const sender = c.get('principal').name
+      const answer = await takeBody(deps, c, { name, sender }).catch(async (error) => {
         if (error instanceof Problem) await note(c, error)
         throw error
       })
-      if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
-        const { body } = await storeWaiting(deps.db, { dialect: name, sender: c.get('principal').name, alerts })
-        deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
-        return c.json({ alerts: [], waiting: { body, alerts: alerts.length } }, 202)
-      }
-      const ingested = await ingestBody(deps.db, alerts)
-      for (const { outcome, fingerprint, reason } of ingested) {
-        deps.metrics.alerts.inc({ source: name, outcome })
-        if (outcome === 'refused')
-          deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
-      }
-      await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
-      const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
-        fingerprint,
-        incidentId,
-        outcome,
-        ...(reason !== undefined && { reason }),
-      }))
-      return c.json({ alerts: answers }, 202)
+      return c.json(answer, 202)
     },
   )
+}
+
+/** Reads a body as its dialect says, and takes its alerts in: at once, or by a worker where they are many. */
+export async function takeBody(
+  deps: ApiDeps,
+  c: Context,
+  { name, sender }: { name: string; sender: string },
+): Promise<z.input<typeof takenAlerts>> {
+  const { alerts, bytes, ignored } = await readAlerts(deps, c, { name, sender })
+  if (ignored !== undefined) deps.log.info({ sender, dialect: name, ignored }, 'a body tells of no alert')
+  if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
+    const { body } = await storeWaiting(deps.db, { dialect: name, sender, alerts })
+    deps.metrics.alerts.inc({ source: name, outcome: 'waiting' }, alerts.length)
+    return { alerts: [], waiting: { body, alerts: alerts.length } }
+  }
+  const ingested = await ingestBody(deps.db, alerts)
+  for (const { outcome, fingerprint, reason } of ingested) {
+    deps.metrics.alerts.inc({ source: name, outcome })
+    if (outcome === 'refused') deps.log.warn({ fingerprint, reason }, 'an alert could not be stored; the others were')
+  }
+  await Promise.race([tellRuns(deps, ingested), sleep(tellWithinMs, undefined, { ref: false })])
+  const answers = ingested.map(({ fingerprint, incidentId, outcome, reason }) => ({
+    fingerprint,
+    incidentId,
+    outcome,
+    ...(reason !== undefined && { reason }),
+  }))
+  return { alerts: answers, ...(ignored !== undefined && { ignored }) }
 }
 
 /** Alertmanager tries a 503 again, so that none of it is lost; of a sender that does not the log tells. A body of unknown length counts as large. */
@@ -145,20 +167,38 @@ export async function siteWords(db: Db, token: string | null): Promise<SiteWords
   return { rules: (await readSettings(db)).value<StateRule[]>('alert.state_words'), token }
 }
 
-async function readAlerts({ db }: ApiDeps, c: Context, name: string): Promise<{ alerts: Alert[]; bytes: number }> {
+async function readAlerts(
+  { db }: ApiDeps,
+  c: Context,
+  { name, sender }: { name: string; sender: string },
+): Promise<{ alerts: Alert[]; bytes: number; ignored: string | undefined }> {
   const dialect = dialectOf(name)
-  if (!dialect) throw notFound(`dialect ${name}: there are ${Object.keys(dialects).join(' and ')}`)
+  if (!dialect) throw notFound(`dialect ${name}: there are ${formatList(Object.keys(dialects))}`)
   requireMediaType(c, dialect.contentTypes)
   const bytes = new Uint8Array(await c.req.arrayBuffer())
-  const sender = c.get('principal').name
   const parsed = dialect.parse(bytes, new Date().toISOString(), await siteWords(db, sender))
-  if (!parsed.ok) throw new Problem(400, 'UNPARSABLE', `Not an alert of ${name}: ${parsed.reason}.`)
-  return { alerts: parsed.alerts.map((each) => ({ ...each, sender })), bytes: bytes.byteLength }
+  if (!parsed.ok) throw unparsable(name, parsed.reason, bytes)
+  const alerts = parsed.alerts.map((each) => ({ ...each, sender }))
+  return { alerts, bytes: bytes.byteLength, ignored: parsed.ignored }
+}
+
+/** Bytes that are no alert of this dialect, with what else they may be. */
+export function unparsable(name: string, reason: string, bytes: Uint8Array): Problem {
+  const hint = hintOf(bytes)
+  const detail = `Not an alert of ${name}: ${reason}.${hint ? describeNearest(hint) : ''}`
+  const errors = hint?.mapping.map(({ field, path }) => ({ in: 'body', field: path, message: `would be ${field}` }))
+  return new Problem(400, 'UNPARSABLE', detail, { fields: { ...(errors?.length && { errors }) } })
 }
 
 /** No sender tries such a body again, or it tries for ever: people have to hear of it. */
-async function noteRefusal({ db, log }: ApiDeps, c: Context, { code, message: reason }: Problem): Promise<void> {
-  const body = { sender: c.get('principal').name, dialect: c.req.param('dialect') ?? '', code, reason }
+async function noteRefusal(deps: ApiDeps, c: Context, { code, message: reason }: Problem): Promise<void> {
+  await noteRefused(deps, { sender: c.get('principal').name, dialect: c.req.param('dialect') ?? '', code, reason })
+}
+
+export async function noteRefused(
+  { db, log }: ApiDeps,
+  body: { sender: string; dialect: string; code: string; reason: string },
+): Promise<void> {
   log.warn(body, 'a body of a sender was refused')
   await noteRefusedBody(db, body).catch((error) => log.warn({ err: error }, 'a refused body was not noted'))
 }

@@ -155,6 +155,16 @@ type WaitingBodyTable = {
   endedAt: NullableTime
 }
 
+type SnsTopicTable = {
+  id: Generated<number>
+  arn: string
+  /** What asks SNS for the subscription; null: nothing waits. */
+  subscribeUrl: string | null
+  confirmedAt: NullableTime
+  confirmedBy: string | null
+  askedAt: Deadline
+}
+
 /** What came in, what is made of it, and the log of it. */
 export type IncidentTables = {
   alert: AlertTable
@@ -170,6 +180,7 @@ export type IncidentTables = {
     reason: string
     lastAt: Time
   }
+  snsTopic: SnsTopicTable
   heartbeat: HeartbeatTable
   incident: IncidentTable
   incidentEvent: IncidentEventTable

@@ -1,0 +1,94 @@
+import type { Hono } from 'hono'
+import { askForSnsTopic, isSnsTopicConfirmed } from '../../db/alerts/sns-topics.ts'
+import { isSignedBySns, readSnsMessage, type SnsMessage } from '../../ingest/sns.ts'
+import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
+import { requireMediaType } from '../http/body.ts'
+import { limitBytes, maxBodyBytes } from '../http/middleware.ts'
+import { Problem } from '../http/problem.ts'
+import { afterFailure } from '../http/rate-limits.ts'
+import { noteRefused, takeBody } from './ingest.ts'
+
+const dialect = 'cloudwatch'
+/** SNS tries for an hour. A message that was signed long ago is sent again by somebody else. */
+const maxAgeMs = 2 * 60 * 60_000
+
+const maxCertificates = 50
+const certificateMs = 24 * 60 * 60_000
+/** A stranger may name certificates that there are not. */
+const maxFetches = 3
+
+/**
+ * The door of Amazon SNS, which can send no token: what it signed, of a topic that a person confirmed. It stands before the door that asks for a
+ * token, and lets through what is no delivery of SNS.
+ */
+export function snsRoutes(app: Hono<Env>, deps: ApiDeps): void {
+  const certificateAt = certificates(deps)
+  const takeSns: Middleware = async (c, next) => {
+    if (c.req.method !== 'POST' || c.req.header('x-amz-sns-message-type') === undefined) return await next()
+    try {
+      return c.json(await takeMessage(deps, c, certificateAt), 202)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status === 503) throw error
+      await noteRefused(deps, { sender: 'Amazon SNS', dialect, code: error.code, reason: error.message })
+      throw (await afterFailure(deps.db, c)) ?? error
+    }
+  }
+  app.use(`/api/v1/ingest/${dialect}`, limitBytes(maxBodyBytes), takeSns)
+}
+
+type CertificateReader = (url: string) => Promise<string>
+
+async function takeMessage(deps: ApiDeps, c: Context, certificateAt: CertificateReader): Promise<object> {
+  requireMediaType(c, ['text/plain', 'application/json'])
+  const message = readSnsMessage(new Uint8Array(await c.req.arrayBuffer()))
+  if (typeof message === 'string') throw new Problem(400, 'UNPARSABLE', `Not a message of SNS: ${message}.`)
+  const { type, topicArn, sentAt, signingCertUrl } = message
+  if (type === 'Notification' && !(await isSnsTopicConfirmed(deps.db, topicArn)))
+    throw new Problem(401, 'UNCONFIRMED', `Nobody here confirmed the topic ${topicArn}.`)
+  const now = new Date().toISOString()
+  if (!isSignedBySns(message, await certificateAt(signingCertUrl), now))
+    throw new Problem(401, 'NOT_PROVEN', `The signature of this message of ${topicArn} does not fit.`)
+  if (Math.abs(Date.parse(now) - Date.parse(sentAt)) > maxAgeMs)
+    throw new Problem(400, 'TOO_OLD', `This message of ${topicArn} is not of the last two hours.`)
+  if (type !== 'Notification') return await askPerson(deps, message)
+  return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}` })
+}
+
+/** A confirmation is a row that waits for a person: a topic of a stranger may ask as well. */
+async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMessage): Promise<object> {
+  if (subscribeUrl === null || !(await askForSnsTopic(deps.db, topicArn, subscribeUrl)))
+    throw new Problem(503, 'TOO_MANY_TOPICS', 'Enough topics wait for a person already. Try again later.')
+  const what = type === 'SubscriptionConfirmation' ? 'asks to be let in' : 'was unsubscribed, and sends no alarms'
+  await noteRefused(deps, {
+    sender: 'Amazon SNS',
+    dialect,
+    code: 'UNCONFIRMED',
+    reason: `The topic ${topicArn} ${what}.`,
+  })
+  return { alerts: [], ignored: `${topicArn} waits for a person: nightshift ingest topics` }
+}
+
+/** Certificates of SNS by their address, which `readSnsMessage` let through; each is fetched once a day. */
+function certificates({ askSns, log }: ApiDeps): CertificateReader {
+  const kept = new Map<string, { pem: string; until: number }>()
+  let fetches = 0
+  return async (url) => {
+    const known = kept.get(url)
+    if (known && known.until > Date.now()) return known.pem
+    const away = (detail: string) => new Problem(503, 'NO_CERTIFICATE', detail, { headers: { 'retry-after': '20' } })
+    if (fetches >= maxFetches) throw away('Enough certificates of SNS are being read.')
+    fetches += 1
+    try {
+      const { status, text } = await askSns(url)
+      if (text === null) throw new Error(`SNS answered ${status}`)
+      kept.set(url, { pem: text, until: Date.now() + certificateMs })
+      if (kept.size > maxCertificates) kept.delete(kept.keys().next().value ?? '')
+      return text
+    } catch (error) {
+      log.warn({ err: error, url }, 'a certificate of SNS could not be read')
+      throw away('The certificate of SNS could not be read.')
+    } finally {
+      fetches -= 1
+    }
+  }
+}

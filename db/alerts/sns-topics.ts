@@ -1,0 +1,90 @@
+import { sql } from 'kysely'
+import type { SnsTopic } from '../../domain/sns-topic.ts'
+import { now } from '../clock.ts'
+import { type Db, inTransaction } from '../connect.ts'
+import { recordAudit } from '../log/audit.ts'
+import type { Scope } from '../scope.ts'
+
+/** SNS holds a confirmation good for three days: https://docs.aws.amazon.com/sns/latest/api/API_ConfirmSubscription.html */
+const waitingDays = 3
+/** Strangers can have a topic ask: so many wait at once. */
+const maxWaiting = 50
+
+const id = sql<string>`id::text`.as('id')
+const columns = ['arn', 'confirmedAt', 'confirmedBy', 'askedAt'] as const
+const isWaiting = sql<boolean>`subscribe_url is not null`.as('isWaiting')
+
+export async function listSnsTopics({ db }: Scope): Promise<SnsTopic[]> {
+  return await db
+    .selectFrom('snsTopic')
+    .select([id, ...columns, isWaiting])
+    .orderBy('snsTopic.id')
+    .execute()
+}
+
+export async function isSnsTopicConfirmed(db: Db, arn: string): Promise<boolean> {
+  const row = await db.selectFrom('snsTopic').select('confirmedAt').where('arn', '=', arn).executeTakeFirst()
+  return (row?.confirmedAt ?? null) !== null
+}
+
+/** Keeps what a person may press for; false where too many wait already. What was confirmed stays so. */
+export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string): Promise<boolean> {
+  return await inTransaction(db, async (trx) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended('sns_topic', 0))`.execute(trx)
+    await sql`
+      delete from sns_topic where confirmed_at is null
+        and asked_at < nightshift_now() - make_interval(days => ${waitingDays})`.execute(trx)
+    const others = await trx
+      .selectFrom('snsTopic')
+      .select((all) => all.fn.countAll<number>().as('count'))
+      .where('confirmedAt', 'is', null)
+      .where('arn', '!=', arn)
+      .executeTakeFirstOrThrow()
+    if (Number(others.count) >= maxWaiting) return false
+    await trx
+      .insertInto('snsTopic')
+      .values({ arn, subscribeUrl })
+      .onConflict((conflict) => conflict.column('arn').doUpdateSet({ subscribeUrl, askedAt: now }))
+      .execute()
+    return true
+  })
+}
+
+/** The address that a press asks; null where nothing waits under this id. */
+export async function waitingSnsTopic(
+  { db }: Scope,
+  topic: string,
+): Promise<{ arn: string; subscribeUrl: string } | null> {
+  const row = await db
+    .selectFrom('snsTopic')
+    .select(['arn', 'subscribeUrl'])
+    .where('id', '=', Number(topic))
+    .executeTakeFirst()
+  return row?.subscribeUrl ? { arn: row.arn, subscribeUrl: row.subscribeUrl } : null
+}
+
+/** Takes the alarms of a topic from now on. */
+export async function confirmSnsTopic(db: Db, topic: string, who: string): Promise<SnsTopic | null> {
+  return await inTransaction(db, async (trx) => {
+    const row = await trx
+      .updateTable('snsTopic')
+      .set({ subscribeUrl: null, confirmedAt: now, confirmedBy: who })
+      .where('id', '=', Number(topic))
+      .returning([id, ...columns, isWaiting])
+      .executeTakeFirst()
+    if (!row) return null
+    const detail = 'Its subscription was confirmed at SNS, and its alarms are taken'
+    await recordAudit(trx, { who, what: 'source.topic_confirmed', subject: row.arn, detail })
+    return row
+  })
+}
+
+/** Takes no more alarms of a topic. SNS may go on sending them. */
+export async function removeSnsTopic(db: Db, topic: string, who: string): Promise<boolean> {
+  return await inTransaction(db, async (trx) => {
+    const row = await trx.deleteFrom('snsTopic').where('id', '=', Number(topic)).returning('arn').executeTakeFirst()
+    if (!row) return false
+    await recordAudit(trx, { who, what: 'source.topic_removed', subject: row.arn, detail: 'Its alarms are refused' })
+    return true
+  })
+}
