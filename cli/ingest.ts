@@ -1,16 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type Alert, explainedAlert, ingestOutcome } from '../domain/alert.ts'
-import { describeNearest } from '../domain/alert-body.ts'
+import { type BodyHint, describeNearest } from '../domain/alert-body.ts'
 import { takenChanges } from '../domain/change.ts'
 import { incidentTypeOf } from '../domain/incident-type.ts'
+import { snsTopic } from '../domain/sns-topic.ts'
 import { describeEndReason, describeStateWord } from '../domain/unproven-end.ts'
 import { dialectOf, dialects } from '../ingest/dialects.ts'
 import { hintOf } from '../ingest/nearest.ts'
+import { ApiProblem } from './api.ts'
 import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
-import { formatTable, paintState } from './ui/table.ts'
-import { inert, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
+import { formatMoment, formatTable, paintState, printList } from './ui/table.ts'
+import { inert, paint, parseOneOf, print, printJson, printNote } from './ui/terminal.ts'
 
 type Options = ConnectionOptions & { dialect: string; dryRun?: boolean; explain?: boolean }
 
@@ -49,6 +51,49 @@ export function addIngestCommand(program: CliCommand): void {
       await postAlerts(bytes, options)
     })
   addChangeCommand(parent)
+  addTopicsCommand(parent)
+}
+
+const topic = snsTopic.loose()
+
+/** A topic asks, and nothing is confirmed until somebody says so here. */
+function addTopicsCommand(parent: CliCommand): void {
+  parent
+    .command('topics')
+    .description('topics of Amazon SNS: which wait for a person, and whose alarms are taken')
+    .connected('\nExample:\n  nightshift ingest topics')
+    .calls(async (api, options: ConnectionOptions) => {
+      const { items } = z.object({ items: z.array(topic) }).parse(await api.get('/api/v1/sns/topics'))
+      printList(options, items, 'None. Subscribe https://HOST/api/v1/ingest/cloudwatch to a topic.', {
+        ID: ({ id }) => inert(id),
+        TOPIC: ({ arn }) => inert(arn),
+        STATE: (each) => describeTopic(each),
+        ASKED: ({ askedAt }) => formatMoment(askedAt),
+      })
+    })
+  for (const [name, description] of Object.entries(topicActs))
+    parent
+      .command(`${name}-topic`)
+      .description(description)
+      .argument('<id>', 'its id, as "ingest topics" lists it')
+      .connected(`\nExample:\n  nightshift ingest ${name}-topic 1`)
+      .calls(async (api, id: string, options: ConnectionOptions) => {
+        const done = await api.post(`/api/v1/sns/topics/${encodeURIComponent(id)}/${name}`)
+        if (options.json) return printJson(done)
+        print(
+          `Topic ${inert(id)}: ${name === 'confirm' ? 'confirmed, its alarms are taken' : 'removed, its alarms are refused'}.`,
+        )
+      })
+}
+
+const topicActs = {
+  confirm: 'confirm the subscription of a topic of SNS, and take its alarms',
+  remove: 'take no more alarms of a topic of SNS',
+} as const
+
+function describeTopic({ isWaiting, confirmedBy }: z.infer<typeof topic>): string {
+  if (isWaiting) return paint('bold', confirmedBy === null ? 'waits for you' : 'was unsubscribed')
+  return `taken, by ${inert(confirmedBy ?? 'nobody')}`
 }
 
 const takenChange = takenChanges.shape.changes.element.extend({ outcome: z.string() })
@@ -87,7 +132,7 @@ function readBody(file: string): Uint8Array<ArrayBuffer> {
 function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   const parsed = dialectOf(options.dialect)?.parse(bytes, new Date().toISOString())
   if (!parsed?.ok) {
-    const hint = hintOf(bytes)
+    const hint = printMapping(bytes)
     const nearest = hint ? describeNearest(hint) : ''
     throw new CommandFailed('error', `This is not a body of ${options.dialect} alerts: ${parsed?.reason}.${nearest}`)
   }
@@ -108,10 +153,22 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
+/** Which fields of a body of no dialect `generic` would need under another name. */
+function printMapping(bytes: Uint8Array): BodyHint | null {
+  const hint = hintOf(bytes)
+  for (const { path, field, value } of hint?.mapping ?? [])
+    printNote(`  ${inert(path)} would be ${inert(field)}: ${inert(value)}`)
+  return hint
+}
+
 async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Promise<void> {
   const { api } = connect(options)
   const body = { dialect: options.dialect, body: new TextDecoder().decode(bytes) }
-  const { alerts, ignored } = explained.parse(await api.post('/api/v1/alerts/explain', body))
+  const answer = await api.post('/api/v1/alerts/explain', body).catch((error) => {
+    if (error instanceof ApiProblem && error.problem.code === 'UNPARSABLE' && !options.json) printMapping(bytes)
+    throw error
+  })
+  const { alerts, ignored } = explained.parse(answer)
   if (options.json) return printJson(alerts)
   for (const alert of alerts) {
     print(`${alert.status}  ${paintState(alert.severity)}  ${inert(alert.title)}`)

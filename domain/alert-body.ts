@@ -1,6 +1,12 @@
 import { formatMinute, formatSpan } from './format.ts'
 import { inertText } from './inert-text.ts'
 
+/** Forms of a body that alerts come in by, each at `POST /ingest/{dialect}`. */
+export const alertDialects = [
+  ...(['alertmanager', 'grafana', 'generic'] as const),
+  ...(['pagerduty', 'uptime-kuma', 'zabbix', 'cloudwatch', 'proxmox'] as const),
+]
+
 /** A body with more alerts or bytes than this is stored, and taken up by a worker. */
 export const maxAlertsAtOnce = 1_000
 export const maxBytesAtOnce = 1024 * 1024
@@ -39,7 +45,7 @@ const remedies: Record<string, string> = {
   TOO_LARGE: `At most ${maxAlertBytes / 1024 / 1024} MiB and ${maxAlerts} alerts are taken in one body: set max_alerts, or group by more labels.`,
   UNSUPPORTED_MEDIA_TYPE: 'Accepted is Content-Type: application/json.',
   UNSUPPORTED_CONTENT_ENCODING: 'Accepted is a body that is not compressed.',
-  NOT_FOUND: 'Accepted are the dialects that "nightshift ingest test --help" lists.',
+  NOT_FOUND: `Accepted are /ingest/${alertDialects.join(', ')}.`,
   NOT_PROVEN: 'Set the same secret at both ends.',
   TOO_OLD: 'Messages of the last two hours are taken.',
   UNCONFIRMED: '"nightshift ingest topics" lists it, and confirms it when you say so.',

@@ -16,7 +16,7 @@ type AlertDialect = {
 const json = ['application/json']
 
 /** The last part of `POST /ingest/{dialect}`. A new sender is an entry of `doors`, or one file and one line here. */
-export const dialects: Record<string, AlertDialect> = {
+export const dialects: Readonly<Record<string, AlertDialect>> = {
   alertmanager: { contentTypes: json, parse: parseAlertmanager },
   grafana: { contentTypes: json, parse: parseGrafana },
   generic: { contentTypes: json, parse: parseGeneric },

@@ -82,7 +82,7 @@ export function isSignedBySns({ type, fields }: SnsMessage, pem: string, nowIso:
 }
 
 /** Names and values of what is signed, a line each, in the order of the names. */
-export function signedText(type: SnsMessage['type'], fields: RawFields): string {
+function signedText(type: SnsMessage['type'], fields: RawFields): string {
   const present = signed[type].filter((name) => typeof fields[name] === 'string')
   return present.map((name) => `${name}\n${fields[name]}\n`).join('')
 }

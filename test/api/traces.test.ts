@@ -33,6 +33,8 @@ const elsewhere: Record<string, [file: string, word: string]> = {
   'POST /incidents/{id}/review': ['test/e2e/manual-change.test.ts', 'change_reviewed'],
   'POST /push/subscriptions': ['test/notify/push.test.ts', 'push.subscribed'],
   'POST /push/subscriptions/{id}/remove': ['test/notify/push.test.ts', 'push.removed'],
+  'POST /sns/topics/{id}/confirm': ['test/api/routes/ingest-doors.test.ts', 'source.topic_confirmed'],
+  'POST /sns/topics/{id}/remove': ['test/api/routes/ingest-doors.test.ts', 'source.topic_removed'],
   'POST /sources/read': ['test/sources/ask.test.ts', 'source.read'],
   'POST /webhooks/{name}/test': ['test/api/routes/settings.test.ts', 'webhook.tested'],
   'POST /incidents/{id}/postmortem': ['test/api/routes/incidents.test.ts', 'postmortem.edited'],

@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals'
+import { askForSnsTopic } from '../../db/alerts/sns-topics.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { harmfulIn, runCli, useServedApi } from '../support/run-cli.ts'
+import { bodiesOf, topicArn } from '../support/senders.ts'
 
 const api = useServedApi()
 
@@ -32,6 +34,55 @@ test('a dry run shows the alerts of a body and posts nothing', async () => {
       expect(JSON.parse(program.stdout)).toHaveLength(alerts)
     }),
   )
+})
+
+test('each dialect is tried by a file of its sender, here and at the server', async () => {
+  for (const [dialect, body] of Object.entries(bodiesOf)) {
+    const run = (...more: string[]) =>
+      runCli(['ingest', 'test', '-', '--dialect', dialect, ...more], api.as('admin'), body())
+    expect((await run('--dry-run')).stdout).toContain('firing')
+    expect((await run('--explain')).stdout).toContain('opens an incident')
+    expect((await run()).stdout).toContain('opened')
+  }
+})
+
+test('a body of no dialect is told the nearest one, and which of its fields would be which', async () => {
+  const body = JSON.stringify({ heartbeat: {}, monitor: { name: 'Shop', hostname: 'web-1' }, status: 'down' })
+  for (const how of ['--dry-run', '--explain']) {
+    const { code, stderr } = await runCli(['ingest', 'test', '-', '--dialect', 'zabbix', how], api.as('viewer'), body)
+    const said = stderr.replace(/\s+/g, ' ')
+    expect([code, said]).toEqual([
+      1,
+      expect.stringContaining('Nearest is uptime-kuma: it has heartbeat, monitor, and no msg.'),
+    ])
+    expect(said).toContain('monitor.name would be name: Shop')
+    expect(said).toContain('monitor.hostname would be labels.hostname: web-1')
+  }
+})
+
+test('a body that tells of no alert says why', async () => {
+  const body = bodiesOf.pagerduty({ key: 'inc_01kam3x0q2v8d5t7w9y1b3c5e7' })
+  for (const how of [['--dry-run'], ['--explain'], []]) {
+    const { code, stderr } = await runCli(
+      ['ingest', 'test', '-', '--dialect', 'pagerduty', ...how],
+      api.as('admin'),
+      body,
+    )
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('It tells of no alert: it is an incident of this server'),
+    ])
+  }
+})
+
+test('topics of SNS are listed with what they wait for, and one that does not wait is not confirmed', async () => {
+  expect((await runCli(['ingest', 'topics'], api.as('admin'))).stderr).toContain('None.')
+  await askForSnsTopic(api.db, topicArn, 'https://sns.eu-north-1.amazonaws.com/?Token=a')
+  const { stdout } = await runCli(['ingest', 'topics'], api.as('admin'))
+  expect(stdout).toContain(topicArn)
+  expect(stdout).toContain('waits for you')
+  expect((await runCli(['ingest', 'confirm-topic', '999'], api.as('admin'))).code).not.toBe(0)
+  expect((await runCli(['ingest', 'remove-topic', '1'], api.as('admin'))).stdout).toContain('removed')
 })
 
 test('bytes that are no alert are refused with the reason', async () => {

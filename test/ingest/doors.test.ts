@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Alert, alert as alertSchema } from '../../domain/alert.ts'
+import { alertDialects } from '../../domain/alert-body.ts'
 import { dialects } from '../../ingest/dialects.ts'
 import { doors } from '../../ingest/doors.ts'
 import { hintOf } from '../../ingest/nearest.ts'
@@ -81,6 +82,10 @@ test.each(Object.entries(bodiesOf))(
     expect(fired).not.toHaveProperty('stateWord')
   },
 )
+
+test('the page that tries a body offers each dialect', () => {
+  expect(Object.keys(dialects)).toEqual([...alertDialects])
+})
 
 test('each entry of the table names its page, and its sender has words for states', () => {
   for (const [name, door] of Object.entries(doors)) {

@@ -15,7 +15,8 @@ function parsed(dialect: string, times: Record<string, unknown>, status = 'firin
   return answer.alerts[0]
 }
 
-describe.each(Object.keys(dialects))('times that %s cannot mean', (dialect) => {
+// What the table of paths reads is in doors.test.ts.
+describe.each(['alertmanager', 'grafana', 'generic'])('times that %s cannot mean', (dialect) => {
   test.each([
     ['absent', {}],
     ['not a time', { startsAt: 'yesterday' }],

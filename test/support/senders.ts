@@ -1,5 +1,4 @@
 import { createHmac, createSign, type KeyObject } from 'node:crypto'
-import { signedText } from '../../ingest/sns.ts'
 
 /** Bodies as the documents of their senders show them (each entry of `ingest/doors.ts` has its address), with values of ours. */
 
@@ -162,8 +161,12 @@ export function snsMessage(key: KeyObject | string, message: string, shape: SnsS
       ? { UnsubscribeURL: 'https://sns.eu-north-1.amazonaws.com/?Action=Unsubscribe' }
       : { SubscribeURL: `https://sns.eu-north-1.amazonaws.com/?${query}` }),
   }
+  // In the order of https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message-verify-message-signature.html
+  const names = isNotice
+    ? ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
+    : ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']
   const signature = createSign(version === '1' ? 'RSA-SHA1' : 'RSA-SHA256')
-    .update(signedText(type as 'Notification', fields))
+    .update(names.map((name) => `${name}\n${fields[name]}\n`).join(''))
     .sign(key, 'base64')
   return stringify({ ...fields, Signature: signature, ...shape.change })
 }

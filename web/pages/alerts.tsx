@@ -1,9 +1,10 @@
 import { keepPreviousData, useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import type { ExplainedAlert, ReceivedAlert } from '../../domain/alert.ts'
+import { alertDialects } from '../../domain/alert-body.ts'
 import type { Expectation } from '../../domain/expectation.ts'
 import { formatSpan, listLinks } from '../../domain/format.ts'
-import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { ApiRefusal, ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { DataList } from '../data-table.tsx'
 import { AddressFacet, SearchField, SelectField, TextArea, useDraft } from '../fields.tsx'
 import { AlertDoubts } from '../incident/facts.tsx'
@@ -18,8 +19,6 @@ import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { ResourceLink } from './resources.tsx'
 
-const dialects = ['alertmanager', 'grafana', 'generic'] as const
-
 const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of an incident',
@@ -32,9 +31,13 @@ const becomes = {
 /** Paste what a source would send, and see what would become of it. Nothing is stored. */
 function TryAlert() {
   const [body, setBody] = useDraft('try-alert')
-  const [dialect, setDialect] = useState<(typeof dialects)[number]>('alertmanager')
+  const [dialect, setDialect] = useState<(typeof alertDialects)[number]>('alertmanager')
   const { mutate, data, error, isPending } = useMutation({
-    mutationFn: () => ask<{ alerts: ExplainedAlert[] }>('/alerts/explain', { method: 'POST', body: { dialect, body } }),
+    mutationFn: () =>
+      ask<{ alerts: ExplainedAlert[]; ignored?: string }>('/alerts/explain', {
+        method: 'POST',
+        body: { dialect, body },
+      }),
   })
   return (
     <details className="try">
@@ -49,7 +52,7 @@ function TryAlert() {
         <SelectField
           label="Sender"
           value={dialect}
-          options={dialects.map((each) => [each, each] as const)}
+          options={alertDialects.map((each) => [each, each] as const)}
           onChange={setDialect}
         />
         <TextArea
@@ -67,9 +70,28 @@ function TryAlert() {
           <span className="soft small">Nothing is stored, and nobody is notified.</span>
         </div>
         {error && <Failed error={error} isKept={false} again={() => mutate()} />}
+        {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
+        {data?.ignored !== undefined && <p>It tells of no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
       </form>
     </details>
+  )
+}
+
+/** What a body of no dialect would have to be called for `generic`. */
+function Mapping({ fields }: { fields: ApiRefusal['errors'] }) {
+  if (fields.length === 0) return null
+  return (
+    <div className="stack tight">
+      <p>For generic, its fields would need these names:</p>
+      <dl className="facts">
+        {fields.map(({ field, message }) => (
+          <Fact key={field} name={inertText(field)} className="wraps">
+            <Inert text={message} />
+          </Fact>
+        ))}
+      </dl>
+    </div>
   )
 }
 

@@ -214,4 +214,6 @@ test('a topic that was unsubscribed waits for a person again, and one that was r
   expect((await api.post(`/sns/topics/${topic?.id}/remove`)).status).toBe(200)
   expect((await api.post(`/sns/topics/${topic?.id}/remove`)).status).toBe(404)
   expect((await deliver(message(bodiesOf.cloudwatch()))).body.code).toBe('UNCONFIRMED')
+  const audit = await api.db.selectFrom('audit').select('subject').where('what', '=', 'source.topic_removed').execute()
+  expect(audit).toEqual([{ subject: topicArn }])
 })

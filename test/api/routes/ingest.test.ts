@@ -287,7 +287,7 @@ test('what a known sender sends for nothing is one row an hour that people see, 
     (await api.post(`/ingest/${dialect}`, { raw, headers, as: token })).status
   expect(await post('{"payload":{"summary":"x"}}')).toBe(400)
   expect(await post('{}', { 'content-type': 'text/plain' })).toBe(415)
-  expect(await post('{}', {}, 'pagerduty')).toBe(404)
+  expect(await post('{}', {}, 'opsgenie')).toBe(404)
   expect(await post(JSON.stringify({ pad: 'x'.repeat(16 * 1024 * 1024) }))).toBe(413)
   const rows = await api.db.selectFrom('refusedBody').selectAll().where('sender', '=', 'am-oslo').execute()
   expect(rows).toMatchObject([{ count: 4, code: 'TOO_LARGE', dialect: 'alertmanager' }])
