@@ -5,7 +5,7 @@ import { ref, resourceKey } from '../../domain/registry.ts'
 import { findDeclarationFaults, type SiteChange, type SiteFile } from '../../domain/site.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
-import { declareResources, type ImportProgress } from './registry.ts'
+import { declareResources, type ImportProgress, touchSource } from './registry.ts'
 import { neighboursOf } from './resources.ts'
 import { readSite, writeSite } from './site.ts'
 
@@ -106,13 +106,23 @@ async function writeFile(
     : { added: [], changed: [], removed: [], kept: [] }
   const before = await readImported(trx)
   const declared = prune ? fileToDeclared(file) : mergeSites(before, fileToDeclared(file))
+  const imported = changesOf(before, declared)
+  if (imported.added.length + imported.changed.length + imported.removed.length === 0) {
+    await touchSource(trx, importSource)
+    return change
+  }
   const faults = [
     ...findDeclarationFaults(declared, await knownKeys(trx, { prune: true })),
     ...findTwoWithBefore(before, declared),
   ]
   if (faults.length > 0) throw new ImportFaultsError(faults)
   await declareResources(trx, importSource, declared, onProgress)
-  return addChanges(change, before, declared)
+  return {
+    added: [...change.added, ...imported.added],
+    changed: [...change.changed, ...imported.changed],
+    removed: [...change.removed, ...imported.removed],
+    kept: change.kept,
+  }
 }
 
 async function readImported(db: Db | Trx): Promise<SourceDeclaration> {
@@ -164,23 +174,23 @@ export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Pr
   return new Set(rows.map(({ key }) => key))
 }
 
-function addChanges(change: SiteChange, before: SourceDeclaration, after: SourceDeclaration): SiteChange {
+function changesOf(
+  before: SourceDeclaration,
+  after: SourceDeclaration,
+): Pick<SiteChange, 'added' | 'changed' | 'removed'> {
   const flat = ({ resources, relations }: SourceDeclaration) =>
     new Map([
-      ...resources.map(
-        ({ kind, id, name = id, aliases = [], attributes = {} }) =>
-          [`${kind}:${id}`, JSON.stringify([name, aliases, attributes])] as const,
-      ),
+      ...resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => {
+        // The database has attributes in an order of its own.
+        const inOrder = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1))
+        return [`${kind}:${id}`, JSON.stringify([name, aliases, inOrder])] as const
+      }),
       ...relations.map((each) => [nameRelation(each), ''] as const),
     ])
   const [old, wanted] = [flat(before), flat(after)]
   return {
-    added: [...change.added, ...[...wanted.keys()].filter((key) => !old.has(key))],
-    changed: [
-      ...change.changed,
-      ...[...wanted].flatMap(([key, text]) => (old.has(key) && old.get(key) !== text ? [key] : [])),
-    ],
-    removed: [...change.removed, ...[...old.keys()].filter((key) => !wanted.has(key))],
-    kept: change.kept,
+    added: [...wanted.keys()].filter((key) => !old.has(key)),
+    changed: [...wanted].flatMap(([key, text]) => (old.has(key) && old.get(key) !== text ? [key] : [])),
+    removed: [...old.keys()].filter((key) => !wanted.has(key)),
   }
 }

@@ -58,6 +58,12 @@ export async function declareResources(
   return true
 }
 
+/** Notes that a source lists what it listed before. */
+export async function touchSource(trx: Trx, { name }: RegistrySource): Promise<void> {
+  const before = await trx.selectFrom('registrySource').select('seenAt').where('source', '=', name).executeTakeFirst()
+  if (before) await touch(trx, name, before.seenAt)
+}
+
 async function touch(trx: Trx, source: string, seenAt: string): Promise<void> {
   const age = Date.parse(await databaseTime(trx)) - Date.parse(seenAt)
   if (age < touchAfterSeconds * 1000) return

@@ -78,17 +78,21 @@ async function stepFrom(db: Db | Trx, from: readonly ResourceRef[], step: Relati
   return rows
 }
 
+/** A part of its id or name, or a whole alias: each of the three has its index. */
+export function hasText(text: string) {
+  const pattern = `%${escapeLike(text.toLowerCase())}%`
+  return sql<boolean>`(resource.id ilike ${pattern} or resource.name ilike ${pattern} or resource.names @> array[${text.toLowerCase()}::text])`
+}
+
 /** Resources whose id, name or alias holds the text, exact matches first. */
 export async function findResources(
   { db }: Scope,
   search: { kind: ResourceKind | null; text: string; limit: number },
 ): Promise<DiscoveredThing[]> {
-  const text = search.text.toLowerCase()
-  const pattern = `%${escapeLike(text)}%`
   const rows = await db
     .selectFrom('resource')
     .select(['kind', 'id', 'name'])
-    .where(sql<boolean>`(id ilike ${pattern} or name ilike ${pattern} or ${text} = any(names))`)
+    .where(hasText(search.text))
     .$if(search.kind !== null, (query) => query.where('kind', '=', search.kind as InventoryKind))
     .orderBy(sql`(id = ${search.text} or name = ${search.text})`, 'desc')
     .orderBy('kind')

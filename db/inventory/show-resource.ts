@@ -8,9 +8,9 @@ import type {
   ShownResource,
 } from '../../domain/listed-resource.ts'
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
-import { type Db, escapeLike, type Trx } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
-import { neighboursOf } from './resources.ts'
+import { hasText, neighboursOf } from './resources.ts'
 
 /** What the registry shows people: resources with who says so, and what they hang together with. */
 
@@ -31,8 +31,11 @@ export async function listResources(
   filter: Filter,
   page: { after: string | null; limit: number },
 ): Promise<ListedResource[]> {
-  const text = filter.q?.toLowerCase() ?? null
-  const pattern = text === null ? null : `%${escapeLike(text)}%`
+  const found = filter.q === null ? null : await findFewByText(db, filter.q)
+  if (found?.length === 0) return []
+  const among = found
+    ? sql`(resource.kind, resource.id) in (select kind, id from jsonb_to_recordset(${JSON.stringify(found)}::jsonb) as found (kind text, id text))`
+    : sql`true`
   const staleSince = sql`(select nightshift_now()) - ${staleAfter}`
   const { rows } = await sql<ListedResource>`
     select resource.kind, resource.id, resource.name, resource.canonical,
@@ -45,14 +48,28 @@ export async function listResources(
     ) said
     where said."seenAt" is not null
       and (${filter.kind}::text is null or resource.kind = ${filter.kind})
-      and (${pattern}::text is null or resource.id ilike ${pattern} or resource.name ilike ${pattern}
-        or resource.names @> array[${text}::text])
+      and ${among} and ${filter.q === null || found ? sql`true` : hasText(filter.q)}
       and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
       and (${filter.isStale}::boolean is null or (said."seenAt" < ${staleSince}) = ${filter.isStale})
       and ${filter.needs ? isRelated('from', filter.needs) : sql`true`}
       and ${filter.neededBy ? isRelated('to', filter.neededBy) : sql`true`}
     order by (resource.kind || ':' || resource.id) collate "C" limit ${page.limit}`.execute(db)
   return rows
+}
+
+const maxFew = 1_000
+/** The index of texts knows three letters and more. */
+const minIndexedCharacters = 3
+
+/**
+ * All that have this text, where they are few: read by the index, since the planner reads the list by its order until the page is full, which for a rare
+ * text is all of it. Null: many have it, and the first of the list are soon found.
+ */
+async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: string }[] | null> {
+  if (text.length < minIndexedCharacters) return null
+  const { rows } = await sql<{ kind: string; id: string }>`
+    select kind, id from resource where ${hasText(text)} limit ${maxFew + 1}`.execute(db)
+  return rows.length > maxFew ? null : rows
 }
 
 /** Stands the resource of the row at this end of a relation that needs, with the other one at the other end? */

@@ -40,6 +40,7 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   const before = await readSite(trx)
   const groups = withGroupsOfNodes(wanted, before)
+  const differs = differing(before)
   const regions = [...new Set([...groups, ...wanted.hosts].map(({ region }) => region))]
   const regionOf = new Map([...before.groups, ...groups].map(({ id, region }) => [id, region]))
   await upsert(
@@ -51,13 +52,14 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   await upsert(
     trx,
     'shard',
-    groups.map(({ id, region, role }) => ({ id, region, role, status: 'unknown', config: '{}' })),
+    groups.filter(differs).map(({ id, region, role }) => ({ id, region, role, status: 'unknown', config: '{}' })),
     ['region', 'role'],
   )
   await upsert(
     trx,
     'node',
-    wanted.nodes.map(({ id, group, hostname = id, ip }) => ({
+    // A node has the region of its group.
+    wanted.nodes.filter(groups.some(differs) ? () => true : differs).map(({ id, group, hostname = id, ip }) => ({
       ...{ id, shard: group, region: regionOf.get(group) as string, hostname, ip },
       ...{ role: 'web', status: 'unknown', diskByDirectory: '{}' },
     })),
@@ -66,7 +68,7 @@ export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: bool
   await upsert(
     trx,
     'host',
-    wanted.hosts.map((host) => ({ ...host, state: 'live' })),
+    wanted.hosts.filter(differs).map((host) => ({ ...host, state: 'live' })),
     ['region', 'rack', 'ramMib', 'cpuMc'],
   )
   const removed = prune ? await removeOthers(trx, { ...wanted, groups }) : []
@@ -150,11 +152,8 @@ async function removeOthers(trx: Trx, { groups, nodes, hosts }: Site): Promise<s
 
 function changeOf(before: Site, after: Site, removed: readonly string[]): SiteChange {
   const flat = ({ groups, nodes, hosts }: Site) =>
-    new Map([...groups, ...nodes, ...hosts].map((each) => [each.id, JSON.stringify(Object.entries(each).sort())]))
-  const [old, wanted] = [
-    flat(before),
-    flat({ ...after, nodes: after.nodes.map((node) => ({ ...node, hostname: node.hostname ?? node.id })) }),
-  ]
+    new Map([...groups, ...nodes, ...hosts].map((each) => [each.id, textOf(each)]))
+  const [old, wanted] = [flat(before), flat(after)]
   return {
     added: [...wanted.keys()].filter((id) => !old.has(id)),
     changed: [...wanted].flatMap(([id, text]) => (old.has(id) && old.get(id) !== text ? [id] : [])),
@@ -162,6 +161,16 @@ function changeOf(before: Site, after: Site, removed: readonly string[]): SiteCh
     kept: [...old.keys()].filter((id) => !wanted.has(id) && !removed.includes(id)),
   }
 }
+
+/** Whether an entry is new or another one: what is as it was is not written. */
+function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][number]) => boolean {
+  const known = new Set([...groups, ...nodes, ...hosts].map(textOf))
+  return (entry) => !known.has(textOf(entry))
+}
+
+/** Groups, nodes and hosts have fields of their own, so that none is taken for another. */
+const textOf = (entry: Site[keyof Site][number]): string =>
+  JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
 /** A device of a site without a platform makes a node of its name, in the group `hosts`. */
 export async function addNodeOfDevice(trx: Trx, id: string, url: string): Promise<void> {

@@ -174,6 +174,31 @@ test('a chain with what was imported before makes no two nodes one, and what con
   expect((await put([])).status).toBe(200)
 })
 
+test('the same file again writes no row, in whatever order the attributes stand, and a moved group moves its nodes', async () => {
+  const file = (region: string) => ({
+    groups: [{ id: 'again', region }],
+    // A node of the name of its group is another thing.
+    nodes: [{ id: 'again', group: 'again' }],
+    resources: [{ kind: 'cluster', id: 'again', attributes: { rack: 'r1', ip: '10.0.0.1' } }],
+    relations: [{ from: 'node:again', kind: 'belongs_to', to: 'cluster:again' }],
+  })
+  await bare.put('/inventory', { body: file('oslo') })
+  const versions = async () => {
+    const { rows } = await sql<{ all: string }>`
+      select (select json_agg(xmin order by id) from node)::text || (select json_agg(xmin order by kind, id) from resource_source)
+        || (select json_agg(xmin order by source) from registry_source) || (select json_agg(xmin order by id) from shard) as all`.execute(
+      bare.owner,
+    )
+    return rows
+  }
+  const before = await versions()
+  expect((await bare.put('/inventory', { body: file('oslo') })).body).toMatchObject({ added: [], changed: [] })
+  expect(await versions()).toEqual(before)
+  await bare.put('/inventory', { body: file('bergen') })
+  const moved = await bare.db.selectFrom('node').select('region').where('id', '=', 'again').executeTakeFirst()
+  expect(moved).toEqual({ region: 'bergen' })
+})
+
 test('beside a platform, services are imported and its hosts are not', async () => {
   const service = { kind: 'service_unit', id: 'shop', name: 'shop.service' }
   expect((await given.put('/inventory', { body: { resources: [service] } })).body).toMatchObject({
