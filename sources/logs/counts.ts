@@ -42,13 +42,28 @@ export async function readCounts(
     reader.countBy(ask, query, { by, grid }),
     reader.countBy(ask, query, { by, grid: whole }).catch(() => null),
   ])
-  const points = found.series.flatMap((each) => each.points)
-  if (points.some(([ms, count]) => !Number.isFinite(ms) || !Number.isFinite(count)))
-    throw new SourceError('BAD_ANSWER', 'it answered a count or a time that cannot be read')
-  const labelNames = points.length === 0 ? await reader.listLabels(ask, range).catch(() => []) : []
+  refuseWrong(found.series, grid)
+  const seen = found.series.filter((each) => sumOf(each) > 0)
+  const unknownBy = by.filter((name) => seen.every(({ labels }) => !labels[name] && !labels[name.replaceAll('.', '_')]))
+  const labelNames =
+    unknownBy.length > 0 || seen.length === 0 ? await reader.listLabels(ask, range).catch(() => null) : null
   const isCompared = before !== null && before.partial.length === 0 && found.partial.length === 0
   const known = isCompared ? new Set(before.series.map(toKey)) : null
-  return summarizeCounts(query, { ...found, grid, known, newSinceMs, labelNames, nowMs: at.nowMs })
+  return summarizeCounts(query, { ...found, grid, known, newSinceMs, unknownBy, labelNames, nowMs: at.nowMs })
+}
+
+/** Counts that cannot be of what was asked are no evidence: neither of lines nor of their absence. */
+function refuseWrong(series: readonly CountedSeries[], { fromMs, untilMs }: Range): void {
+  const refuse = (text: string) => {
+    throw new SourceError('BAD_ANSWER', `it answered ${text}`)
+  }
+  for (const { points } of series) {
+    if (points.some(([ms, count]) => !Number.isFinite(ms) || !Number.isSafeInteger(count) || count < 0))
+      refuse('a count or a time that cannot be read')
+    if (points.some(([ms]) => ms < fromMs || ms >= untilMs)) refuse('a count of another time than was asked for')
+    if (new Set(points.map(([ms]) => ms)).size < points.length) refuse('two counts of one step')
+  }
+  if (new Set(series.map(toKey)).size < series.length) refuse('the same labels twice')
 }
 
 const toKey = ({ labels }: CountedSeries) => JSON.stringify(Object.entries(labels).sort())
@@ -62,12 +77,14 @@ type Found = {
   /** Series of the time before; null: it cannot be compared with. */
   known: ReadonlySet<string> | null
   newSinceMs: number
-  labelNames: readonly string[]
+  /** Labels asked for that no counted line has. */
+  unknownBy: readonly string[]
+  labelNames: readonly string[] | null
   nowMs: number
 }
 
 function summarizeCounts(query: LogQuery, found: Found): ToolReading {
-  const { grid, partial, known, newSinceMs, labelNames } = found
+  const { grid, partial, known, newSinceMs, unknownBy, labelNames } = found
   const seen = found.series.filter((each) => sumOf(each) > 0).sort((a, b) => sumOf(b) - sumOf(a))
   const shown = seen.slice(0, maxSeries)
   const items = shown.map((each) => {
@@ -99,7 +116,8 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
       otherLines: seen.slice(kept.length).reduce((sum, each) => sum + sumOf(each), 0),
     }),
     ...(known === null && { notCompared: 'the window before' }),
-    ...(seen.length === 0 && { labelsThere: labelNames.slice(0, 30) }),
+    ...(seen.length > 0 && unknownBy.length > 0 && { withoutLabel: unknownBy }),
+    ...(labelNames && { labelsThere: labelNames.slice(0, 30) }),
   }))
   return {
     summary,
@@ -124,11 +142,13 @@ function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: C
 export function sayCounts(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const about = nameAsked(asked)
   const lines = Number(summary.lines ?? 0)
-  const window = toText(summary.window)
+  // Steps may not cover the window to the second, so the time that was counted is said.
+  const span = `from ${toText(summary.from)} until ${toText(summary.until)}`
   const [first] = toList(summary.series)
-  if (lines === 0 || !first)
-    return `${about}: ${summary.partial === undefined ? 'no line' : 'nothing seen'} in ${window} until ${toText(summary.until)}`
+  if (lines === 0 || !first) return `${about}: ${summary.partial === undefined ? 'no line' : 'nothing seen'} ${span}`
   const names = Object.entries(first.labels as object).map(([name, value]) => `${name} ${toText(value)}`)
   const most = names.length > 0 ? `; most ${names.join(', ')}: ${toText(first.total)}` : ''
-  return `${about}: ${formatCount(lines, 'line')} in ${window}${most}, at most ${toText(first.max)} in ${toText(summary.stepSeconds)} s at ${toText(first.maxAt)}`
+  const unknown = Array.isArray(summary.withoutLabel) ? summary.withoutLabel.map(toText).join(', ') : ''
+  const without = unknown === '' ? '' : `; no counted line has ${unknown}`
+  return `${about}: ${formatCount(lines, 'line')} ${span}${most}${without}, at most ${toText(first.max)} in ${toText(summary.stepSeconds)} s at ${toText(first.maxAt)}`
 }

@@ -89,6 +89,9 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   if (seconds === null || seconds <= 0)
     return refuse(`the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`)
   if (seconds > maxWindowSeconds) return refuse(`a window of ${window} is more than 24h`, { window: '24h' })
+  // Whole steps are counted: a longer one reads more than the window.
+  if (step !== undefined && (parseDuration(step) ?? 0) > seconds)
+    return refuse(`the step ${step} is longer than the window ${window}: write a shorter one, or leave it out`)
   const problem = pattern === undefined ? null : findPatternProblem(pattern)
   return problem === null ? { ok: true } : refuse(problem)
 }

@@ -63,6 +63,9 @@ const matrix = z.looseObject({
 })
 const lokiNames = z.looseObject({ data: z.array(z.string()).default([]) })
 
+/** An empty text is no 0. */
+const parseCount = (text = ''): number => (text.trim() === '' ? Number.NaN : Number(text))
+
 const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
 
 const readLokiLines: LogReader['readLines'] = async (ask, { query, also, limit }, { fromMs, untilMs }) => {
@@ -124,7 +127,10 @@ const lokiReader: LogReader = {
       throw new SourceError('BAD_ANSWER', 'it answered counts in a shape that is not of the Loki API')
     const series = parsed.data.data.result.map(({ metric, values }) => ({
       labels: metric,
-      points: values.map(([at, count]): [number, number] => [Math.round((at - stepSeconds) * 1_000), Number(count)]),
+      points: values.map(([at, count]): [number, number] => [
+        Math.round((at - stepSeconds) * 1_000),
+        parseCount(count),
+      ]),
     }))
     return { series, partial: quoteRemarks(parsed.data.warnings) }
   },
@@ -264,7 +270,7 @@ const victoriaReader: LogReader = {
       const key = JSON.stringify(labels)
       const known = series.get(key) ?? { labels, points: [] }
       series.set(key, known)
-      known.points.push([parseTime(_time ?? ''), Number(count)])
+      known.points.push([parseTime(_time ?? ''), parseCount(count)])
     }
     return { series: [...series.values()], partial }
   },

@@ -23,6 +23,8 @@ const minute = 60_000
 /** The newest query of each request, and thirty values that came in the last hour; the first was there before. */
 const queries: string[] = []
 let isEmpty = false
+/** What Loki and VictoriaLogs answer instead: labels, and minutes before now with a count. */
+let given: [Record<string, string>, [number, string][]][] | null = null
 const values = Array.from({ length: 30 }, (_, at) => `v${at}`)
 
 function answer(path: string, form: URLSearchParams): string {
@@ -31,12 +33,34 @@ function answer(path: string, form: URLSearchParams): string {
   const isBefore =
     Number(form.get('end')?.slice(0, -6)) <= nowMs - 60 * minute ||
     Date.parse(form.get('end') ?? '') < nowMs - 60 * minute
+  if (given !== null && path.endsWith('query_range'))
+    return JSON.stringify({
+      data: {
+        result: given.map(([metric, points]) => ({
+          metric,
+          values: points.map(([ago, count]) => [(nowMs - (ago - 1) * minute) / 1_000, count]),
+        })),
+      },
+    })
+  if (given !== null && path.endsWith('/query'))
+    return given
+      .flatMap(([labels, points]) =>
+        points.map(([ago, count]) =>
+          JSON.stringify({
+            _time: new Date(nowMs - ago * minute).toISOString(),
+            ...labels,
+            'lines counted': count,
+          }),
+        ),
+      )
+      .join('\n')
   const seen = isEmpty ? [] : isBefore ? values.slice(0, 1) : values
   if (path.includes('field_names')) return JSON.stringify({ values: [{ value: 'instance', hits: 3 }] })
   if (path.includes('labels')) return JSON.stringify({ data: ['instance'] })
   if (path.startsWith('/select')) {
     const _time = new Date(nowMs - 10 * minute).toISOString()
-    return seen.map((level, at) => JSON.stringify({ _time, level, 'lines counted': String(100 - at) })).join('\n')
+    const all = /stats by \(.*"level"\)/.test(query) ? seen : seen.slice(0, 1)
+    return all.map((level, at) => JSON.stringify({ _time, level, 'lines counted': String(100 - at) })).join('\n')
   }
   const result = seen.map((level, at) => ({
     metric: { level },
@@ -64,11 +88,13 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     server.closeAllConnections()
     server.close()
   })
-  const read = async (args: Record<string, unknown>) => {
-    const planned = planRead([source], 'search_logs', { until: new Date(nowMs).toISOString(), ...args })
-    if (!planned.ok) throw new Error(planned.reason)
-    return await readSource(planned, newSourceStates(), { nowMs, incidentBeganMs: null })
+  const planned = (args: Record<string, unknown>) => {
+    const found = planRead([source], 'search_logs', { until: new Date(nowMs).toISOString(), ...args })
+    if (!found.ok) throw new Error(found.reason)
+    return found
   }
+  const read = async (args: Record<string, unknown>) =>
+    await readSource(planned(args), newSourceStates(), { nowMs, incidentBeganMs: null })
 
   test('by a label: twenty series at most, the largest first, the others counted, and what was not there before is new', async () => {
     const { summary, whole } = await read({ labels: { app: 'web' }, count: { by: ['level'], step: '1m' } })
@@ -95,6 +121,47 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     expect(found).toMatchObject({ isEmpty: true, summary: { lines: 0, labelsThere: ['instance'] } })
   })
 
+  test('and a sentence says the time that was counted, which may be less than the window', async () => {
+    isEmpty = true
+    const args = { labels: { app: 'web' }, window: '24h', count: { step: '13h' } }
+    const { summary } = await read(args)
+    isEmpty = false
+    const said = planned(args).tool.say?.(summary, args)
+    expect([summary.from, said]).toEqual([
+      '2026-11-21T08:00:00Z',
+      'web: no line from 2026-11-21T08:00:00Z until 2026-11-21T12:00:00Z',
+    ])
+  })
+
+  test('and a label that no line has is said, with those that there are', async () => {
+    given = [[{}, [[5, '7']]]]
+    const args = { labels: { app: 'web' }, count: { by: ['lvl'] } }
+    const { summary } = await read(args)
+    given = null
+    expect(summary).toMatchObject({ lines: 7, withoutLabel: ['lvl'], labelsThere: ['instance'] })
+    expect(planned(args).tool.say?.(summary, args)).toMatch(/no counted line has lvl/)
+  })
+
+  test.each<[string, [number, string][], RegExp]>([
+    ['a negative count', [[5, '-7']], /cannot be read/],
+    ['no count', [[5, '']], /cannot be read/],
+    ['a part of a line', [[5, '0.5']], /cannot be read/],
+    ['a count of yesterday', [[1_440, '7']], /another time/],
+    [
+      'two counts of one step',
+      [
+        [5, '7'],
+        [5, '7'],
+      ],
+      /two counts of one step/,
+    ],
+  ])('and %s is no evidence', async (_, points, reason) => {
+    given = [[{ level: 'error' }, points]]
+    await expect(
+      read({ labels: { app: 'web' }, count: { by: ['level'] } }).finally(() => (given = null)),
+    ).rejects.toThrow(reason)
+  })
+
   test('with 300 hostile values, each of which arrives within its quotes', async () => {
     const parts = ['"', '\\', '`', '{', '}', '|', ' ', '\n', '\u{d800}', '=', '~', ')', '#', 'or', '| delete', '*']
     for (let n = 0; n < 300; n += 1) {
@@ -119,6 +186,13 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     const loki = '{app=~"web-.*|api", level!~"debug"}'
     const victoria = '"app":~"^(?:web-.*|api)$" AND !"level":~"^(?:debug)$"'
     expect(queries[0]).toContain(kind === 'loki' ? loki : victoria)
+  })
+
+  test('not in a step that is longer than the window, which would read more than it', async () => {
+    queries.length = 0
+    const asked = read({ labels: { app: 'web' }, window: '5m', count: { step: '1000d' } })
+    await expect(asked).rejects.toThrow(/step 1000d is longer than the window 5m/)
+    expect(queries).toEqual([])
   })
 
   test.each([
