@@ -94,6 +94,7 @@ test.each([
     await on.page.getByRole('button', { name: 'Explain' }).click()
     await on.page.getByText('would be severity').waitFor()
     await screenshot(on.page, `mapping-${width}-${colorScheme}`)
+    expect(on.page.complaints.splice(0)).toEqual([expect.stringContaining('status of 400')])
     await on.page.getByLabel('Sender').selectOption('alertmanager')
     await on.page.getByLabel('Body, as the source sends it').fill(body)
     await on.page.getByRole('button', { name: 'Explain' }).click()
