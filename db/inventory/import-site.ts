@@ -181,7 +181,7 @@ function changesOf(
   const flat = ({ resources, relations }: SourceDeclaration) =>
     new Map([
       ...resources.map(({ kind, id, name = id, aliases = [], attributes = {} }) => {
-        // The database has attributes in an order of its own.
+        // The database sorts attributes its own way.
         const inOrder = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1))
         return [`${kind}:${id}`, JSON.stringify([name, aliases, inOrder])] as const
       }),

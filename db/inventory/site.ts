@@ -168,7 +168,7 @@ function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][num
   return (entry) => !known.has(textOf(entry))
 }
 
-/** Groups, nodes and hosts have fields of their own, so that none is taken for another. */
+/** Groups, nodes and hosts have different fields: no entry of one kind equals one of another. */
 const textOf = (entry: Site[keyof Site][number]): string =>
   JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
