@@ -8,6 +8,14 @@ import type { LogLine } from './last.ts'
 /** What a model is shown by an example in words: the schema of it would take more of the first turn than it says. */
 const shownByExample = z.unknown()
 
+/** Words of a refusal that show the right form, where a value is of another; the rest is said as of every schema. */
+const formOf = (text: string) => ({
+  error: ({ code }: { code?: string }) => (code === 'invalid_type' ? `write ${text}` : undefined),
+})
+const labelForms = 'write a label as "web-1", or as {"=~": "web-.*"}, {"!=": "web-1"} or {"!~": "web-.*"}: one of them'
+const isOneForm = (value: unknown) =>
+  typeof value === 'string' || (value instanceof Object && ['=~', '!=', '!~'].includes(Object.keys(value).join()))
+
 /** What a label is besides equal: a regular expression of its whole value, or not this. */
 const unequal = z.union([
   z.strictObject({ '=~': z.string().min(1).max(200) }),
@@ -23,7 +31,13 @@ const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a
 export const logQuery = z.strictObject({
   source: z.string().max(40).optional().describe('where there are several'),
   labels: z
-    .record(labelName, shownByExample.pipe(z.union([z.string().max(200), unequal])))
+    .record(
+      labelName,
+      shownByExample.pipe(
+        z.union([z.string().max(200), unequal], { error: ({ input }) => (isOneForm(input) ? undefined : labelForms) }),
+      ),
+      formOf('{"instance": "web-1"}'),
+    )
     .default({})
     .describe('of a source, as {"instance": "web-1", pod: {"=~": "a.*"}}; !='),
   on: z.string().max(100).regex(idPattern, 'is not an identifier of the inventory').optional().describe('a device'),
@@ -45,7 +59,15 @@ export const logQuery = z.strictObject({
   window: z.string().max(20).default('1h').describe('as 30m, 6h'),
   until: z.iso.datetime().optional().describe('RFC 3339'),
   count: shownByExample
-    .pipe(z.strictObject({ by: z.array(labelName.max(100)).max(2).optional(), step: z.string().max(20).optional() }))
+    .pipe(
+      z.strictObject(
+        {
+          by: z.array(labelName.max(100), formOf('["level"]')).max(2).optional(),
+          step: z.string(formOf('"5m"')).max(20).optional(),
+        },
+        formOf('{"by": ["level"], "step": "5m"}, or {} to count all'),
+      ),
+    )
     .optional()
     .describe('as {by: ["level"], step: "5m"}'),
 })

@@ -195,6 +195,19 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
     expect(queries).toEqual([])
   })
 
+  test.each<[Record<string, unknown>, string]>([
+    [{ count: true }, 'count: write {"by": ["level"], "step": "5m"}'],
+    [{ count: 'level' }, 'count: write {"by": ["level"], "step": "5m"}'],
+    [{ count: { by: 'level' } }, 'count.by: write ["level"]'],
+    [{ count: { step: 300 } }, 'count.step: write "5m"'],
+    [{ labels: ['web'] }, 'labels: write {"instance": "web-1"}'],
+    [{ labels: { app: ['web', 'api'] } }, 'labels.app: write a label as "web-1", or as {"=~": "web-.*"}'],
+    [{ labels: { app: { '=~': 'a', '!=': 'b' } } }, 'labels.app: write a label as "web-1", or as {"=~": "web-.*"}'],
+    [{ labels: { app: { '=~': 'a'.repeat(201) } } }, 'labels.app.=~: give at most 200 characters'],
+  ])('not with %j, and the right form is shown', async (args, reason) => {
+    await expect(read({ labels: { app: 'web' }, ...args })).rejects.toThrow(reason)
+  })
+
   test.each([
     [{ app: { '=~': '.*' } }, /narrows/],
     [{ app: { '=~': '.+' } }, /narrows/],
