@@ -104,7 +104,12 @@ export function judgeLogQuery(query: LogQuery): QueryVerdict {
   if (names.length > maxLabels) return refuse(`it has ${names.length} labels, ${maxLabels} at most`)
   const labelProblem = findLabelProblem(query)
   if (labelProblem !== null) return refuse(labelProblem)
-  const step = query.count?.step
+  const { by = [], step } = query.count ?? {}
+  // Each store has its own word for the step that a count is of, and a label twice is one.
+  if (new Set(by).size < by.length || by.includes('_time'))
+    return refuse(
+      'it counts by one label twice, or by the time, which each count has: write another label, or leave it out',
+    )
   if (step !== undefined && !((parseDuration(step) ?? 0) > 0))
     return refuse(`the step ${JSON.stringify(step)} cannot be read: write 5m`)
   const seconds = parseDuration(window)
