@@ -7,6 +7,8 @@ type Program = {
   name: string
   /** Debian's package of it; without one it has to be built. */
   package?: string
+  /** Its package is downloaded with what it needs, and unpacked into `.cache`: it is not installed. */
+  isUnpacked?: boolean
   /** How it says its version; without one the row does not tell it. */
   version?: string[]
 }
@@ -86,6 +88,17 @@ export const kinds: Record<string, Kind> = {
       { name: 'coredumpctl', package: 'systemd-coredump' },
     ],
   },
+  zabbix: {
+    about: 'a Zabbix server that sends problems and their ends by the media type of docs/how-to/connect-senders.md',
+    needsRoot: true,
+    programs: [
+      // It says its version where its libraries are found: the test says it.
+      { name: 'zabbix_server', package: 'zabbix-server-pgsql', isUnpacked: true },
+      { name: 'postgres', package: 'postgresql', version: ['--version'] },
+      { name: 'psql', package: 'postgresql-client' },
+      { name: 'unshare', package: 'util-linux' },
+    ],
+  },
   kubernetes: {
     about: 'an API server of Kubernetes with its etcd; nothing in Nightshift speaks Kubernetes yet',
     programs: [
@@ -98,12 +111,16 @@ export const kinds: Record<string, Kind> = {
 
 const root = join(import.meta.dirname, '../..')
 
+/** Where the packages of a kind are unpacked. */
+export const unpackedAt = (kind: string): string => join(root, '.cache', kind)
+
 /** Folders where programs are looked for: those that are named, what was built into .cache, PATH, and where Debian puts servers. */
 function folders(): string[] {
   const built = entries(join(root, '.cache'), 'kubernetes')
+  const unpacked = Object.keys(kinds).map((kind) => join(unpackedAt(kind), 'usr/sbin'))
   const servers = entries('/usr/lib/postgresql', '').map((version) => join(version, 'bin'))
   const onPath = (process.env.PATH ?? '').split(':')
-  return [process.env.KUBE_BIN ?? '', ...built, ...servers, ...onPath, '/usr/sbin', '/sbin', '/usr/bin']
+  return [process.env.KUBE_BIN ?? '', ...built, ...unpacked, ...servers, ...onPath, '/usr/sbin', '/sbin', '/usr/bin']
 }
 
 function entries(folder: string, prefix: string): string[] {

@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { kinds, missingOf, versionsOf, whyNot } from './kinds.ts'
+import { kinds, missingOf, unpackedAt, versionsOf, whyNot } from './kinds.ts'
 
 /**
  * `npm run test:real -- engine`: Nightshift against real programs of one kind. What Debian packages is installed by root, what is missing else is
@@ -58,18 +58,34 @@ function run(kind: string, more: string[]): number {
 
 /** Debian's packages, where root may install them. What else is missing is said by the caller. */
 function install(kind: string): void {
-  const packages = missingOf(kind).flatMap((each) => each.package ?? [])
-  if (packages.length === 0 || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
-  console.log(`Installing ${packages.join(', ')}`)
+  const missing = missingOf(kind)
+  if (missing.length === 0 || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
+  const named = (isUnpacked: boolean) =>
+    missing.filter((each) => (each.isUnpacked ?? false) === isUnpacked).flatMap((each) => each.package ?? [])
+  const packages = named(false)
+  console.log(`Installing ${[...packages, ...named(true).map((name) => `${name} (unpacked alone)`)].join(', ')}`)
   const options = {
     stdio: ['ignore', 'ignore', 'inherit'] as const,
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
   }
   spawnSync('apt-get', ['update', '-qq'], { ...options, stdio: [...options.stdio] })
-  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], {
-    ...options,
-    stdio: [...options.stdio],
-  })
+  if (packages.length > 0)
+    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], {
+      ...options,
+      stdio: [...options.stdio],
+    })
+  if (named(true).length > 0) unpack(named(true), unpackedAt(kind))
+}
+
+/** Downloads packages with those of their needs that are not here, and unpacks them: nothing of them is installed or run. */
+function unpack(packages: string[], into: string): void {
+  const archives = mkdtempSync(join(tmpdir(), 'nightshift-debs-'))
+  const where = ['-o', `Dir::Cache::archives=${archives}/`, '-o', 'APT::Sandbox::User=root']
+  const how = ['install', '-y', '-qq', '--no-install-recommends', '--download-only', ...where]
+  spawnSync('apt-get', [...how, ...packages], { stdio: ['ignore', 'ignore', 'inherit'] })
+  for (const name of readdirSync(archives).filter((each) => each.endsWith('.deb')))
+    spawnSync('dpkg-deb', ['-x', join(archives, name), into], { stdio: 'inherit' })
+  rmSync(archives, { recursive: true })
 }
 
 function git(...args: string[]): string {
