@@ -33,22 +33,24 @@ export async function listResources(
 ): Promise<ListedResource[]> {
   const found = filter.q === null ? null : await findFewByText(db, filter.q)
   if (found?.length === 0) return []
-  const among = found
-    ? sql`(resource.kind, resource.id) in (select kind, id from jsonb_to_recordset(${JSON.stringify(found)}::jsonb) as found (kind text, id text))`
-    : sql`true`
+  // Each is looked up by its key, and then sorted: else the list is read by its order again.
+  const listed = found
+    ? sql`(select one.* from jsonb_to_recordset(${JSON.stringify(found)}::jsonb) as found (kind text, id text)
+        cross join lateral (select * from resource where kind = found.kind and id = found.id offset 0) one offset 0)`
+    : sql`resource`
   const staleSince = sql`(select nightshift_now()) - ${staleAfter}`
   const { rows } = await sql<ListedResource>`
     select resource.kind, resource.id, resource.name, resource.canonical,
       array(select name from unnest(resource.names) name where name not in (lower(resource.id), lower(resource.name)) order by 1)
         as aliases,
       said.sources, said."seenAt", said."seenAt" < ${staleSince} as "isStale"
-    from resource cross join lateral (
+    from ${listed} resource cross join lateral (
       select array_agg(source order by source) as sources, max(seen_at) as "seenAt"
       from resource_source where resource_source.kind = resource.kind and resource_source.id = resource.id
     ) said
     where said."seenAt" is not null
       and (${filter.kind}::text is null or resource.kind = ${filter.kind})
-      and ${among} and ${filter.q === null || found ? sql`true` : hasText(filter.q)}
+      and ${filter.q === null || found ? sql`true` : hasText(filter.q)}
       and (${page.after}::text is null or resource.kind || ':' || resource.id > ${page.after} collate "C")
       and (${filter.isStale}::boolean is null or (said."seenAt" < ${staleSince}) = ${filter.isStale})
       and ${filter.needs ? isRelated('from', filter.needs) : sql`true`}
