@@ -213,15 +213,18 @@ const upwards = (row: RawBuilder<unknown>) => sql`(
   select to_kind, to_id from relation
   where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
 
-/** Whether an inventory says of what was found that it measures others, or the targets that are scraped there tell it. */
+/**
+ * Whether an inventory says of what was found that it measures others, or the targets that are scraped there tell it. Without `offset 0` PostgreSQL
+ * reads the attributes of every resource into a hash first.
+ */
 const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (exists (
     select from resource_source said join registry_source using (source)
-    where said.kind = found.kind and said.id = found.id and has_authority and said.attributes @> ${exporterMark}::jsonb)
+    where said.kind = found.kind and said.id = found.id and has_authority and said.attributes @> ${exporterMark}::jsonb offset 0)
   or exists (
     select from relation join resource_source target
       on target.source = relation.source and target.kind = relation.from_kind and target.id = relation.from_id
     where relation.to_kind = found.kind and relation.to_id = found.id and relation.kind = 'same_as'
-      and relation.from_kind = 'target' and target.attributes @> ${exporterMark}::jsonb)))`
+      and relation.from_kind = 'target' and target.attributes @> ${exporterMark}::jsonb offset 0)))`
 
 /** What goes by any of these names, with everything up to three steps above it. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
