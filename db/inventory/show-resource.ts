@@ -148,12 +148,12 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
       select 'same_as', machine.kind, machine.id, source from machine
         join relation on relation.kind = 'same_as' and (from_kind, from_id) = (machine.kind, machine.id)
     ), said as (
-      select relation, to_kind, to_id, source from own union select relation, to_kind, to_id, source from named
+      select *, min(to_id) over of_kind <> max(to_id) over of_kind as "isMoot"
+      from (select relation, to_kind, to_id, source from own union select relation, to_kind, to_id, source from named) every
+      window of_kind as (partition by relation, to_kind)
     )
     select relation, to_kind as "toKind", to_kind || ':' || to_id as to, source, seen_at as "seenAt"
-    from said join registry_source using (source)
-    where exists (select from said other
-      where (other.relation, other.to_kind) = (said.relation, said.to_kind) and other.to_id <> said.to_id)
+    from said join registry_source using (source) where "isMoot"
     order by 1, 2, 3, 4 limit ${maxValues}`.execute(db)
   const groups = Map.groupBy(rows, ({ relation, toKind }) => `${relation} ${toKind}`)
   return [...groups.values()].map((values) => ({
