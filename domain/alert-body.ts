@@ -48,7 +48,7 @@ const remedies: Record<string, string> = {
   NOT_FOUND: `Accepted are /ingest/${alertDialects.join(', ')}.`,
   NOT_PROVEN: 'Set the same secret at both ends.',
   TOO_OLD: 'Messages of the last two hours are taken.',
-  UNCONFIRMED: '"nightshift ingest topics" lists it, and confirms it when you say so.',
+  UNCONFIRMED: '"nightshift ingest topics" lists it, and "nightshift ingest confirm-topic ID" takes its alarms.',
   UNSTORABLE: 'The other alerts of the body are stored.',
 }
 const anyForm =

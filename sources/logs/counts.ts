@@ -3,7 +3,7 @@ import { toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { type AskSource, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import type { CountedSeries, Counting, LogQuery, LogReader, Range } from './logs.ts'
-import { nameAsked, newSince, rangeBefore } from './summary.ts'
+import { nameAsked, newSince, rangeBefore, toAsked } from './summary.ts'
 
 /** Lines counted over time by labels, instead of the lines themselves. */
 
@@ -95,16 +95,10 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
     const times = { maxAt: toTime(maxAt), first: toTime(first), last: toTime(last) }
     return { labels: each.labels, total: sumOf(each), ...(isNew && { isNew }), max, ...times }
   })
-  const { labels, contains, excludes, pattern, window } = query
   const summary = fitSummary(items, (kept) => ({
     ...(partial.length > 0 && { partial }),
-    asked: {
-      labels,
-      ...(contains.length > 0 && { contains }),
-      ...(excludes.length > 0 && { excludes }),
-      ...(pattern && { pattern }),
-    },
-    window,
+    asked: toAsked(query),
+    window: query.window,
     from: toTime(grid.fromMs),
     until: toTime(Math.min(grid.untilMs, found.nowMs)),
     stepSeconds: grid.stepSeconds,

@@ -106,21 +106,23 @@ export function summarizeLogs(query: LogQuery, found: LogWindow, range: Range): 
   }
 }
 
+/** What lines were chosen by. */
+export const toAsked = ({ labels, contains, excludes, pattern }: LogQuery) => ({
+  labels,
+  ...(contains.length > 0 && { contains }),
+  ...(excludes.length > 0 && { excludes }),
+  ...(pattern && { pattern }),
+})
+
 type Counted = { total: number | null; kinds: number; isAllOfRead: boolean; hasNew: boolean }
 
 function headOf(query: LogQuery, found: LogWindow, { untilMs }: Range, { total, kinds, isAllOfRead, hasNew }: Counted) {
-  const { labels, contains, excludes, pattern, window } = query
   const { partial = [], labelNames, lines, isCut, newSinceMs, before, counted } = found
   const read = formatCount(lines.length, 'line')
   return {
     ...(partial.length > 0 && { partial }),
-    asked: {
-      labels,
-      ...(contains.length > 0 && { contains }),
-      ...(excludes.length > 0 && { excludes }),
-      ...(pattern && { pattern }),
-    },
-    window,
+    asked: toAsked(query),
+    window: query.window,
     until: toTime(untilMs),
     ...(total === null ? { linesMoreThan: lines.length } : { lines: total }),
     ...(isCut && {
