@@ -45,7 +45,12 @@ export async function readFirstTurn(
   const devices = await usableDevices(db)
   const sources = await listSources(db)
   const inventory = await readSiteFacts(systemScope(db))
-  const has = { ...inventory.platform, changes: await hasChanges(systemScope(db)), jobs: jobs.length > 0 }
+  const has = {
+    ...inventory.platform,
+    changes: await hasChanges(systemScope(db)),
+    jobs: jobs.length > 0,
+    databases: sources.some(({ writeCredential }) => writeCredential !== null),
+  }
   const described = describedTools(
     offered,
     devices,

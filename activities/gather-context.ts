@@ -6,6 +6,7 @@ import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
 import { precedentsOf } from '../db/incidents/precedents.ts'
 import { hintLeader } from '../db/incidents/queue.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
+import { databaseSourcesOf } from '../db/inventory/database-sources.ts'
 import { deviceOf } from '../db/inventory/devices.ts'
 import { neighboursOf, resourceById } from '../db/inventory/resources.ts'
 import { listSources } from '../db/inventory/sources.ts'
@@ -18,7 +19,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { inventoryKind, resourceKey } from '../domain/registry.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
-import { type LastLogs, lastLogs } from '../domain/source.ts'
+import { type DatabaseFacts, databaseFacts, type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
@@ -44,6 +45,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const logs = await part('logs', [], async () => await lastLogLines(db, core, incident))
+  const databases = await part('databases', [], async () => await askDatabases(db, core, incident))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const fitting = jobs?.fitting ?? []
@@ -71,6 +73,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       rule,
       // What its resource wrote last, where a source holds its log.
       ...(logs.length > 0 && { logs }),
+      // How the servers of databases around it are now, by their own sources.
+      ...(databases.length > 0 && { databases }),
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
@@ -169,6 +173,14 @@ async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }
   const answer = await core.get(`/api/v1/incidents/${id}/logs`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return lastLogs.parse((answer.data as { items: unknown }).items)
+}
+
+/** What the servers of databases around the resource say of themselves, or the one line that says why one said nothing. */
+async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
+  if (!core || !resource || (await databaseSourcesOf(db, resource)).length === 0) return []
+  const answer = await core.get(`/api/v1/incidents/${id}/databases`, { signal: AbortSignal.timeout(partWithinMs) })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return databaseFacts.parse((answer.data as { items: unknown }).items)
 }
 
 /** Names of the jobs that an operator declared, and those that are for this resource; null where there are none at all. */

@@ -1,5 +1,5 @@
 import { withAdvisoryLock } from '../db/advisory-lock.ts'
-import { declareTargets } from '../db/inventory/source-targets.ts'
+import { declareDatabase, declareTargets } from '../db/inventory/source-targets.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
@@ -21,11 +21,19 @@ export async function syncTargets(deps: TargetDeps): Promise<void> {
   })
 }
 
-async function syncSource({ db, log, sources }: TargetDeps, source: Source): Promise<void> {
+/** What one source lists, now: a new one is known before its first round. A failure is the source's health, and no failure of the caller. */
+export async function syncSource(
+  { db, log, sources }: Pick<TargetDeps, 'db' | 'log' | 'sources'>,
+  source: Source,
+): Promise<void> {
   try {
-    const { targets } = (await listResources(source, sources)) ?? {}
-    if (targets && (await declareTargets(db, source, targets)))
-      log.info({ source: source.name, targets: targets.length }, 'the targets of a source changed')
+    const listed = await listResources(source, sources)
+    if (listed === null) return
+    if ('database' in listed) {
+      if (await declareDatabase(db, source, listed.database))
+        log.info({ source: source.name }, 'what the server of a source is changed')
+    } else if (await declareTargets(db, source, listed.targets))
+      log.info({ source: source.name, targets: listed.targets.length }, 'the targets of a source changed')
   } catch (error) {
     if (!(error instanceof SourceError)) throw error
     // That a source is away is said by its health.

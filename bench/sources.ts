@@ -38,6 +38,7 @@ export async function benchSources(): Promise<void> {
       kind: 'prometheus',
       url: prometheus.url,
       credential: null,
+      writeCredential: null,
       caFile: null,
       scheme: null,
       headers: {},

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
+import { type DatabaseKind, isDatabaseKind, listRights } from '../domain/database-rights.ts'
 import { type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
 import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
@@ -20,6 +21,7 @@ export function addSourcesCommand(program: CliCommand): void {
   addShowCommand(parent)
   addTestCommand(parent)
   addRemoveCommand(parent)
+  addRightsCommand(parent)
 }
 
 function parseName(text: string): string {
@@ -32,6 +34,7 @@ type AddOptions = ConnectionOptions & {
   kind: string
   at: string
   credential?: string
+  writeCredential?: string
   credentialSha256?: string
   scheme?: string
   header: Record<string, string>
@@ -58,6 +61,7 @@ function addAddCommand(parent: CliCommand): void {
       '--credential <ref>',
       'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
     )
+    .option('--write-credential <ref>', 'of a database: the login of its writes, by the same rule; none without it')
     .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
     .option('--scheme <word>', 'Bearer, Basic, ApiKey or Token; Bearer unless given, and Basic for user:password')
     .option(
@@ -78,7 +82,19 @@ function addAddCommand(parent: CliCommand): void {
       async (
         api,
         name: string,
-        { kind, at, credential, credentialSha256, ca, cert, key, timeout, option, ...more }: AddOptions,
+        {
+          kind,
+          at,
+          credential,
+          writeCredential,
+          credentialSha256,
+          ca,
+          cert,
+          key,
+          timeout,
+          option,
+          ...more
+        }: AddOptions,
       ) => {
         const { scheme, header, ...options } = more
         const body = {
@@ -87,6 +103,9 @@ function addAddCommand(parent: CliCommand): void {
           scheme: scheme ?? null,
           headers: header,
           ...(credential !== undefined && { credential: credential === 'none' ? null : credential }),
+          ...(writeCredential !== undefined && {
+            writeCredential: writeCredential === 'none' ? null : writeCredential,
+          }),
           ...(credentialSha256 !== undefined && { credentialSha256: credentialSha256.toLowerCase() }),
           caFile: ca ?? null,
           certFile: cert ?? null,
@@ -97,6 +116,7 @@ function addAddCommand(parent: CliCommand): void {
         const added = listedSource.loose().parse(await api.put(`/api/v1/sources/${name}`, body))
         const tested = await askSource(api, name)
         if (options.json) printJson({ ...added, test: tested })
+        if (!options.json && isDatabaseKind(kind)) printRights(kind, { writes: added.writeCredential !== null })
         reportTest(name, tested, options)
       },
     )
@@ -151,6 +171,7 @@ function listFacts(found: ListedSource): Record<string, string> {
     address: found.url,
     tenant: joined(found.headers),
     credential: [credential ?? 'none', credential && scheme].filter(Boolean).join(', sent as '),
+    'writes with': found.writeCredential ?? '',
     authorities: found.caFile ?? '',
     certificate: certFile ? `${certFile}, key ${keyFile}` : '',
     options: joined(found.options),
@@ -202,4 +223,36 @@ function addRemoveCommand(parent: CliCommand): void {
       if (options.json) return printJson(removed)
       printNote(`${name} is removed. What was read of it stays with its incidents.`)
     })
+}
+
+function addRightsCommand(parent: CliCommand): void {
+  parent
+    .command('rights')
+    .description(
+      'the statements that give a database its two logins: one reads, the other has the rights of the four writes',
+    )
+    .argument('<name>', 'a source, or a kind: postgresql, mysql')
+    .option('--write', 'of the login that writes')
+    .connected('\nExample:\n  nightshift sources rights pg-1 --write')
+    .calls(async (api, name: string, { write, json }: ConnectionOptions & { write?: boolean }) => {
+      const kind = isDatabaseKind(name) ? name : (await readSources(api)).find((each) => each.name === name)?.kind
+      if (kind === undefined) throw new CommandFailed('error', `No source is called ${inert(name)}.`)
+      if (!isDatabaseKind(kind)) throw new CommandFailed('error', `${inert(name)} is no database: it needs no rights.`)
+      const statements = listRights(kind, write ? 'write' : 'read')
+      if (json) return printJson({ kind, statements })
+      print(statements.map((each) => `${each};`).join('\n'))
+    })
+}
+
+/** What a new source of a database needs, beside how it answered. */
+function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void {
+  printNote(
+    `Its login needs these rights and no others:\n${listRights(kind, 'read')
+      .map((each) => `  ${each};`)
+      .join('\n')}`,
+  )
+  if (!writes)
+    printNote(
+      `It is read alone. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,
+    )
 }

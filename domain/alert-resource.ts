@@ -81,7 +81,8 @@ export function chooseResource(
     const label = written.get(sought.label) ?? sought.label
     const isRepeated = outcome.result === 'unknown' && tried.at(-1)?.label === label
     // One label may be tried as several kinds: once is enough to read.
-    if (!isRepeated) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
+    const isUntold = outcome.result === 'unknown' && sought.isSeldom
+    if (!isRepeated && !isUntold) tried.push({ label, name: sought.names[0] ?? '', result: outcome.result })
     if (outcome.result === 'found' && isAmong(outcome.resource, candidates)) {
       const { kind, id } = narrowToService(outcome.resource, registry)
       return { resource: { kind, id }, by: label, tried, candidates: [] }

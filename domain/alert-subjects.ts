@@ -25,7 +25,7 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const isOfCluster = clusterJobs.test(labels.job ?? '') || 'persistentvolumeclaim' in labels
   // A pod goes before the node it runs on, unless the pod is what measures the node.
   const isPodFirst = isOfCluster || (namespaceOf(labels) !== undefined && !tellsOfItsMachine.test(labels.job ?? ''))
-  const sought: Sought[] = [...listRuled(labels, rules), ...listGuest(labels)]
+  const sought: Sought[] = [...listRuled(labels, rules), ...listGuest(labels), ...listServer(labels)]
   // A platform names a node beside its shard. What was asked, and a pod, go before either.
   const isNamed = !isPodFirst && !namesOther(labels)
   const onMachine = listOnMachine(labels)
@@ -51,6 +51,19 @@ function listGuest(labels: AlertLabels): Sought[] {
     push(sought, labels, label, { kinds: ['vm'] })
   if (runsGuests.test(labels.job ?? '')) push(sought, labels, 'domain', { kinds: ['vm'] })
   return sought.map((each, at, all) => (at === all.length - 1 ? { ...each, isSubject } : each))
+}
+
+const aboutDatabase = /postgres|pgbouncer|patroni|mysql|mariadb/i
+
+/** A server of databases that is a source: by its address and port, and where what measures it is of such a server, by the name before the port too. */
+function listServer(labels: AlertLabels): Sought[] {
+  const isOfDatabase = aboutDatabase.test(labels.job ?? '')
+  return ['server', 'exported_instance', 'instance'].flatMap((label): Sought[] => {
+    const value = (labels[label] ?? '').toLowerCase()
+    if (!/^[^/\s]+:\d{1,5}$/.test(value)) return []
+    const names = isOfDatabase ? [value, ...toMachineNames(value)] : [value]
+    return [{ label, names: [...new Set(names)], kinds: ['database'], isSeldom: true }]
+  })
 }
 
 function listHolders(labels: AlertLabels): Sought[] {

@@ -45,13 +45,14 @@ export function describeGrant({ uses, hours }: { uses: number; hours: number }):
 
 /** Rows of before 0.3 have no more than the first five. */
 type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'> &
-  Partial<Pick<SourceInput, 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
+  Partial<Pick<SourceInput, 'writeCredential' | 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
 
 /** Options may be long: their digest stands for them. Its places are whole, since addresses of credentials are held against them. */
 export function describeSource(described: DescribedSource): string {
-  const { kind, url, credential, scheme, headers = {}, caFile, certFile, keyFile, options } = described
+  const { kind, url, credential, writeCredential, scheme, headers = {}, caFile, certFile, keyFile, options } = described
   const words = [
     `${kind} at ${url}${credential ? ` with ${credential}` : ''}`,
+    writeCredential && `writes with ${writeCredential}`,
     scheme && `scheme ${scheme}`,
     caFile && `authorities of ${caFile}`,
     ...Object.entries(headers)

@@ -31,12 +31,16 @@ export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)
 /** What a source knows, as a whole: what it no longer lists, it no longer says. */
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
-/** What has no authority may say where its targets are. Were it to list a machine, a write could name what nobody vouched for. */
+/**
+ * What has no authority may say where its targets are, and a source of a database where its own server is, which an administrator connected under that
+ * name. Were it to list a machine, a write could name what nobody vouched for.
+ */
 export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
-  const isTarget = ({ kind }: { kind: string }): boolean => kind === 'target'
-  if (!declared.resources.every(isTarget) || !declared.relations.every(({ from }) => isTarget(from)))
-    throw new Error(`${name} may list targets only, and relate them`)
+  const isOwn = ({ kind, id }: ResourceRef): boolean =>
+    kind === 'target' || (kind === 'database' && name.endsWith(`:${id}`))
+  if (!declared.resources.every(isOwn) || !declared.relations.every(({ from }) => isOwn(from)))
+    throw new Error(`${name} may list targets and its own server only, and relate them`)
 }
 
 const belongs = (from: ResourceRef, to: ResourceRef): DeclaredRelation => ({ from, kind: 'belongs_to', to })

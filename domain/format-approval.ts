@@ -164,7 +164,8 @@ export function formatVerification(outcome: string): string {
 /** `812 bytes`, `24 kB`, `1.2 MB`. */
 export function formatSize(bytes: number): string {
   if (bytes < 1_000) return formatCount(bytes, 'byte')
-  return bytes < 999_500 ? `${Math.round(bytes / 1_000)} kB` : `${Math.round(bytes / 100_000) / 10} MB`
+  if (bytes < 999_500) return `${Math.round(bytes / 1_000)} kB`
+  return bytes < 999_950_000 ? `${Math.round(bytes / 100_000) / 10} MB` : `${Math.round(bytes / 1e8) / 10} GB`
 }
 
 /** `PNG, 640 x 360 px, 24 kB`; `text, 120 lines, 6 kB`. */

@@ -45,8 +45,10 @@ const place = z.string().regex(/^\//).max(500).nullable().default(null)
 
 const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
-  url: z.url({ protocol: /^https?$/ }).max(500),
+  url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
+  /** With the rights of the kind's writes, and no others: effects alone read it, once a person approved. */
+  writeCredential: credentialRef.nullable().default(null),
   /** How the credential is sent. Null: as a bearer token, `user:password` as Basic. */
   scheme: credentialScheme.nullable().default(null),
   headers: tenantHeaders.default({}),
@@ -63,6 +65,7 @@ export type SourceInput = z.infer<typeof sourceInput>
 /** What somebody puts: without `credential` none is meant, where the address did not change. */
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),
+  writeCredential: credentialRef.nullable().optional(),
   /** SHA-256 of what each reference refers to, by commas: asked for where another address would be sent it. Compared, and stored nowhere. */
   credentialSha256: z
     .string()
@@ -73,13 +76,23 @@ export const sourcePut = sourceInput.extend({
 /** All that is read elsewhere and makes a server believe that we may ask: each belongs to the servers that it was given for. */
 export const listReferences = ({
   credential,
+  writeCredential,
   headers,
   keyFile,
-}: Pick<SourceInput, 'credential' | 'headers' | 'keyFile'>) => [
-  ...(credential === null ? [] : [credential]),
+}: Pick<SourceInput, 'credential' | 'writeCredential' | 'headers' | 'keyFile'>) => [
+  ...[credential, writeCredential].filter((each) => typeof each === 'string'),
   ...Object.values(headers).filter(isReference),
   ...(keyFile === null ? [] : [`file:${keyFile}`]),
 ]
+
+const usualPorts: Record<string, string> = { 'postgresql:': '5432', 'mysql:': '3306' }
+
+/** The server that an address leads to: what a credential is given for. One server has one spelling here, whatever stands behind its port. */
+export function addressOf(address: string): string {
+  const { protocol, origin, hostname, port } = new URL(address)
+  const usual = usualPorts[protocol]
+  return usual === undefined ? origin : `${protocol}//${hostname.toLowerCase()}:${port || usual}`
+}
 
 const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
 export type Source = z.infer<typeof source>
@@ -113,8 +126,8 @@ export const sourceReading = z.object({
   summary: z.unknown(),
   /** Of the whole answer; `read_result` shows more of it. Null: the summary is all. */
   digest: z.string().nullable(),
-  /** Resources that the query names and that the registry knows. */
-  about: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string() })),
+  /** Resources that the query names and that the registry knows. `isSource`: it is what was asked itself, whatever it answered. */
+  about: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string(), isSource: z.boolean().optional() })),
 })
 export type SourceReading = z.infer<typeof sourceReading>
 
@@ -266,3 +279,12 @@ export const lastLogs = z.array(
   z.union([lastLines.extend({ source: z.string() }), z.object({ source: z.string(), notRead: z.string() })]),
 )
 export type LastLogs = z.infer<typeof lastLogs>
+
+/** What each server of databases around an incident says of itself, in lines, or why it said nothing. */
+export const databaseFacts = z.array(
+  z.union([
+    z.object({ source: z.string(), facts: z.array(z.string()) }),
+    z.object({ source: z.string(), notRead: z.string() }),
+  ]),
+)
+export type DatabaseFacts = z.infer<typeof databaseFacts>

@@ -12,6 +12,7 @@ import { eventByStepKey } from '../db/log/events.ts'
 import { callByKey } from '../db/writes/device-calls.ts'
 import { acceptEffect, effectByKey, finishEffect, planOfEffect, type WriteRecord } from '../db/writes/effects.ts'
 import { takeLeasesOfEffect } from '../db/writes/leases.ts'
+import { isDatabaseWrite } from '../domain/database-write.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { runJobTool } from '../domain/job.ts'
 import type { Principal } from '../domain/permissions.ts'
@@ -124,8 +125,9 @@ async function accept(
   })
 }
 
-function vmNote({ before }: Record<string, unknown>): Record<string, unknown> {
-  return before === undefined ? {} : { before }
+/** What was noted of a VM or a database before the write. */
+function notesOf({ before, compared }: Record<string, unknown>): Record<string, unknown> {
+  return { ...(before !== undefined && { before }), ...(compared !== undefined && { compared }) }
 }
 
 type KnownEffect = WriteRecord & { actionDigest: string; tool: string }
@@ -156,14 +158,22 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     if (now?.status !== 'running') return
     let ending: EffectEnding | null = null
     if (specOfTool(now.tool)) ending = await reconcileDeviceWrite(deps, key, isLost)
+    else if (isDatabaseWrite(now.tool)) ending = isLost ? lostAtDatabase : null
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
     // What was noted while it ran stays: a look afterwards compares with it.
-    if (ending) await finishEffect(db, key, { ...ending, result: { ...vmNote(now.result), ...ending.result } })
+    if (ending) await finishEffect(db, key, { ...ending, result: { ...notesOf(now.result), ...ending.result } })
   })
   work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
   await Promise.race([work, sleep(answerReconcileWithinMs, undefined, { ref: false })])
   return await effectByKey(db, key)
+}
+
+/** A server of a database keeps no journal of what it was sent: a look says how it is now. */
+const lostAtDatabase: EffectEnding = {
+  status: 'indeterminate',
+  detail: 'the process that sent it ended: it may have been done',
+  result: {},
 }
 
 async function reconcilePlatformWrite(

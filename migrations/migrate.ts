@@ -55,6 +55,7 @@ import * as alertWords from './0050-alert-words.ts'
 import * as sourceTenants from './0051-source-tenants.ts'
 import * as oneValue from './0052-one-value.ts'
 import * as snsTopics from './0053-sns-topics.ts'
+import * as writeCredential from './0054-write-credential.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -212,6 +213,7 @@ const migrations: Record<string, Migration> = {
   '0051-source-tenants': sourceTenants,
   '0052-one-value': oneValue,
   '0053-sns-topics': snsTopics,
+  '0054-write-credential': writeCredential,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

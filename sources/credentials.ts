@@ -1,7 +1,8 @@
 import { createHash, createPrivateKey, timingSafeEqual, X509Certificate } from 'node:crypto'
 import { posix } from 'node:path'
+import type { DatabaseServer } from '../clients/databases/server.ts'
 import { NoCredential, readAuthorities, readRef } from '../config/references.ts'
-import { isBasicPair } from '../domain/hidden-credentials.ts'
+import { isBasicPair, minCredentialCharacters } from '../domain/hidden-credentials.ts'
 import { isReference, listReferences, type Source } from '../domain/source.ts'
 import { SourceError } from './kind.ts'
 
@@ -41,9 +42,43 @@ export function readSentWith(source: Named, directory: string): SentWith {
       ],
     }
   } catch (error) {
-    if (!(error instanceof NoCredential)) throw error
-    const remedy = error.message.includes(' (SOURCES_DIR)') ? `: ${moveCommand(source, directory)}` : ''
-    throw new SourceError('NO_CREDENTIAL', `${source.name}: ${error.message}${remedy}`, { cause: error })
+    throw toSourceError(source, error, directory)
+  }
+}
+
+function toSourceError(source: Named, error: unknown, directory: string): unknown {
+  if (!(error instanceof NoCredential)) return error
+  const remedy = error.message.includes(' (SOURCES_DIR)') ? `: ${moveCommand(source, directory)}` : ''
+  return new SourceError('NO_CREDENTIAL', `${source.name}: ${error.message}${remedy}`, { cause: error })
+}
+
+const usualPorts = { postgres: 5_432, mysql: 3_306 } as const
+const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** The server of a source of a database, with the login of its credential. Unless an option says so, only one on this machine is spoken with in the clear. Throws SourceError. */
+export function readLogin(source: Named, directory: string, dialect: DatabaseServer['dialect']): DatabaseServer {
+  const { credential, caFile, options, url, timeoutSeconds } = source
+  if (credential === null)
+    throw new SourceError('NO_CREDENTIAL', `${source.name} has no login: ${addCommand(source)} --credential REF`)
+  const { hostname, port, pathname } = new URL(url)
+  try {
+    const secret = readRef(credential, directory)
+    const [user = '', password = ''] = secret.split(/:(.*)/s)
+    if (user === '' || password.length < minCredentialCharacters)
+      throw new NoCredential(`${credential} holds no user:password with ${minCredentialCharacters} characters at least`)
+    return {
+      dialect,
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port) || usualPorts[dialect],
+      database: decodeURIComponent(pathname.slice(1)) || null,
+      login: { user, password },
+      tls: (options.tls as DatabaseServer['tls'] | undefined) ?? (loopback.test(hostname) ? 'off' : 'verified'),
+      ca: caFile === null ? null : readAuthorities(caFile, directory),
+      client: readClientCertificate(source, directory),
+      timeoutMs: timeoutSeconds * 1_000,
+    }
+  } catch (error) {
+    throw toSourceError(source, error, directory)
   }
 }
 
@@ -106,13 +141,19 @@ function moveCommand(source: Named, directory: string): string {
   const moved = (file: string) => (isOutside(file) ? posix.join(directory, posix.basename(file)) : file)
   const toFile = (reference: string) => (reference.startsWith('file:') ? [reference.slice('file:'.length)] : [])
   const move = (reference: string) => toFile(reference).map((file) => `file:${moved(file)}`)[0] ?? reference
-  const { credential, headers, caFile, certFile, keyFile } = source
-  const files = [...[credential ?? '', ...Object.values(headers)].flatMap(toFile), caFile, certFile, keyFile]
+  const { credential, writeCredential, headers, caFile, certFile, keyFile } = source
+  const files = [
+    ...[credential ?? '', writeCredential ?? '', ...Object.values(headers)].flatMap(toFile),
+    caFile,
+    certFile,
+    keyFile,
+  ]
     .filter((each) => each !== null)
     .filter(isOutside)
   const command = addCommand({
     ...source,
     credential: credential && move(credential),
+    writeCredential: writeCredential && move(writeCredential),
     headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, move(value)])),
     caFile: caFile && moved(caFile),
     certFile: certFile && moved(certFile),
@@ -125,6 +166,7 @@ function moveCommand(source: Named, directory: string): string {
 export function addCommand({ name, kind, url, timeoutSeconds, options, headers, ...rest }: Named): string {
   const given = {
     credential: rest.credential,
+    'write-credential': rest.writeCredential,
     scheme: rest.scheme,
     ca: rest.caFile,
     cert: rest.certFile,

@@ -1,4 +1,6 @@
 import type { z } from 'zod'
+import type { InventoryKind } from '../domain/kinds.ts'
+import type { ListedDatabase } from '../domain/listed-database.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
@@ -82,11 +84,13 @@ export type ReadContext = {
 }
 
 /** A tool that a kind of source serves. Judged by its arguments alone, in the kernel and again before it is sent. */
-export type SourceTool = {
+export type SourceTool<Ask = AskSource> = {
   name: string
   description: string
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** Of which incidents the first turn offers it, by the kind of their resource; absent: of all. */
+  firstFor?: readonly InventoryKind[]
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean
   input: z.ZodObject
@@ -97,7 +101,7 @@ export type SourceTool = {
   judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>): QueryVerdict
   /** Labels that the query fixes to one value: what it is about. */
   labels(args: Record<string, unknown>): Record<string, string>
-  read(ask: AskSource, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
+  read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
   /** What a summary says, in one sentence for people, without the source's name. */
   say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
@@ -108,41 +112,54 @@ export type ContextParts = {
   rule: { subject: { name: string; labels: Record<string, string> }; found: Record<string, unknown> }
   /** What a thing wrote last, by a source that holds logs. */
   lines: { subject: LogSubject; found: LastLines }
+  /** How a server of databases is, by its own source. */
+  database: { subject: Record<string, never>; found: { facts: string[] } }
 }
 
 export type Since = { sinceMs: number; nowMs: number }
 
 /** The parts that a kind has something to say about. Null: it holds nothing of the subject. */
-type ContextOf = {
+type ContextOf<Ask> = {
   [Part in keyof ContextParts]?: (
-    ask: AskSource,
+    ask: Ask,
     subject: ContextParts[Part]['subject'],
     since: Since,
   ) => Promise<ContextParts[Part]['found'] | null>
 }
 
-export type SourceKind = {
+/** What a source knows of what there is: what it scrapes, or the server that it is. */
+export type ListedResources = { targets: ListedTarget[] } | { database: ListedDatabase }
+
+export type SourceKind<Ask = AskSource> = {
   kind: string
   /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
+  /** Of its addresses, where that is neither http nor https. */
+  protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
   /** How it is spoken with. `directory`: the only one whose files the source may name. Limits, breaker and health are around it: `guardAsker`. */
-  connect(source: Source, directory: string): AskSource
+  connect(source: Source, directory: string): Ask
   /** A small question that shows that the source answers, in a sentence. */
-  probe(ask: AskSource, options: Record<string, unknown>): Promise<string>
+  probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /** What may be read of it, where its options say that: for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown>
-  contextOf?: ContextOf
+  contextOf?: ContextOf<Ask>
   /** What the source knows of what there is: what it scrapes, which has no authority. Null: it has no list, or none yet. */
-  listResources?(ask: AskSource): Promise<{ targets: ListedTarget[] } | null>
-  tools: readonly SourceTool[]
+  listResources?(ask: Ask): Promise<ListedResources | null>
+  /** The source is a thing of the registry itself, of this kind and with its name: each answer is a look at it. */
+  is?: InventoryKind
+  tools: readonly SourceTool<Ask>[]
 }
 
+/** A kind with a transport that is not HTTP, checked against its own tools: what asks and what answers is known to that kind alone. */
+export const defineSourceKind = <Ask>(kind: SourceKind<Ask>): SourceKind => kind as unknown as SourceKind
+
 /** A tool with its types checked against each other. */
-export function defineSourceTool<Input extends z.ZodObject>(tool: {
+export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(tool: {
   name: string
   description: string
   isRare?: boolean
+  firstFor?: SourceTool['firstFor'] & {}
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean
   input: Input
@@ -150,10 +167,10 @@ export function defineSourceTool<Input extends z.ZodObject>(tool: {
   judge(args: z.output<Input>): QueryVerdict
   judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>
-  read(ask: AskSource, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
+  read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
   say(summary: Record<string, unknown>, args: z.output<Input>): string
-}): SourceTool {
-  return tool as unknown as SourceTool
+}): SourceTool<Ask> {
+  return tool as unknown as SourceTool<Ask>
 }
 
 /** Most bytes of a summary: what a model reads of one answer. */

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import { nameFaults } from '../domain/schema-faults.ts'
-import type { ListedTarget, Source } from '../domain/source.ts'
+import type { Source } from '../domain/source.ts'
 import { alertmanager } from './alertmanager/source.ts'
 import { guardAsker, type SourceStates } from './ask.ts'
+import { postgresql } from './databases/postgresql.ts'
 import { http } from './http/source.ts'
 import {
   type AskSource,
   type ContextParts,
+  type ListedResources,
   type ReadContext,
   SourceError,
   type SourceKind,
@@ -17,7 +19,7 @@ import { loki, victorialogs } from './logs/stores.ts'
 import { prometheus } from './prometheus/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */
-const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http]
+const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 
@@ -105,13 +107,13 @@ export async function probeSource(source: Source, states: SourceStates): Promise
 }
 
 /** What a source says there is; null where its kind lists nothing, or it has no list. Throws SourceError. */
-export async function listResources(source: Source, states: SourceStates): Promise<{ targets: ListedTarget[] } | null> {
+export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.listResources?.(ask).catch(rethrow)) ?? null
 }
 
 /** Sources that one part of a context asks, and how far back it looks. */
-const maxAsked = { rule: 10, lines: 3 }
+const maxAsked = { rule: 10, lines: 3, database: 3 }
 const contextMs = 3_600_000
 
 type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }

@@ -4,6 +4,7 @@ import { describeItems, toWords } from '../domain/say.ts'
 import type { SiteNeed, Tool, ToolFacts } from '../domain/tool.ts'
 import { type Offering, specOfTool } from '../mesh/registry.ts'
 import { kindsOfTool, sourceTools as servedTools, toolsOfKinds } from '../sources/kinds.ts'
+import { databaseTools } from './databases.ts'
 import { defineTool } from './define.ts'
 import { deviceTools, deviceToolsOf } from './device.ts'
 import { getHost, listHosts, recentChanges, vmRestart, vmStart, vmStop } from './hosts.ts'
@@ -24,7 +25,7 @@ import { readResult, sourceTools } from './sources.ts'
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 export const moreTools = defineTool({
   name: 'more_tools',
-  description: 'Get more tools for the turns that follow.',
+  description: 'Get more tools for later turns.',
   input: z.strictObject({ names: z.array(z.string().min(1).max(200)).min(1).max(12).describe('of these') }),
   output: z.looseObject({}),
   effect: 'record',
@@ -84,6 +85,7 @@ const all: Tool[] = [
   vmStop,
   vmRestart,
   runJob,
+  ...databaseTools,
   ...sourceTools,
   readResult,
   ...deviceTools,

@@ -11,7 +11,9 @@ import { defineTool, discoveredThing, incidentId, observedThing } from './define
 import { prepareOnDevice } from './device.ts'
 
 const reading = sourceReading.extend({
-  about: z.array(z.object({ kind: inventoryKind, id: z.string(), name: z.string() })).default([]),
+  about: z
+    .array(z.object({ kind: inventoryKind, id: z.string(), name: z.string(), isSource: z.boolean().optional() }))
+    .default([]),
   /** Of a device: what it really was that the call reached. */
   on: executable.optional(),
 })
@@ -22,7 +24,7 @@ const reading = sourceReading.extend({
  * is that of the device tool behind it.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
-  ({ name, description, isRare, isSituational, input, judge, alsoOfDevices, say }) =>
+  ({ name, description, isRare, firstFor, isSituational, input, judge, alsoOfDevices, say }) =>
     defineTool({
       name,
       description,
@@ -33,7 +35,7 @@ export const sourceTools: Tool[] = [...served.values()].map(
       reversible: true,
       names: alsoOfDevices ? { on: ['node', 'host', 'vm'] } : {},
       fromSource: true,
-      ...(isRare && { firstFor: [] }),
+      ...(isRare ? { firstFor: [] } : firstFor && { firstFor }),
       ...(isSituational && { isSituational }),
       judgeQuery: judge,
       say({ source, summary, isPartial, on }, given) {
@@ -42,9 +44,9 @@ export const sourceTools: Tool[] = [...served.values()].map(
       },
       discovers: ({ about, isEmpty, on }) => {
         if (on) return [discoveredThing(on.kind, on.id)]
-        return isEmpty
-          ? []
-          : about.map(({ kind, id, name: called }) => observedThing(discoveredThing(kind, id, called), null))
+        return about
+          .filter(({ isSource }) => isSource || !isEmpty)
+          .map(({ kind, id, name: called }) => observedThing(discoveredThing(kind, id, called), null))
       },
       ...(alsoOfDevices && {
         prepare: async (given: Record<string, unknown>, context: ToolContext) => {

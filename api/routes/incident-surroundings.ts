@@ -4,6 +4,7 @@ import { briefSources } from '../../db/incidents/brief.ts'
 import { listIncidents } from '../../db/incidents/incidents.ts'
 import { requesterOf } from '../../db/incidents/manual-change.ts'
 import { similarOf } from '../../db/incidents/precedents.ts'
+import { databaseSourcesOf } from '../../db/inventory/database-sources.ts'
 import { logSubjectOf } from '../../db/inventory/log-subject.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import { foldBrief, servedBrief } from '../../domain/brief.ts'
@@ -12,7 +13,7 @@ import { type Incident, type IncidentStatus, incidentActions, runningStatuses } 
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
-import { lastLogs } from '../../domain/source.ts'
+import { databaseFacts, lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import { readContext } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -82,6 +83,32 @@ const logsEndpoint = endpoint({
     await requireIncident(scope, id)
     const subject = await logSubjectOf(scope, id)
     return { items: subject ? await readContext('lines', await listSources(deps.db), subject, deps.sources) : [] }
+  },
+})
+
+const databasesEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/databases',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'What the servers of databases around an incident say of themselves now, in lines',
+  description:
+    'The server that it is about, or those on its machine, then what they replicate from or to; three at most, 1 kB each: who blocks, connections, replication, long transactions, and what changed within the hour. A server that gives no answer says so with `notRead`.',
+  params: ofIncident,
+  answer: z.object({ items: databaseFacts }),
+  example: {
+    items: [
+      { source: 'pg-1', facts: ['PostgreSQL 15.18, primary', '97 of 100 connections in use (3 for superusers)'] },
+      { source: 'pg-2', notRead: 'pg-2 cannot be reached: ECONNREFUSED' },
+    ],
+  },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const { resource } = await requireIncident(scope, id)
+    const names = resource ? await databaseSourcesOf(scope.db, resource) : []
+    const sources = await listSources(deps.db)
+    const named = names.flatMap((name) => sources.find((each) => each.name === name) ?? [])
+    return { items: await readContext('database', named, {}, deps.sources) }
   },
 })
 
@@ -166,6 +193,7 @@ function refusedByStatus(each: keyof typeof incidentActions, status: IncidentSta
 export const incidentSurroundingsRoutes = [
   ruleEndpoint,
   logsEndpoint,
+  databasesEndpoint,
   briefEndpoint,
   endpoint({
     method: 'get',

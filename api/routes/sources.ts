@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { findBegan } from '../../db/incidents/began.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
-import { findAlertResources } from '../../db/inventory/resources.ts'
+import { findAlertResources, resourceById } from '../../db/inventory/resources.ts'
 import {
   ForeignAddress,
   listSources,
@@ -12,8 +12,10 @@ import {
 } from '../../db/inventory/sources.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
+import { ref } from '../../domain/registry.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
 import {
+  addressOf,
   type ListedSource,
   listedSource,
   markPart,
@@ -27,12 +29,13 @@ import {
 } from '../../domain/source.ts'
 import { forgetSource, healthOf } from '../../sources/ask.ts'
 import { defaultSourcesDirectory, findCredentialTrouble, findKnown } from '../../sources/credentials.ts'
-import { SourceError } from '../../sources/kind.ts'
+import { SourceError, type SourceKind } from '../../sources/kind.ts'
 import { planRead, probeSource, readSource, sourceKinds, sourceTools } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { pageOf } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
+import { syncSource } from '../sync-targets.ts'
 import { incidentId } from './examples.ts'
 
 const tag = 'sources'
@@ -43,6 +46,7 @@ const example: ListedSource = {
   kind: 'prometheus',
   url: 'https://prometheus.example.com',
   credential: `file:${defaultSourcesDirectory}/prometheus-token`,
+  writeCredential: null,
   scheme: null,
   headers: { 'X-Scope-OrgID': 'tenant-a' },
   caFile: null,
@@ -97,6 +101,9 @@ const putEndpoint = endpoint({
     if (!options.success) {
       throw new Problem(422, 'INVALID', `options.${nameFaults(options.error, { max: 1 })}`)
     }
+    requireProtocol(kind, body.url)
+    if (body.writeCredential && !kind.protocol)
+      throw new Problem(422, 'INVALID', `Sources of the kind ${kind.kind} are read alone: leave writeCredential out.`)
     const { username, password, search, hash } = new URL(body.url)
     if (username !== '' || password !== '')
       throw new Problem(
@@ -108,9 +115,9 @@ const putEndpoint = endpoint({
       throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
     if ((body.certFile === null) !== (body.keyFile === null))
       throw new Problem(422, 'INVALID', 'A certificate goes with its key: give both certFile and keyFile, or neither.')
-    const { credentialSha256, ...input } = body
-    const put = { ...input, name, credential: input.credential ?? null, options: options.data }
-    await requireCredentialAgain(deps, put, input.credential)
+    const { credentialSha256, credential = null, writeCredential = null, ...input } = body
+    const put = { ...input, name, credential, writeCredential, options: options.data }
+    await requireCredentialsAgain(deps, put, body)
     const trouble = findCredentialTrouble(put, deps.sources.directory)
     if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
     const digests = credentialSha256?.split(',') ?? []
@@ -124,8 +131,7 @@ const putEndpoint = endpoint({
       return listed(deps, source)
     } catch (error) {
       if (!(error instanceof ForeignAddress)) throw error
-      const { origin } = new URL(put.url)
-      const detail = `${error.reference} was given for ${error.known.join(', ') || 'no address yet'}, and ${origin} would be sent it`
+      const detail = `${error.reference} was given for ${error.known.join(', ') || 'no address yet'}, and ${addressOf(put.url)} would be sent it`
       await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
       const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
       throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(error.reference)}`)
@@ -134,12 +140,27 @@ const putEndpoint = endpoint({
 })
 
 /** A changed address of a source with a credential: what is not said would be lost without a word. */
-async function requireCredentialAgain({ db }: ApiDeps, put: SourceUrl, given: string | null | undefined) {
-  if (given !== undefined) return
+async function requireCredentialsAgain(
+  { db }: ApiDeps,
+  put: SourceUrl,
+  given: Partial<Record<'credential' | 'writeCredential', unknown>>,
+) {
   const before = await sourceByName(db, put.name)
-  if (!before?.credential || new URL(before.url).origin === new URL(put.url).origin) return
-  const detail = `The address of ${put.name} changes, and it has a credential: send "credential" again, as ${before.credential}, another one, or null (in the terminal --credential REF, or --credential none).`
-  throw new Problem(422, 'CREDENTIAL_ASKED', detail)
+  if (!before || addressOf(before.url) === addressOf(put.url)) return
+  for (const field of ['credential', 'writeCredential'] as const) {
+    if (given[field] !== undefined || !before[field]) continue
+    const option = field === 'credential' ? '--credential' : '--write-credential'
+    const detail = `The address of ${put.name} changes, and it has a credential: send "${field}" again, as ${before[field]}, another one, or null (in the terminal ${option} REF, or ${option} none).`
+    throw new Problem(422, 'CREDENTIAL_ASKED', detail)
+  }
+}
+
+function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
+  const { protocol: given } = new URL(url)
+  const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
+  if (isRight) return
+  const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`
+  throw new Problem(422, 'INVALID', `The address of a source of the kind ${kind} is ${form}, and not ${given}//…`)
 }
 
 type SourceUrl = { name: string; url: string }
@@ -174,6 +195,7 @@ const testEndpoint = endpoint({
   permission: 'write_config',
   tag,
   summary: 'Asks a source something small, and says how it answered',
+  description: 'What it lists is in the registry then: otherwise that is asked for every five minutes.',
   params,
   answer: sourceTest,
   example: { ok: true, code: null, detail: 'it answers queries; 12 targets' },
@@ -183,7 +205,9 @@ const testEndpoint = endpoint({
     const source = await sourceByName(deps.db, name)
     if (!source) throw notFound(`source ${name}`)
     try {
-      return { ok: true, code: null, detail: await probeSource(source, deps.sources) }
+      const detail = await probeSource(source, deps.sources)
+      await syncSource(deps, source)
+      return { ok: true, code: null, detail }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error
       return { ok: false, code: error.code, detail: error.message }
@@ -240,7 +264,8 @@ const readEndpoint = endpoint({
         : null
       // An answer that shows nothing is no look at anything, even where it is no evidence of absence.
       const isSeen = read.isEmpty || read.whole !== ''
-      const about = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
+      const named = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
+      const about = [...(await findItself(deps, planned.source)), ...named]
       return {
         source: name,
         isEmpty: read.isEmpty,
@@ -265,6 +290,13 @@ async function findAbout({ db }: ApiDeps, labels: Record<string, string>): Promi
   const [found] = await findAlertResources(db, [labels], [])
   const resource = found?.resource
   return resource ? [{ kind: resource.kind, id: resource.id, name: resource.id }] : []
+}
+
+/** The thing that a source is, as the registry knows it. */
+async function findItself({ db }: ApiDeps, { kind, name }: Source): Promise<SourceReading['about']> {
+  const is = sourceKinds.get(kind)?.is
+  if (!is || !(await resourceById(db, ref(is, name)))) return []
+  return [{ kind: is, id: name, name, isSource: true }]
 }
 
 const linesEndpoint = endpoint({

@@ -68,6 +68,7 @@ export async function startPlayer(): Promise<Player> {
     kind: 'http',
     url: `http://127.0.0.1:${port}`,
     credential: null,
+    writeCredential: null,
     caFile: null,
     scheme: null,
     headers: {},

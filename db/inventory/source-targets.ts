@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import type { RegistrySource } from '../../domain/declared-resources.ts'
 import { machineKinds } from '../../domain/kinds.ts'
+import { databaseToDeclared, type ListedDatabase } from '../../domain/listed-database.ts'
 import { parseResourceKey, type ResourceRef } from '../../domain/registry.ts'
 import {
+  addressOf,
   type ListedTarget,
   machineOfInstance,
   type Source,
@@ -27,6 +29,26 @@ export async function declareTargets(db: Db, source: Source, listed: readonly Li
       targetsToDeclared(targets, (name) => machines.get(name) ?? null),
     )
   })
+}
+
+/** Makes the registry hold the server of a source as it lists it, unless the source was changed or removed meanwhile. Answers whether anything changed. */
+export async function declareDatabase(db: Db, source: Source, listed: ListedDatabase): Promise<boolean> {
+  return await db.transaction().execute(async (trx) => {
+    if (!(await isAsItWas(trx, source))) return false
+    const machine = machineOfInstance(new URL(source.url).host)
+    const found = machine === null ? undefined : (await findMachines(trx, [machine])).get(machine)
+    const known = { machine: found ?? null, origin: await findOrigin(trx, source, listed) }
+    return await declareResources(trx, targetsSource(source), databaseToDeclared(source, cleanse(listed), known))
+  })
+}
+
+/** The source of the server that this one replicates from, by its address. */
+async function findOrigin(trx: Trx, { name, url }: Source, { replicatesFrom }: ListedDatabase): Promise<string | null> {
+  if (!replicatesFrom) return null
+  const { protocol } = new URL(url)
+  const wanted = `${protocol}//${replicatesFrom.host.toLowerCase()}:${replicatesFrom.port}`
+  const others = await trx.selectFrom('source').select(['name', 'url']).where('name', '<>', name).execute()
+  return others.find((each) => addressOf(each.url) === wanted)?.name ?? null
 }
 
 /** Keeps the source as it is until the transaction ends. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { describeSource } from '../../domain/authority-words.ts'
-import { listReferences, type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
+import { addressOf, listReferences, type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { storeBody } from '../log/bodies.ts'
@@ -45,7 +45,7 @@ export async function putSource(
   return await db.transaction().execute(async (trx) => {
     // In one order: of two that put the same references neither waits for the other.
     for (const reference of listReferences(input).sort())
-      await bindCredential(trx, reference, new URL(input.url).origin, proof)
+      await bindCredential(trx, reference, addressOf(input.url), proof)
     const before = await trx
       .selectFrom('source')
       .select(['name', 'kind', 'url'])

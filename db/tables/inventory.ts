@@ -113,6 +113,7 @@ export type SourceTables = {
     kind: string
     url: string
     credential: string | null
+    writeCredential: string | null
     scheme: SourceInput['scheme']
     headers: JsonOrDefault<SourceInput['headers']>
     caFile: string | null

@@ -8,6 +8,7 @@ import {
   readSourceWords,
   toMinute,
 } from '../../domain/authority-words.ts'
+import { addressOf } from '../../domain/source.ts'
 import { cleanse } from '../../safety/redact.ts'
 
 /** A change as the database wrote it down itself (migration 0040): what the row was before it, and after it. */
@@ -157,10 +158,6 @@ function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRow
   )
 }
 
-function originOf(url: string): string | null {
-  return URL.canParse(url) ? new URL(url).origin : null
-}
-
 /** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
 export const rules: Record<string, Rule> = {
   operator: {
@@ -207,7 +204,7 @@ export const rules: Record<string, Rule> = {
   source: {
     kind: 'sources',
     key: 'name',
-    secret: ['credential', 'url', 'headers', 'options'],
+    secret: ['credential', 'write_credential', 'url', 'headers', 'options'],
     isTold: ({ op, rowKey, kept }, told) =>
       op === 'delete'
         ? says(told, /^source\.removed$/, rowKey)
@@ -221,7 +218,7 @@ export const rules: Record<string, Rule> = {
     isTold: ({ rowKey, kept }, told) =>
       told.audit.some(({ what, detail }) => {
         const { url, isGiven } = readSourceWords(detail, cleanse(rowKey))
-        return what === 'source.put' && isGiven && originOf(url) === kept?.address
+        return what === 'source.put' && isGiven && URL.canParse(url) && addressOf(url) === kept?.address
       }),
   },
   platform_config: {

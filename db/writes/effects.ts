@@ -121,6 +121,16 @@ export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Pro
     .execute()
 }
 
+/** What a write to a database compared, for those who look afterwards. */
+export async function noteCompared(db: Db, key: string, compared: Record<string, unknown>): Promise<void> {
+  await db
+    .updateTable('effect')
+    .set({ result: JSON.stringify({ compared }) })
+    .where('key', '=', key)
+    .where('status', '=', 'running')
+    .execute()
+}
+
 /** The plan that is being carried out now and starts or moves this VM; null where none is. */
 export async function planUnderWay(db: Db, vmId: string): Promise<string | null> {
   const { rows } = await sql<{ id: string }>`

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
+import { besideDatabases } from '../../domain/kinds.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import {
@@ -189,9 +190,10 @@ export const procKillArgs = z.strictObject({
 
 const procList = defineSpec({
   name: 'proc_list',
+  firstFor: besideDatabases,
   isSituational: true,
   capability: 'proc.list',
-  about: 'List processes on a device: pid, start_time, user, name, command line, memory, CPU now.',
+  about: 'List processes on a device: start_time, user, command line, memory, CPU.',
   args: procListArgs,
   input: () =>
     procListArgs.extend({

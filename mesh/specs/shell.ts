@@ -45,7 +45,7 @@ function inGuest(guest: string, by: 'docker' | 'pct', words: string[], cwd: stri
 const exec = defineSpec({
   name: 'exec',
   capability: 'shell.exec',
-  about: 'Run one program with its arguments on a device, without a shell: no pipes, redirects or globs.',
+  about: 'Run one program with arguments on a device, without a shell.',
   args: execArgs,
   // A person reads the words on a card, so they are fewer there.
   input: () => execArgs.extend({ argv: wordsOnCard, cwd: path.optional().describe('default /') }),

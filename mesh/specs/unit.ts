@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Changed } from '../../domain/changed.ts'
+import { besideDatabases } from '../../domain/kinds.ts'
 import { toText } from '../../domain/say.ts'
 import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
@@ -37,6 +38,7 @@ const asBefore = written.extend({ before: serviceState })
 
 const serviceShow = defineSpec({
   name: 'service_status',
+  firstFor: besideDatabases,
   isSituational: true,
   capability: 'service.show',
   about:
@@ -99,7 +101,7 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
   defineSpec({
     name: `service_${verb}`,
     // Of a node the status comes first; what it leads to is asked for.
-    firstFor: verb === 'restart' ? ['service_unit', 'container', 'database', 'workload', 'device', 'target'] : [],
+    firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,
     args: serviceArgs,

@@ -76,6 +76,10 @@ test('only these operations are open to an agent that writes, each with the tool
     .map(({ method, path, operation }) => `${method} ${path} ${operation['x-agent-tool']}`)
   expect(writable.sort()).toEqual([
     'POST /api/v1/capability-gaps report_capability_gap',
+    'POST /api/v1/databases/{name}/cancel_query cancel_query',
+    'POST /api/v1/databases/{name}/drop_replication_slot drop_replication_slot',
+    'POST /api/v1/databases/{name}/start_replica start_replica',
+    'POST /api/v1/databases/{name}/terminate_session terminate_session',
     'POST /api/v1/devices/{id}/calls the device tool of its capability, or `search_logs`',
     'POST /api/v1/incidents/{id}/escalate escalate_incident',
     'POST /api/v1/incidents/{id}/events add_incident_event',

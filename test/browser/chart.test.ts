@@ -94,6 +94,7 @@ async function ruled(): Promise<void> {
   })
   const rest = {
     credential: null,
+    writeCredential: null,
     caFile: null,
     scheme: null,
     headers: {},

@@ -15,6 +15,7 @@ beforeAll(async () => {
     kind: 'alertmanager',
     url,
     credential: null,
+    writeCredential: null,
     caFile: null,
     scheme: null,
     headers: {},

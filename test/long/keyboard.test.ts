@@ -124,6 +124,7 @@ async function monitor(): Promise<void> {
   const { prometheusUrl: url } = await spine.lab.monitor()
   const rest = {
     credential: null,
+    writeCredential: null,
     caFile: null,
     scheme: null,
     headers: {},

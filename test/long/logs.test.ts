@@ -36,6 +36,7 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
       kind: 'victorialogs',
       url,
       credential: null,
+      writeCredential: null,
       caFile: null,
       scheme: null,
       headers: {},

@@ -54,6 +54,7 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       kind: 'prometheus',
       url: prometheusUrl,
       credential: null,
+      writeCredential: null,
       caFile: null,
       scheme: null,
       headers: {},

@@ -178,6 +178,7 @@ describe.each(servers)('summaries of a real %s', (_, programs, start) => {
       kind: 'prometheus',
       url: server.url,
       credential: null,
+      writeCredential: null,
       caFile: null,
       scheme: null,
       headers: {},

@@ -241,6 +241,7 @@ test('a source of before whose file lies elsewhere is not asked, and list, statu
   const elsewhere = join(temporaryDirectory().path, 'token')
   writeFileSync(elsewhere, 'sesame-open-the-door')
   const row = {
+    writeCredential: null,
     caFile: null,
     scheme: null,
     headers: {},

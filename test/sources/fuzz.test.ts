@@ -11,6 +11,7 @@ const source = {
   kind: 'prometheus',
   url: 'http://127.0.0.1:1',
   credential: null,
+  writeCredential: null,
   caFile: null,
   scheme: null,
   headers: {},

@@ -30,5 +30,6 @@ test('each kind says how it is connected, and of the context and the inventory w
     ['victorialogs', 'function', 'lines'],
     ['loki', 'function', 'lines'],
     ['http', 'function', ''],
+    ['postgresql', 'function', 'database, resources'],
   ])
 })

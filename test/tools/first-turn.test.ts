@@ -13,6 +13,7 @@ const everything = describedTools(null, [device], [...sourceKinds.keys()], {
   jobs: true,
   shards: true,
   hosts: true,
+  databases: true,
 })
 const prompts = readPrompts()
 const names = (list: { name: string }[]) => list.map(({ name }) => name)

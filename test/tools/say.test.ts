@@ -120,6 +120,15 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   vm_start: [{ id: 'vm-1' }, written('started on h'), 'vm-1: start: started on h'],
   vm_stop: [{ id: 'vm-1' }, written('stopped'), 'vm-1: stop: stopped'],
   vm_restart: [{ id: 'vm-1' }, written('restarted'), 'vm-1: restart: restarted'],
+  ask_database: [
+    { question: 'connections' },
+    reading({ used: 97, max: 100, holders: [{ application: 'billing', count: 80, state: 'idle' }] }),
+    'prom: 97 of 100 connections in use; most by billing (80, idle)',
+  ],
+  cancel_query: [{ database: 'pg-1', pid: 7 }, written('done'), 'Query of session 7 on pg-1: done'],
+  terminate_session: [{ database: 'pg-1', pid: 7 }, written('ended'), 'Session 7 on pg-1: ended'],
+  drop_replication_slot: [{ database: 'pg-1', slot: 's' }, written('dropped'), 'Slot s on pg-1: dropped'],
+  start_replica: [{ database: 'pg-2' }, written('replays'), 'Replica pg-2: replays'],
   run_job: [{ job: 'restart-web', id: 'web-7' }, written('changed 1'), 'restart-web on web-7: changed 1'],
   query_metrics: [
     { promql: 'node_load1' },

@@ -113,6 +113,7 @@ async function aSitesSettings(api: TestApi): Promise<void> {
     kind: 'prometheus',
     url: 'http://127.0.0.1:9',
     credential: 'env:NIGHTSHIFT_SOURCE_METRICS',
+    writeCredential: 'env:NIGHTSHIFT_SOURCE_WRITES',
     caFile: null,
     scheme: 'ApiKey',
     headers: { 'X-Scope-OrgID': 'env:NIGHTSHIFT_SOURCE_TENANT' },

@@ -81,7 +81,15 @@ describe.each(['loki', 'victorialogs'])('lines of %s are counted', (kind) => {
   beforeAll(async () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const none = { credential: null, caFile: null, scheme: null, headers: {}, certFile: null, keyFile: null }
+    const none = {
+      credential: null,
+      writeCredential: null,
+      caFile: null,
+      scheme: null,
+      headers: {},
+      certFile: null,
+      keyFile: null,
+    }
     source = { name: 'logs', kind, url, ...none, options: {}, timeoutSeconds: 60, createdBy: 'anna', createdAt: '' }
   })
   afterAll(() => {

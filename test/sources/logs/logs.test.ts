@@ -304,6 +304,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
       kind,
       url,
       credential: null,
+      writeCredential: null,
       caFile: null,
       scheme: null,
       headers: {},

@@ -1,0 +1,162 @@
+import { z } from '@hono/zod-openapi'
+import { type DatabaseAct, type DatabaseWrite, databaseWrites, toDatabaseAct } from '../../domain/database-write.ts'
+import { actionDigest } from '../../domain/digest.ts'
+import { resourceRef } from '../../domain/registry.ts'
+import { sourceName } from '../../domain/source.ts'
+import { risks } from '../../domain/tool.ts'
+import {
+  type FoundTarget,
+  observeDatabaseWrite,
+  performDatabaseWrite,
+  prepareDatabaseWrite,
+  requireSameTarget,
+} from '../../effects/databases/write.ts'
+import { runEffect } from '../../effects/run-effect.ts'
+import { endpoint } from '../http/endpoint.ts'
+import { keyShape } from '../http/idempotency.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
+import { answerEffect } from './effects.ts'
+import { incidentId } from './examples.ts'
+
+/** The four writes of a database server: what one would do, the write, and whether it did what it promised. */
+
+const tag = 'databases'
+const params = z.object({ name: sourceName })
+
+/** What a write is about, as a query and as a body say it. */
+const about = {
+  pid: z.coerce.number().int().optional(),
+  began: z.string().max(60).optional(),
+  slot: z.string().max(63).optional(),
+}
+type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
+
+const toAct = (write: DatabaseWrite, { pid, began, slot }: About): DatabaseAct =>
+  toDatabaseAct(write, {
+    ...(pid !== undefined && { pid }),
+    ...(began !== undefined && { began }),
+    ...(slot !== undefined && { slot }),
+  })
+
+const identityOf = (name: string, { write: _, ...rest }: DatabaseAct) => ({ database: name, ...rest })
+
+const summaries: Record<DatabaseWrite, string> = {
+  cancel_query: 'Cancels the query that a session runs',
+  terminate_session: 'Ends a session; its transaction is rolled back',
+  drop_replication_slot: 'Drops a replication slot that nobody uses',
+  start_replica: 'Starts a replica that was stopped',
+}
+
+const examples: Record<DatabaseWrite, About> = {
+  cancel_query: { pid: 4711, began: '2026-11-21T01:46:02.000000Z' },
+  terminate_session: { pid: 4711, began: '2026-11-21T01:46:02.000000Z' },
+  drop_replication_slot: { slot: 'replica_2' },
+  start_replica: {},
+}
+
+function preparationEndpoint(write: DatabaseWrite) {
+  return endpoint({
+    method: 'get',
+    path: `/databases/{name}/${write}/preparation`,
+    permission: 'act_on_platform',
+    tag,
+    summary: `${summaries[write]}: what it would do, as the server shows it now`,
+    description:
+      'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 where it cannot be done, with the statement that helps where a right is missing.',
+    params,
+    query: z.object(about),
+    answer: z.object({
+      targets: z.array(resourceRef),
+      identity: z.record(z.string(), z.unknown()),
+      stateFingerprint: z.string(),
+      asks: z.object({ risk: z.enum(risks), why: z.string() }).optional(),
+      dryRun: z.object({ possible: z.boolean(), summary: z.string(), details: z.record(z.string(), z.unknown()) }),
+    }),
+    example: {
+      targets: [{ kind: 'database', id: 'pg-1' }],
+      identity: { database: 'pg-1', ...examples[write] },
+      stateFingerprint: '5d41402abc4b2a76b9719d911017c592',
+      asks: { risk: 'medium', why: 'what changes a database is asked every time' },
+      dryRun: { possible: true, summary: `${summaries[write]} on pg-1`, details: {} },
+    },
+    problems: [404, 409],
+    run: ({ params: { name }, query }, deps) => prepareDatabaseWrite(deps, { name, act: toAct(write, query) }),
+  })
+}
+
+function observationEndpoint(write: DatabaseWrite) {
+  return endpoint({
+    method: 'get',
+    path: `/databases/{name}/${write}/observation`,
+    permission: 'act_on_platform',
+    tag,
+    summary: `${summaries[write]}: whether it did, as the server shows it now`,
+    description: '`key` is that of the write: a query is compared with the one that was cancelled.',
+    params,
+    query: z.object({ ...about, key: z.string().regex(keyShape).max(400).optional() }),
+    answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
+    example: { holds: true, observed: 'session 4711 has ended' },
+    problems: [404, 409],
+    run: ({ params: { name }, query: { key, ...query } }, deps) =>
+      observeDatabaseWrite(deps, { name, act: toAct(write, query) }, key ?? null),
+  })
+}
+
+function writeEndpoint(write: DatabaseWrite) {
+  return endpoint({
+    method: 'post',
+    path: `/databases/{name}/${write}`,
+    permission: 'act_on_platform',
+    tag,
+    summary: `${summaries[write]}, once per \`Idempotency-Key\``,
+    description:
+      '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another session, query or slot is a 412. Agents need an approval that their run has used up.',
+    params,
+    headers: z.object({ 'if-match': z.string().max(120).optional() }),
+    body: z.strictObject({ ...about, ...directBody }),
+    bodyExample: { ...examples[write], reason: 'it blocks the checkout' },
+    answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
+    example: { detail: 'End session 4711 of app@shop on pg-1: done', key: `${incidentId}.1:4:tool_started:0` },
+    problems: [404, 409, 412, 428, 502, 504],
+    agent: {
+      tool: write,
+      approved: true,
+      identity: ({ name = '' }, body) => identityOf(name, toAct(write, body as About)),
+    },
+    async run({ params: { name }, body: { reason, alone, ...body }, principal, actor, key, judged, c }, deps) {
+      const named = { name, act: toAct(write, body) }
+      const ifMatch = c.req.header('if-match')
+      if (!judged) {
+        const args = { ...identityOf(name, named.act), reason }
+        const prepare = async () => {
+          await requireSameTarget(deps, named, ifMatch)
+          const { dryRun, ...prepared } = await prepareDatabaseWrite(deps, named)
+          return { ...prepared, summary: dryRun.summary }
+        }
+        const manual = await actDirectly(deps, { principal, actor, c, tool: write, args, alone, prepare })
+        if (manual) return manual
+      }
+      let found: FoundTarget | null = null
+      const effect = await runEffect(
+        deps,
+        { principal, key, judged, tool: write, actionDigest: actionDigest(write, identityOf(name, named.act)) },
+        {
+          async before() {
+            found = await requireSameTarget(deps, named, ifMatch)
+          },
+          async perform(effectKey) {
+            if (!found) throw new Error('a write begins after the state was compared')
+            return await performDatabaseWrite(deps, named, found, effectKey)
+          },
+        },
+      )
+      return answerEffect(effect)
+    },
+  })
+}
+
+export const databaseWriteRoutes = databaseWrites.flatMap((write) => [
+  preparationEndpoint(write),
+  observationEndpoint(write),
+  writeEndpoint(write),
+])

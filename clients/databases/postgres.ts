@@ -1,0 +1,200 @@
+import pg from 'pg'
+import {
+  DatabaseError,
+  type DatabaseServer,
+  type DatabaseSession,
+  findTransportFault,
+  guardedSocket,
+  lockTimeoutMs,
+  maxAnswerBytes,
+  type ServerFacts,
+  type SqlAnswer,
+  type SqlStatement,
+  type SqlValue,
+  serverHeadStartMs,
+} from './server.ts'
+
+/** PostgreSQL by `pg`. Each statement goes by the extended protocol, which takes one at a time. */
+
+/** Types whose text is a number: int2, int4, int8, oid, float4, float8, numeric, xid. */
+const numeric = new Set([20, 21, 23, 26, 28, 700, 701, 1700])
+const boolean = 16
+
+const types = {
+  getTypeParser(oid: number) {
+    if (oid === boolean) return (text: string) => text === 't'
+    if (numeric.has(oid)) return toNumber
+    return (text: string) => text
+  },
+} as unknown as pg.CustomTypesConfig
+
+/** Beyond 2^53 the digits themselves are what is true. */
+function toNumber(text: string): SqlValue {
+  const number = Number(text)
+  return Number.isFinite(number) && Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : text
+}
+
+/** Opens a session within the time of the server. Throws DatabaseError. */
+export async function openPostgres(server: DatabaseServer): Promise<DatabaseSession> {
+  const client = new pg.Client({
+    host: server.host,
+    port: server.port,
+    user: server.login.user,
+    password: server.login.password,
+    ...(server.database !== null && { database: server.database }),
+    ssl: toTls(server),
+    stream: guardedSocket,
+    types,
+    application_name: 'nightshift',
+    connectionTimeoutMillis: server.timeoutMs,
+    query_timeout: server.timeoutMs,
+    keepAlive: true,
+  })
+  let isOver = false
+  // A session that breaks while nothing is asked is found over by the next question.
+  client.on('error', () => {
+    isOver = true
+  })
+  client.on('end', () => {
+    isOver = true
+  })
+  const end = () => {
+    isOver = true
+    client.end().catch(() => undefined)
+  }
+  try {
+    await client.connect()
+    const facts = await readFacts(client, server)
+    return {
+      server: facts,
+      read: (statement) => readOnly({ client, server, facts, end }, statement),
+      write: async (statement) => {
+        const answer = await ask(client, statement).catch((error) => giveUp(error, end))
+        return toAnswer(answer, statement, facts)
+      },
+      isOver: () => isOver,
+      end,
+    }
+  } catch (error) {
+    end()
+    throw toDatabaseError(error)
+  }
+}
+
+function toTls({ tls, ca, client, host }: DatabaseServer): pg.ClientConfig['ssl'] {
+  if (tls === 'off') return false
+  return {
+    rejectUnauthorized: tls === 'verified',
+    host,
+    ...(ca !== null && { ca }),
+    ...(client !== null && client),
+  } as pg.ClientConfig['ssl']
+}
+
+/** The settings of a session, in one statement: a pooler drops what stands in the packet that opens a connection. */
+async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Promise<ServerFacts> {
+  const settings = {
+    statement_timeout: String(Math.max(500, timeoutMs - serverHeadStartMs)),
+    lock_timeout: String(lockTimeoutMs),
+    idle_in_transaction_session_timeout: '10000',
+    timezone: 'UTC',
+    datestyle: 'ISO',
+    search_path: 'pg_catalog, public',
+  }
+  const set = Object.keys(settings).map((name, at) => `set_config('${name}', $${at + 1}, false)`)
+  const sql = `select pg_backend_pid() as pid, current_setting('server_version') as version, current_setting('server_version_num')::int as number, ${set.join(', ')}`
+  const { rows } = await ask(client, { sql, values: Object.values(settings) })
+  const [row = {}] = rows
+  return {
+    product: 'PostgreSQL',
+    version: String(row.version).split(' ')[0] ?? '',
+    major: Math.floor(Number(row.number) / 10_000),
+    pid: Number(row.pid),
+  }
+}
+
+type Opened = { client: pg.Client; server: DatabaseServer; facts: ServerFacts; end: () => void }
+
+/** In a transaction that cannot write; a question about rows goes by a cursor, so that no more of them are made than are read. */
+async function readOnly({ client, facts, end }: Opened, statement: SqlStatement): Promise<SqlAnswer> {
+  try {
+    await ask(client, { sql: 'begin transaction isolation level read committed read only' })
+    const answer = await askAtMost(client, statement)
+    await ask(client, { sql: 'rollback' })
+    return toAnswer(answer, statement, facts)
+  } catch (error) {
+    const fault = toDatabaseError(error)
+    // The server did not speak: what it still does for this session ends with it.
+    if (fault.state === null) end()
+    else await ask(client, { sql: 'rollback' }).catch(end)
+    throw fault
+  }
+}
+
+async function askAtMost(client: pg.Client, statement: SqlStatement) {
+  const { sql, values, maxRows } = statement
+  if (maxRows === undefined || !/^\s*(?:select|with|values|table)\b/i.test(sql)) return await ask(client, statement)
+  await ask(client, { sql: `declare nightshift_look no scroll cursor for ${sql}`, ...(values && { values }) })
+  return await ask(client, { sql: `fetch ${maxRows + 1} from nightshift_look` })
+}
+
+type RawAnswer = { fields: { name: string }[]; rows: Record<string, SqlValue>[] }
+
+/** One statement, whose answer is broken off beyond `maxAnswerBytes`. */
+async function ask(client: pg.Client, { sql, values }: SqlStatement): Promise<RawAnswer> {
+  const { stream } = (
+    client as unknown as { connection: { stream: NodeJS.ReadableStream & { destroy(e: Error): void } } }
+  ).connection
+  let bytes = 0
+  const count = (piece: Uint8Array) => {
+    bytes += piece.byteLength
+    if (bytes > maxAnswerBytes)
+      stream.destroy(new DatabaseError('too_large', `it answered more than ${maxAnswerBytes / 1e6} MB`))
+  }
+  stream.on('data', count)
+  try {
+    const query = { text: sql, values: [...(values ?? [])], queryMode: 'extended' } as pg.QueryConfig
+    return (await client.query(query)) as unknown as RawAnswer
+  } finally {
+    stream.removeListener('data', count)
+  }
+}
+
+function toAnswer({ fields, rows }: RawAnswer, { maxRows }: SqlStatement, server: ServerFacts): SqlAnswer {
+  const kept = maxRows === undefined ? rows : rows.slice(0, maxRows)
+  return { columns: fields.map(({ name }) => name), rows: kept, isCut: kept.length < rows.length, server }
+}
+
+function giveUp(error: unknown, end: () => void): never {
+  end()
+  throw toDatabaseError(error)
+}
+
+/** Classes and codes of SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), the longest first. */
+const codes: readonly [state: RegExp, DatabaseError['code']][] = [
+  [/^28/, 'refused_login'],
+  [/^3D000$/, 'no_database'],
+  [/^42501$/, 'not_allowed'],
+  [/^57P03$/, 'starting'],
+  [/^53300$/, 'full'],
+  [/^57014$/, 'timeout'],
+  [/^55P03$/, 'locked'],
+  [/^(?:57P01|57P02|57P05|25P03|08)/, 'ended'],
+]
+
+function toDatabaseError(error: unknown): DatabaseError {
+  const fault = findTransportFault(error)
+  if (fault) return fault
+  const { code, message } = error as { code?: string; message: string }
+  const cause = { cause: error }
+  if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
+    const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
+    return new DatabaseError(word, oneLine(message), code, cause)
+  }
+  if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no whole answer in time', null, cause)
+  if (/password|authentication|SASL|SCRAM/i.test(message))
+    return new DatabaseError('refused_login', oneLine(message), null, cause)
+  return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300)

@@ -1,0 +1,129 @@
+import { connect, isIP, Socket } from 'node:net'
+import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
+
+/** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
+
+export type DatabaseServer = {
+  dialect: 'postgres' | 'mysql'
+  host: string
+  port: number
+  /** Null: the one that the server gives a login by itself. */
+  database: string | null
+  login: { user: string; password: string }
+  /** `verified`: by the authorities and the name. `unverified`: encrypted, and anybody may be at the other end. */
+  tls: 'off' | 'unverified' | 'verified'
+  /** PEM of the authorities that are believed, instead of those of the system. */
+  ca: string | null
+  client: { cert: string; key: string } | null
+  /** From the question to the last row, and for opening. At the server a statement has less. */
+  timeoutMs: number
+}
+
+/** What a server says of itself when a session is opened. */
+export type ServerFacts = {
+  product: 'PostgreSQL' | 'MySQL' | 'MariaDB'
+  /** As the server writes it: `15.18`. */
+  version: string
+  major: number
+  /** Of this session. */
+  pid: number
+}
+
+export type SqlValue = string | number | boolean | null
+
+/** One statement. `maxRows`: more are cut, and `isCut` says so. */
+export type SqlStatement = { sql: string; values?: readonly SqlValue[]; maxRows?: number }
+
+/** Rows by the names of their columns: numbers and booleans as such, all else as the server writes it. */
+export type SqlAnswer = { columns: string[]; rows: Record<string, SqlValue>[]; isCut: boolean; server: ServerFacts }
+
+/** A session with one server. Statements run one after the other. */
+export type DatabaseSession = {
+  server: ServerFacts
+  /** In a transaction that cannot write, within the limits of a look. Throws DatabaseError. */
+  read(statement: SqlStatement): Promise<SqlAnswer>
+  /** Outside of a transaction, with the rights of the login. Throws DatabaseError. */
+  write(statement: SqlStatement): Promise<SqlAnswer>
+  /** The connection broke, or was given up: the next statement needs another one. */
+  isOver(): boolean
+  end(): void
+}
+
+/** Why a server gave no answer, in a closed word. */
+type DatabaseErrorCode =
+  | 'unreachable'
+  | 'refused_address'
+  | 'untrusted'
+  | 'no_tls'
+  | 'refused_login'
+  | 'not_allowed'
+  | 'no_database'
+  | 'starting'
+  | 'full'
+  | 'timeout'
+  | 'locked'
+  | 'ended'
+  | 'too_large'
+  | 'rejected'
+
+export class DatabaseError extends Error {
+  override name = 'DatabaseError' as const
+  readonly code: DatabaseErrorCode
+  /** The server's own word: SQLSTATE of PostgreSQL, the number of MySQL. */
+  readonly state: string | null
+  constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
+    super(message, options)
+    this.code = code
+    this.state = state
+  }
+}
+
+/** Most bytes that a server may send for one statement. */
+export const maxAnswerBytes = 4_000_000
+/** A statement ends at the server before its client gives it up. */
+export const serverHeadStartMs = 500
+/** A look waits for no lock of the site. */
+export const lockTimeoutMs = 1_000
+
+const policy: AddressPolicy = 'private'
+
+const refuse = (host: string) =>
+  new DatabaseError('refused_address', `${host} is at an address that is refused by policy`)
+
+/** A socket that reaches what the policy lets through alone, whatever its name leads to. `pg` connects it itself. */
+export function guardedSocket(): Socket {
+  const socket = new Socket()
+  const open = socket.connect.bind(socket)
+  const guarded = (port: number, host: string): Socket => {
+    requireAllowed(host)
+    return open({ port, host, lookup: guardedLookup(policy, refuse) })
+  }
+  socket.connect = guarded as Socket['connect']
+  return socket
+}
+
+export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'port'>): Socket {
+  requireAllowed(host)
+  return connect({ port, host, lookup: guardedLookup(policy, refuse) })
+}
+
+function requireAllowed(host: string): void {
+  if (isIP(host) !== 0 && !allows(policy, host)) throw refuse(host)
+}
+
+const unreachable = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ECONNRESET|EPIPE)$/
+const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
+
+/** What the network and TLS say, the same for every server; null where it is the server that speaks. */
+export function findTransportFault(error: unknown): DatabaseError | null {
+  if (error instanceof DatabaseError) return error
+  const { code = '', message = '' } = error as { code?: unknown; message?: string }
+  const options = { cause: error }
+  if (certificate.test(String(code)))
+    return new DatabaseError('untrusted', `its certificate is not trusted (${code})`, null, options)
+  if (unreachable.test(String(code)))
+    return new DatabaseError('unreachable', `it cannot be reached (${code})`, null, options)
+  if (/does not support (?:SSL|secure)/i.test(message))
+    return new DatabaseError('no_tls', 'it speaks no TLS', null, options)
+  return null
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+
+/** The four writes that a database may be repaired by. Each names what it is about so that it can be nothing else. */
+
+export const databaseWrites = ['cancel_query', 'terminate_session', 'drop_replication_slot', 'start_replica'] as const
+export type DatabaseWrite = (typeof databaseWrites)[number]
+
+const session = {
+  pid: z
+    .number()
+    .int()
+    .min(1)
+    .max(4_294_967_295)
+    .describe('of the session')
+    .meta({ examples: [4711] }),
+  began: z
+    .string()
+    .min(8)
+    .max(60)
+    .describe('when the session began, as ask_database says')
+    .meta({ examples: ['2026-11-21T01:46:02.000000Z'] }),
+}
+
+/** What a slot may be called (https://www.postgresql.org/docs/current/warm-standby.html). */
+const slot = z
+  .string()
+  .regex(/^[a-z0-9_]{1,63}$/, 'is no name of a slot')
+  .meta({ description: 'its name', examples: ['replica_1'] })
+
+export const isDatabaseWrite = (tool: string): tool is DatabaseWrite =>
+  (databaseWrites as readonly string[]).includes(tool)
+
+/** Arguments of each write, beside the server and the reason. */
+export const databaseWriteArguments = {
+  cancel_query: z.strictObject(session),
+  terminate_session: z.strictObject(session),
+  drop_replication_slot: z.strictObject({ slot }),
+  start_replica: z.strictObject({}),
+} as const satisfies Record<DatabaseWrite, z.ZodObject>
+
+/** A write with what it is about. */
+export type DatabaseAct = SessionAct | SlotAct | { write: 'start_replica' }
+export type SessionAct = { write: 'cancel_query' | 'terminate_session'; pid: number; began: string }
+export type SlotAct = { write: 'drop_replication_slot'; slot: string }
+
+/** The arguments of a write, read again where they come in. Throws ZodError. */
+export const toDatabaseAct = (write: DatabaseWrite, given: unknown): DatabaseAct =>
+  ({ write, ...databaseWriteArguments[write].parse(given) }) as DatabaseAct

@@ -1,0 +1,57 @@
+import type { DeclaredRelation, SourceDeclaration } from './declared-resources.ts'
+import { idPattern } from './kinds.ts'
+import { type ResourceRef, ref } from './registry.ts'
+import { addressOf } from './source.ts'
+
+/** A server of databases as its source lists it: what it is, what it replicates from, and which databases it has. */
+export type ListedDatabase = {
+  product: string
+  version: string
+  role: 'primary' | 'replica'
+  /** Where it receives from, as it says itself. */
+  replicatesFrom: { host: string; port: number } | null
+  databases: readonly string[]
+}
+
+/** Words by which jobs of exporters name a server of each product. */
+const jobWords: Record<string, readonly string[]> = {
+  PostgreSQL: ['postgres', 'postgresql'],
+  MySQL: ['mysql'],
+  MariaDB: ['mysql', 'mariadb'],
+}
+
+const maxNames = 40
+
+/**
+ * A server as the resource `database:<source>`: on its machine, where the registry knows one by its address, and needing the server that it replicates
+ * from, where that has a source too. Alerts may name it by its address and by its databases.
+ */
+export function databaseToDeclared(
+  { name, url }: { name: string; url: string },
+  listed: ListedDatabase,
+  known: { machine: ResourceRef | null; origin: string | null },
+): SourceDeclaration {
+  const { hostname, pathname } = new URL(url)
+  const { product, version, role, databases } = listed
+  const given = decodeURIComponent(pathname.slice(1))
+  const aliases = [addressOf(url).replace(/^.*\/\//, ''), ...(jobWords[product] ?? []), given, ...databases].map(
+    (each) => each.toLowerCase(),
+  )
+  const own = ref('database', name)
+  const relations: DeclaredRelation[] = [
+    ...(known.machine ? [{ from: own, kind: 'runs_on' as const, to: known.machine }] : []),
+    ...(known.origin ? [{ from: own, kind: 'depends_on' as const, to: ref('database', known.origin) }] : []),
+  ]
+  return {
+    resources: [
+      {
+        kind: 'database',
+        id: name,
+        name,
+        aliases: [...new Set(aliases)].filter((each) => idPattern.test(each)).slice(0, maxNames),
+        attributes: { product, version, role, address: hostname },
+      },
+    ],
+    relations,
+  }
+}

@@ -1,0 +1,73 @@
+import { DatabaseError, type DatabaseServer, type DatabaseSession } from '../../clients/databases/server.ts'
+import { openSession } from '../../clients/databases/sessions.ts'
+import { sourceByName } from '../../db/inventory/sources.ts'
+import { type DatabaseKind, isDatabaseKind, listRights } from '../../domain/database-rights.ts'
+import type { Source } from '../../domain/source.ts'
+import { readLogin } from '../../sources/credentials.ts'
+import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
+
+/** Sessions with a server by the credential of its writes: opened for one look or one write, and ended. */
+
+export type DatabaseDeps = Pick<EffectDeps, 'db' | 'locks'> & { sources: { directory: string } }
+
+const dialects: Record<DatabaseKind, DatabaseServer['dialect']> = { postgresql: 'postgres', mysql: 'mysql' }
+
+/** The source of a server that may be written to; refused where there is none, and where nobody gave it the second credential. */
+export async function requireWritable(
+  { db }: Pick<DatabaseDeps, 'db'>,
+  name: string,
+): Promise<Source & { kind: DatabaseKind }> {
+  const source = await sourceByName(db, name)
+  if (!source || !isDatabaseKind(source.kind)) throw refuseMissing(`database server ${name} among the sources`)
+  if (source.writeCredential !== null) return { ...source, kind: source.kind }
+  const detail = `${name} is read alone: no credential for writes is set. An administrator makes a login by "nightshift sources rights ${name} --write" and gives it with --write-credential.`
+  throw new EffectRefused('conflict', 'NO_WRITE_CREDENTIAL', detail)
+}
+
+/** Works in a session of the writing login, and ends it. What the server refuses is a refusal in words. */
+export async function withWriter<T>(
+  deps: DatabaseDeps,
+  source: Source & { kind: DatabaseKind },
+  work: (session: DatabaseSession) => Promise<T>,
+): Promise<T> {
+  let session: DatabaseSession | null = null
+  try {
+    session = await openSession(toServer(deps, source))
+    return await work(session)
+  } catch (error) {
+    throw error instanceof DatabaseError ? toRefusal(source, error, session !== null) : error
+  } finally {
+    session?.end()
+  }
+}
+
+function toServer({ sources }: DatabaseDeps, source: Source & { kind: DatabaseKind }): DatabaseServer {
+  try {
+    return readLogin({ ...source, credential: source.writeCredential }, sources.directory, dialects[source.kind])
+  } catch (error) {
+    throw new EffectRefused('unavailable', 'NO_CREDENTIAL', (error as Error).message)
+  }
+}
+
+function toRefusal(
+  { name, kind }: Source & { kind: DatabaseKind },
+  { code, message, state }: DatabaseError,
+  isOpen: boolean,
+): EffectRefused {
+  const said = `${message}${state === null ? '' : ` (${state})`}`
+  if (code === 'not_allowed') {
+    const rights = listRights(kind, 'write')
+      .filter((each) => each.startsWith('GRANT'))
+      .join('; ')
+    return new EffectRefused(
+      'conflict',
+      'RIGHT_MISSING',
+      `${name} does not let its login do that: ${said}. It needs: ${rights}`,
+    )
+  }
+  if (code === 'refused_login')
+    return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login of its writes: ${said}`)
+  if (code === 'rejected') return new EffectRefused('conflict', 'SERVER_REFUSED', `${name} refused it: ${said}`)
+  // Before it was open nothing was sent.
+  return new EffectRefused('unavailable', isOpen ? 'DATABASE_LOST' : 'DATABASE_AWAY', `${name} gave no answer: ${said}`)
+}

@@ -1,0 +1,214 @@
+import type { DatabaseSession, SqlValue } from '../../clients/databases/server.ts'
+import type { DatabaseAct, SessionAct, SlotAct } from '../../domain/database-write.ts'
+import { formatCount, formatSpan } from '../../domain/format.ts'
+import { formatSize } from '../../domain/format-approval.ts'
+import type { Observation } from '../../domain/tool.ts'
+import { EffectRefused } from '../effect.ts'
+import type { DatabaseWriter, FoundTarget } from './write.ts'
+
+/** The four writes at PostgreSQL: each compares and acts in one statement, so that nothing comes between. */
+
+type Row = Record<string, SqlValue>
+
+const time = (column: string): string => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+const maxBlocked = 6
+
+/** Sessions that wait for it, through however many others. */
+const sessionSql = `
+  with recursive edges as materialized (
+    select pid, unnest(pg_blocking_pids(pid)) as by from pg_stat_activity where wait_event_type = 'Lock'),
+  below as (select pid from edges where by = $1 union select e.pid from edges e join below on e.by = below.pid)
+  select a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client, a.state, a.backend_type,
+    ${time('a.backend_start')} as began, ${time('a.xact_start')} as transaction_began, ${time('a.query_start')} as query_began,
+    extract(epoch from now() - a.state_change)::int as state_seconds, extract(epoch from now() - a.xact_start)::int as transaction_seconds,
+    r.rolsuper as is_superuser, a.usename = current_user or a.application_name = 'nightshift' as is_own,
+    (select count(*) from below) as blocks,
+    (select string_agg(w.pid || ' ' || coalesce(w.usename, '?') || coalesce(', ' || nullif(w.application_name, ''), ''), '; ' order by w.xact_start)
+      from (select * from pg_stat_activity where pid in (select pid from below) order by xact_start limit ${maxBlocked}) w) as blocked
+  from pg_stat_activity a left join pg_roles r on r.oid = a.usesysid
+  where a.pid = $1 and ${time('a.backend_start')} = $2`
+
+/** A session as the server shows it now. Throws EffectRefused where it may not be touched. */
+async function findSession(session: DatabaseSession, act: SessionAct): Promise<FoundTarget> {
+  const { rows } = await session.read({ sql: sessionSql, values: [act.pid, act.began] })
+  const [row] = rows
+  if (!row) throw gone(act)
+  refuseUntouchable(row)
+  const { pid = null, began = null, state = null, usename, datname, application_name, client, blocks, blocked } = row
+  const isCancel = act.write === 'cancel_query'
+  if (isCancel && state !== 'active')
+    throw new EffectRefused(
+      'conflict',
+      'NOTHING_TO_CHANGE',
+      `Session ${pid} runs no query: it is ${state}. terminate_session ends it.`,
+    )
+  const who = `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`
+  return {
+    // A query that began later is another one; what is idle in a transaction is the same while that transaction is.
+    compared: { pid, began, state, of: isCancel ? (row.query_began ?? null) : (row.transaction_began ?? null) },
+    summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
+    told: [
+      `session ${pid} of ${who}, since ${began}`,
+      `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
+      sayBlocked(Number(blocks), String(blocked)),
+      isCancel
+        ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
+        : 'its transaction is rolled back, and its client sees the connection end',
+      'undo: none; what it did in that transaction is lost',
+    ],
+    untried: [
+      isCancel
+        ? 'Whether the application sends the query again shows only then.'
+        : 'Whether the application connects again shows only then.',
+    ],
+  }
+}
+
+function sayBlocked(count: number, names: string): string {
+  if (count === 0) return 'nobody waits for it'
+  const more = count > maxBlocked ? `; ${count - maxBlocked} more` : ''
+  return `${formatCount(count, 'session')} waiting for it: ${names}${more}`
+}
+
+function refuseUntouchable({ pid, backend_type, is_superuser, is_own, usename }: Row): void {
+  const refuse = (why: string) => new EffectRefused('conflict', 'NOT_TOUCHED', `Session ${pid} is not touched: ${why}.`)
+  if (backend_type !== 'client backend') throw refuse(`it is a ${backend_type}, which the server runs itself`)
+  if (is_superuser === true) throw refuse(`${usename} is a superuser`)
+  if (is_own === true) throw refuse('it is ours')
+}
+
+const gone = (act: SessionAct): EffectRefused =>
+  new EffectRefused(
+    'conflict',
+    'NOTHING_TO_CHANGE',
+    `There is no session ${act.pid} that began at ${act.began}: it has ended.`,
+  )
+
+const actSql = (call: string, moment: string): string => `
+  select ${call}(a.pid) as done from pg_stat_activity a
+  where a.pid = $1 and ${time('a.backend_start')} = $2 and a.state is not distinct from $3 and ${time(moment)} is not distinct from $4
+    and a.backend_type = 'client backend'`
+
+const slotSql = `
+  select slot_name as slot, slot_type as type, plugin, database, active, active_pid, restart_lsn::text as kept_from,
+    pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end, restart_lsn)::bigint as keeps_bytes,
+    age(coalesce(xmin, catalog_xmin)) as keeps_transactions
+  from pg_replication_slots where slot_name = $1`
+
+async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<FoundTarget> {
+  const [row] = (await session.read({ sql: slotSql, values: [slot] })).rows
+  if (!row) throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', `There is no replication slot ${slot}.`)
+  if (row.active === true) {
+    const detail = `The slot ${slot} is in use by session ${row.active_pid}: what reads it would lose its place. Only an inactive one is dropped.`
+    throw new EffectRefused('conflict', 'SLOT_ACTIVE', detail)
+  }
+  const { type = null, plugin, database, kept_from, keeps_bytes, keeps_transactions } = row
+  return {
+    compared: { slot, type, active: false, keptFrom: kept_from ?? null },
+    summary: `Drop the inactive ${type} replication slot ${slot}`,
+    told: [
+      `${type} slot ${slot}${plugin ? ` (${plugin}, database ${database})` : ''}, inactive`,
+      `it keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and ${keeps_transactions} transactions from being cleared`}`,
+      'a replica or consumer that used it has to be made anew, once what it misses is removed',
+      'undo: none; a new slot begins where the server is then',
+    ],
+    untried: ['Who used it, and whether it comes back, is not known to the server.'],
+  }
+}
+
+const replaySql = `
+  select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_is_wal_replay_paused() end as paused,
+    case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::bigint end as behind_bytes`
+
+async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
+  const [row = {}] = (await session.read({ sql: replaySql })).rows
+  if (row.replica !== true)
+    throw new EffectRefused('conflict', 'NOTHING_TO_CHANGE', 'The server is a primary: it replays nothing.')
+  if (row.paused !== true)
+    throw new EffectRefused(
+      'conflict',
+      'NOTHING_TO_CHANGE',
+      'Replay is not paused. A replica that receives nothing is repaired at its primary or its files.',
+    )
+  return {
+    compared: { replica: true, paused: true },
+    summary: 'Resume the replay of the replica',
+    told: [
+      `the replica's replay is paused; ${formatSize(Number(row.behind_bytes ?? 0))} are received and not replayed`,
+      'replay would go on from there; queries on the replica may be cancelled by it',
+      'undo: pg_wal_replay_pause()',
+    ],
+    untried: ['Who paused it, and why, is not known to the server.'],
+  }
+}
+
+const find = (session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> =>
+  act.write === 'start_replica'
+    ? findReplay(session)
+    : act.write === 'drop_replication_slot'
+      ? findSlot(session, act)
+      : findSession(session, act)
+
+/** One statement that is true where it did something, and compares what was decided about once more. */
+async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {
+  const ask = async (sql: string, values: SqlValue[]) => (await session.write({ sql, values })).rows[0]?.done === true
+  switch (act.write) {
+    case 'cancel_query':
+      return await ask(actSql('pg_cancel_backend', 'a.query_start'), [
+        act.pid,
+        act.began,
+        compared.state ?? null,
+        compared.of ?? null,
+      ])
+    case 'terminate_session':
+      return await ask(actSql('pg_terminate_backend', 'a.xact_start'), [
+        act.pid,
+        act.began,
+        compared.state ?? null,
+        compared.of ?? null,
+      ])
+    case 'drop_replication_slot':
+      return await ask('select nightshift.drop_inactive_slot($1, $2::pg_lsn) as done', [
+        act.slot,
+        compared.keptFrom ?? null,
+      ])
+    case 'start_replica':
+      return await ask('select true as done from pg_wal_replay_resume()', [])
+  }
+}
+
+async function observe(
+  session: DatabaseSession,
+  act: DatabaseAct,
+  compared: FoundTarget['compared'] | null,
+): Promise<Observation> {
+  if (act.write === 'drop_replication_slot') {
+    const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0
+    return {
+      holds: !there,
+      observed: there ? `the slot ${act.slot} is still there` : `there is no slot ${act.slot} any more`,
+    }
+  }
+  if (act.write === 'start_replica') {
+    const [row = {}] = (await session.read({ sql: replaySql })).rows
+    const behind = formatSize(Number(row.behind_bytes ?? 0))
+    return {
+      holds: row.paused === false,
+      observed: row.paused ? 'replay is still paused' : `replay goes on, ${behind} behind what it received`,
+    }
+  }
+  const [row] = (await session.read({ sql: sessionSql, values: [act.pid, act.began] })).rows
+  if (!row) return { holds: true, observed: `session ${act.pid} has ended` }
+  if (act.write === 'terminate_session')
+    return { holds: false, observed: `session ${act.pid} is still there, ${row.state}` }
+  const isOther = row.state !== 'active' || (compared !== null && row.query_began !== compared.of)
+  return {
+    holds: isOther,
+    observed: isOther
+      ? `the query of session ${act.pid} has ended; it is ${row.state}`
+      : `the query of session ${act.pid} still runs`,
+  }
+}
+
+export const postgresWriter: DatabaseWriter = { find, send, observe }

@@ -1,0 +1,117 @@
+import { formatCount } from '../../domain/format.ts'
+import { fitSummary } from '../kind.ts'
+import type { AskDatabase } from './connect.ts'
+import type { Question } from './question.ts'
+import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
+
+/** Who blocks whom: sessions that wait for a lock, as trees below those that hold it and wait for nobody. */
+
+const maxSessions = 300
+
+/** `pg_blocking_pids` is asked of those alone that wait: it stops the lock table for a moment. */
+const postgresSql = `
+  with waiting as materialized (
+    select pid, pg_blocking_pids(pid) as blockers from pg_stat_activity where wait_event_type = 'Lock' limit ${maxSessions})
+  select ${sessionColumns}, array_to_string(w.blockers, ',') as blockers,
+    (select l.mode || ' on ' || case
+        when l.relation is null then l.locktype
+        when l.database = (select oid from pg_database where datname = current_database()) then l.relation::regclass::text
+        else 'a table of another database' end
+      from pg_locks l where l.pid = a.pid and not l.granted limit 1) as wants,
+    to_char((select min(l.waitstart) from pg_locks l where l.pid = a.pid and not l.granted), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waits_since
+  from pg_stat_activity a left join waiting w using (pid)
+  where w.pid is not null or a.pid in (select unnest(blockers) from waiting)
+  order by a.xact_start nulls last limit ${maxSessions}`
+
+/** Before version 14 a lock does not say since when it is waited for. */
+const withoutWaitstart = postgresSql.replace(
+  /\s+to_char\(\(select min\(l\.waitstart\)[^\n]*as waits_since/,
+  ' null as waits_since',
+)
+
+const preparedSql = `
+  select p.gid, p.owner, p.database, to_char(p.prepared, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as prepared
+  from pg_prepared_xacts p order by p.prepared limit 5`
+
+type Node = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }
+
+type BlockingTree = {
+  /** Sessions that wait for a lock. */
+  waiting: number
+  roots: { root: ShownSession | null; blocks: number; longestSince: string | null; tree: string[] }[]
+}
+
+/** A blocker without a session, which PostgreSQL calls 0, is a prepared transaction. */
+const preparedPid = 0
+
+export async function readBlocking(ask: AskDatabase): Promise<BlockingTree & { prepared: SqlRow[]; whole: string }> {
+  const first = await ask({ sql: withoutWaitstart })
+  const { rows } = first.server.major >= 14 && first.rows.length > 0 ? await ask({ sql: postgresSql }) : first
+  const nodes = new Map(rows.map((row) => [Number(row.pid), toNode(row)]))
+  const isPrepared = [...nodes.values()].some(({ blockers }) => blockers.includes(preparedPid))
+  const prepared = isPrepared ? (await ask({ sql: preparedSql })).rows : []
+  const waiting = [...nodes.values()].filter(({ blockers }) => blockers.length > 0)
+  const holders = new Set(waiting.flatMap(({ blockers }) => blockers))
+  const roots = [...holders].filter((pid) => (nodes.get(pid)?.blockers.length ?? 0) === 0)
+  const trees = roots.map((pid) => toTree(pid, nodes)).sort((a, b) => b.blocks - a.blocks)
+  return {
+    waiting: waiting.length,
+    roots: trees,
+    prepared,
+    whole: rows.map((row) => JSON.stringify(toNode(row))).join('\n'),
+  }
+}
+
+function toNode(row: SqlRow): Node {
+  const blockers = String(row.blockers ?? '')
+  return {
+    session: toSession(row),
+    blockers: blockers === '' ? [] : [...new Set(blockers.split(',').map(Number))],
+    wants: row.wants === null ? null : String(row.wants),
+    waitsSince: row.waits_since === null ? null : String(row.waits_since),
+  }
+}
+
+/** A session that waits for several stands below each, once. */
+function toTree(rootPid: number, nodes: ReadonlyMap<number, Node>): BlockingTree['roots'][number] {
+  const tree: string[] = []
+  const seen = new Set<number>([rootPid])
+  let longestSince: string | null = null
+  const add = (pid: number, depth: number) => {
+    for (const [below, { session, blockers, wants, waitsSince }] of nodes) {
+      if (!blockers.includes(pid) || seen.has(below)) continue
+      seen.add(below)
+      const since = waitsSince ?? session.stateSince ?? null
+      if (since !== null && (longestSince === null || since < longestSince)) longestSince = since
+      tree.push(`${'· '.repeat(depth)}${describeSession(session)}${wants ? ` [wants ${wants}]` : ''}`)
+      add(below, depth + 1)
+    }
+  }
+  add(rootPid, 0)
+  return { root: nodes.get(rootPid)?.session ?? null, blocks: seen.size - 1, longestSince, tree }
+}
+
+export const blocking: Question = {
+  name: 'blocking',
+  asks: 'who waits for whose locks',
+  async read(ask) {
+    const { waiting, roots, prepared, whole } = await readBlocking(ask)
+    const summary = fitSummary(roots, (kept, omitted) => ({
+      sessionsWaiting: waiting,
+      roots: kept.map(({ root, tree, ...rest }) => ({
+        ...(root ?? { preparedTransactions: prepared }),
+        ...rest,
+        waiting: tree.slice(0, 8),
+        ...(tree.length > 8 && { moreWaiting: tree.length - 8 }),
+      })),
+      ...(omitted > 0 && { moreRoots: omitted }),
+    }))
+    return { summary, whole, isEmpty: waiting === 0 }
+  },
+  say: ({ sessionsWaiting, roots }) => {
+    const [first] = (roots ?? []) as { pid?: number; user?: string; blocks: number }[]
+    if (!first) return 'no session waits for a lock'
+    const who = first.pid === undefined ? 'a prepared transaction' : `session ${first.pid} of ${first.user}`
+    return `${formatCount(Number(sessionsWaiting), 'session')} waiting for a lock; ${who} blocks ${first.blocks}`
+  },
+}

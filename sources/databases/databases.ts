@@ -1,0 +1,49 @@
+import { formatCount } from '../../domain/format.ts'
+import { formatSize } from '../../domain/format-approval.ts'
+import { fitSummary } from '../kind.ts'
+import type { Question } from './question.ts'
+import type { SqlRow } from './sessions.ts'
+
+/** Databases of a server: size, age against wraparound, deadlocks, temporary files, and what of the server's settings bounds them. */
+
+const databasesSql = `
+  select d.datname as database, case when has_database_privilege(d.oid, 'connect') then pg_database_size(d.oid) end as bytes,
+    age(d.datfrozenxid) as age, mxid_age(d.datminmxid) as multixact_age, s.numbackends as sessions,
+    s.deadlocks, s.temp_files, s.temp_bytes, s.conflicts, s.xact_rollback as rollbacks, s.xact_commit as commits,
+    to_char(s.stats_reset, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as counted_since
+  from pg_database d join pg_stat_database s on s.datid = d.oid where d.datallowconn
+  order by age(d.datfrozenxid) desc limit 30`
+
+const serverSql = `
+  select current_setting('server_version') as version, to_char(pg_postmaster_start_time(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started,
+    to_char(pg_conf_load_time(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as settings_loaded, pg_is_in_recovery() as replica,
+    current_setting('autovacuum') as autovacuum, current_setting('autovacuum_freeze_max_age')::bigint as freeze_max_age,
+    current_setting('work_mem') as work_mem, current_setting('temp_file_limit') as temp_file_limit`
+
+/** Transaction ids that are left before the server takes no more writes (https://www.postgresql.org/docs/current/routine-vacuuming.html). */
+const wraparoundAt = 2_147_483_647 - 3_000_000
+
+export const databases: Question = {
+  name: 'databases',
+  asks: 'sizes, wraparound, deadlocks, temporary files',
+  async read(ask) {
+    const items = (await ask({ sql: databasesSql })).rows
+    const [server = {}] = (await ask({ sql: serverSql })).rows
+    const oldest = Math.max(0, ...items.map(({ age }) => Number(age)))
+    return {
+      summary: fitSummary(items, (kept, omitted) => ({
+        ...server,
+        transactionsLeft: wraparoundAt - oldest,
+        databases: kept,
+        ...(omitted > 0 && { notShown: omitted }),
+      })),
+      whole: items.map((each) => JSON.stringify(each)).join('\n'),
+      isEmpty: false,
+    }
+  },
+  say: ({ databases: shown, version }) => {
+    const [first] = (shown ?? []) as SqlRow[]
+    const size = first?.bytes == null ? '' : ` (${formatSize(Number(first.bytes))})`
+    return `PostgreSQL ${version} with ${formatCount((shown as unknown[]).length, 'database')}; the oldest is ${first?.database}${size}, ${first?.age} transactions of age`
+  },
+}

@@ -1,0 +1,64 @@
+import type { SqlValue } from '../../clients/databases/server.ts'
+import { hideLiterals } from './statement.ts'
+
+/** Sessions of a server, as every question that is about them shows one. */
+
+export type SqlRow = Record<string, SqlValue>
+
+/** What identifies a session, who has it, since when, and what it does; without the values of its statement. */
+export type ShownSession = {
+  pid: number
+  /** When it began: with the pid it is that session and no other. */
+  began: string | null
+  user: string | null
+  application?: string
+  from?: string
+  database?: string
+  state: string
+  /** Of its transaction, where it has one. */
+  transactionSince?: string
+  /** Of its state. */
+  stateSince?: string
+  statement: string
+}
+
+/** Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html) of which a session is made. */
+export const sessionColumns = `a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client,
+  to_char(a.backend_start, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as backend_start,
+  to_char(a.xact_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as xact_start,
+  to_char(a.state_change, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as state_change,
+  a.state, a.wait_event_type, a.wait_event, a.backend_type, left(a.query, 4000) as query`
+
+const text = (value: SqlValue | undefined): string | null =>
+  value === null || value === undefined || value === '' ? null : String(value)
+
+export function toSession(row: SqlRow): ShownSession {
+  const waits = row.wait_event_type === 'Lock' ? ', waits for a lock' : ''
+  const optional = {
+    application: text(row.application_name),
+    from: text(row.client),
+    database: text(row.datname),
+    transactionSince: text(row.xact_start),
+    stateSince: text(row.state_change),
+  }
+  return {
+    pid: Number(row.pid),
+    began: text(row.backend_start),
+    user: text(row.usename),
+    ...(Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== null)) as Partial<ShownSession>),
+    state: `${text(row.state) ?? text(row.backend_type) ?? 'unknown'}${waits}`,
+    statement: hideLiterals(text(row.query) ?? '', 'postgres'),
+  }
+}
+
+/** One session in a line: `4711 app@shop (billing), idle in transaction since 12:01:03: update orders set …`. */
+export const describeSession = ({
+  pid,
+  user,
+  application,
+  database,
+  state,
+  stateSince,
+  statement,
+}: ShownSession): string =>
+  `${pid} ${user ?? '?'}${database ? `@${database}` : ''}${application ? ` (${application})` : ''}, ${state}${stateSince ? ` since ${stateSince.slice(11, 19)}` : ''}: ${statement}`
