@@ -7,8 +7,8 @@ import { DatabaseError, type DatabaseServer, type DatabaseSession } from './serv
 type Kept = { session: DatabaseSession | null; turn: Promise<unknown>; waiting: number; idle: NodeJS.Timeout | null }
 
 const kept = new Map<string, Kept>()
-/** An investigation asks its questions within seconds; a site's connections are few. */
-const idleMs = 20_000
+/** Longer than the rounds of the inventory: who is connected already still sees a server that has no connection left. */
+const idleMs = 330_000
 /** Questions to one server at once; one more is refused. */
 const maxWaiting = 6
 
