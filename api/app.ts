@@ -34,7 +34,7 @@ import { attachmentRoutes } from './routes/attachments.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { capabilityGapRoutes } from './routes/capability-gaps.ts'
 import { changeRoutes } from './routes/changes.ts'
-import { databaseWriteRoutes } from './routes/database-writes.ts'
+import { databaseRoutes } from './routes/databases.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
 import { deviceRoutes } from './routes/devices.ts'
@@ -151,7 +151,7 @@ const operations = [
   tenantRoutes,
   hostRoutes,
   vmRepairRoutes,
-  databaseWriteRoutes,
+  databaseRoutes,
   manualChangeRoutes,
   linkRoutes,
   resourceRoutes,

@@ -28,6 +28,7 @@ import { createSlackClient } from '../notify/slack/client.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { startDatabaseSamples } from './sample-databases.ts'
 import { startTargetSync } from './sync-targets.ts'
 
 /** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
@@ -117,6 +118,7 @@ const stopHeartbeat = startHeartbeat(deps, config.HEARTBEAT_URL ?? null)
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000)
+const stopSamples = startDatabaseSamples(deps, 60_000)
 const stopKnowledge = knowledge.keepFresh(60_000)
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
@@ -129,6 +131,7 @@ const stop = async () => {
   stopWatchdog()
   stopSync()
   stopTargets()
+  stopSamples()
   stopKnowledge()
   stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()

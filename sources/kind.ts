@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { DatabaseState } from '../domain/database-state.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { ListedDatabase } from '../domain/listed-database.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
@@ -148,6 +149,8 @@ export type SourceKind<Ask = AskSource> = {
   listResources?(ask: Ask): Promise<ListedResources | null>
   /** The source is a thing of the registry itself, of this kind and with its name: each answer is a look at it. */
   is?: InventoryKind
+  /** Of a server of databases: how it is now, for its page. */
+  readState?(ask: Ask): Promise<DatabaseState>
   tools: readonly SourceTool<Ask>[]
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { DatabaseState } from '../domain/database-state.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import type { Source } from '../domain/source.ts'
 import { alertmanager } from './alertmanager/source.ts'
@@ -110,6 +111,12 @@ export async function probeSource(source: Source, states: SourceStates): Promise
 export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.listResources?.(ask).catch(rethrow)) ?? null
+}
+
+/** How the server of a source is now; null where its kind has no state of that form. Throws SourceError. */
+export async function readDatabaseState(source: Source, states: SourceStates): Promise<DatabaseState | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.readState?.(ask).catch(rethrow)) ?? null
 }
 
 /** Sources that one part of a context asks, and how far back it looks. */

@@ -8,6 +8,7 @@ import { readFacts } from './facts.ts'
 import { listPostgres } from './inventory.ts'
 import type { Question } from './question.ts'
 import { replication } from './replication.ts'
+import { readState } from './state.ts'
 import { statements } from './statements.ts'
 import { tables } from './tables.ts'
 import { transactions } from './transactions.ts'
@@ -55,5 +56,6 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   contextOf: { database: (ask) => readFacts(ask) },
   listResources: listPostgres,
   is: 'database',
+  readState,
   tools: [askDatabase],
 })

@@ -24,10 +24,10 @@ const withoutTrace: Record<string, string> = {
 
 /** Needs a mesh, a browser or a receiver: the file that holds its row, and the word of that row. */
 const elsewhere: Record<string, [file: string, word: string]> = {
-  'POST /databases/{name}/cancel_query': ['test/api/routes/database-writes.test.ts', 'change_requested'],
-  'POST /databases/{name}/terminate_session': ['test/api/routes/database-writes.test.ts', 'change_requested'],
-  'POST /databases/{name}/drop_replication_slot': ['test/api/routes/database-writes.test.ts', 'change_requested'],
-  'POST /databases/{name}/start_replica': ['test/api/routes/database-writes.test.ts', 'change_requested'],
+  'POST /databases/{name}/cancel_query': ['test/api/routes/databases.test.ts', 'change_requested'],
+  'POST /databases/{name}/terminate_session': ['test/api/routes/databases.test.ts', 'change_requested'],
+  'POST /databases/{name}/drop_replication_slot': ['test/api/routes/databases.test.ts', 'change_requested'],
+  'POST /databases/{name}/start_replica': ['test/api/routes/databases.test.ts', 'change_requested'],
   'POST /devices/{id}/calls': ['test/api/routes/device-calls.test.ts', 'device.called'],
   'POST /devices/{id}/enrolment': ['test/api/routes/devices.test.ts', 'device.enrolment_minted'],
   'POST /devices/{id}/revoke': ['test/api/routes/devices.test.ts', 'device.revoked'],

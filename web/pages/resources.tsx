@@ -12,6 +12,7 @@ import { useKeys } from '../keys.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
+import { ServerNow } from './database.tsx'
 import { TopologyPicture } from './topology.tsx'
 
 const maxShown = 10
@@ -190,6 +191,7 @@ function Resource({ resource }: { resource: ShownResource }) {
           The same thing as <ResourceLinks names={resource.sameAs} />
         </p>
       )}
+      {resource.kind === 'database' && <ServerNow name={resource.id} />}
       <TopologyPicture resource={resource} />
       <Fires resource={resource} />
       <Acts acts={resource.acts} />

@@ -1,4 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import { listSources } from '../../db/inventory/sources.ts'
+import { databaseSample, databaseState } from '../../domain/database-state.ts'
 import { type DatabaseAct, type DatabaseWrite, databaseWrites, toDatabaseAct } from '../../domain/database-write.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { resourceRef } from '../../domain/registry.ts'
@@ -12,13 +14,17 @@ import {
   requireSameTarget,
 } from '../../effects/databases/write.ts'
 import { runEffect } from '../../effects/run-effect.ts'
+import { SourceError } from '../../sources/kind.ts'
+import { readDatabaseState } from '../../sources/kinds.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { keyShape } from '../http/idempotency.ts'
+import { notFound, Problem } from '../http/problem.ts'
 import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
+import { samplesOf } from '../sample-databases.ts'
 import { answerEffect } from './effects.ts'
 import { incidentId } from './examples.ts'
 
-/** The four writes of a database server: what one would do, the write, and whether it did what it promised. */
+/** A database server as it is now, and its four writes: what one would do, the write, and whether it did what it promised. */
 
 const tag = 'databases'
 const params = z.object({ name: sourceName })
@@ -53,6 +59,42 @@ const examples: Record<DatabaseWrite, About> = {
   drop_replication_slot: { slot: 'replica_2' },
   start_replica: {},
 }
+
+const stateEndpoint = endpoint({
+  method: 'get',
+  path: '/databases/{name}',
+  permission: 'read',
+  tag,
+  summary: 'A server of databases as its own source reads it now',
+  description:
+    'Role, connections, who blocks whom, long transactions, replication; `samples` are one a minute since this API process began, two hours at most. 424 with a word for why the server gave no answer.',
+  params,
+  answer: databaseState.extend({ samples: z.array(databaseSample) }),
+  example: {
+    product: 'PostgreSQL',
+    version: '15.18',
+    role: 'primary',
+    connections: { used: 42, max: 100, reserved: 3 },
+    waiting: 0,
+    blocking: [],
+    transactions: [],
+    replication: [{ text: 'pg-2 at 10.0.0.6: streaming, async, 0 bytes behind', isIll: false }],
+    lagBytes: 0,
+    samples: [{ at: '2026-11-21T01:46:02.000Z', connections: 42, waiting: 0, lagBytes: 0 }],
+  },
+  problems: [404, 424],
+  async run({ params: { name } }, deps) {
+    const source = (await listSources(deps.db)).find((each) => each.name === name)
+    try {
+      const state = source && (await readDatabaseState(source, deps.sources))
+      if (!state) throw notFound(`database server ${name} among the sources`)
+      return { ...state, samples: [...samplesOf(name)] }
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      throw new Problem(424, error.code, error.message)
+    }
+  },
+})
 
 function preparationEndpoint(write: DatabaseWrite) {
   return endpoint({
@@ -155,8 +197,7 @@ function writeEndpoint(write: DatabaseWrite) {
   })
 }
 
-export const databaseWriteRoutes = databaseWrites.flatMap((write) => [
-  preparationEndpoint(write),
-  observationEndpoint(write),
-  writeEndpoint(write),
-])
+export const databaseRoutes = [
+  stateEndpoint,
+  ...databaseWrites.flatMap((write) => [preparationEndpoint(write), observationEndpoint(write), writeEndpoint(write)]),
+]

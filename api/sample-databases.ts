@@ -1,0 +1,46 @@
+import { listSources } from '../db/inventory/sources.ts'
+import type { DatabaseSample } from '../domain/database-state.ts'
+import { SourceError } from '../sources/kind.ts'
+import { readDatabaseState, sourceKinds } from '../sources/kinds.ts'
+import type { ApiDeps } from './deps.ts'
+
+/** Samples of servers of databases, by the name of the source: of this process, and gone with it. */
+
+type SampleDeps = Pick<ApiDeps, 'db' | 'log' | 'sources' | 'closing'>
+
+const maxSamples = 120
+const kept = new Map<string, DatabaseSample[]>()
+
+export const samplesOf = (name: string): readonly DatabaseSample[] => kept.get(name) ?? []
+
+/** One round: a server that gives no answer is a gap. */
+async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<void> {
+  const all = (await listSources(db)).filter(({ kind }) => sourceKinds.get(kind)?.readState)
+  for (const name of kept.keys()) if (!all.some((each) => each.name === name)) kept.delete(name)
+  for (const source of all) {
+    if (closing.aborted) return
+    const state = await readDatabaseState(source, sources).catch((error: unknown) => {
+      if (!(error instanceof SourceError)) throw error
+      return null
+    })
+    if (!state) continue
+    const { connections, waiting, lagBytes } = state
+    const sample = { at: new Date().toISOString(), connections: connections.used, waiting, lagBytes }
+    kept.set(source.name, [...samplesOf(source.name), sample].slice(-maxSamples))
+  }
+}
+
+/** Answers how to stop. */
+export function startDatabaseSamples(deps: SampleDeps, everyMs: number): () => void {
+  let timer: NodeJS.Timeout
+  let isStopped = false
+  const tick = async () => {
+    await sampleDatabases(deps).catch((error) => deps.log.warn({ err: error }, 'databases were not sampled'))
+    if (!isStopped) timer = setTimeout(tick, everyMs)
+  }
+  timer = setTimeout(tick, 0)
+  return () => {
+    isStopped = true
+    clearTimeout(timer)
+  }
+}

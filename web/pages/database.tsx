@@ -1,0 +1,176 @@
+import type { DatabaseSample, DatabaseState, StateSession } from '../../domain/database-state.ts'
+import { formatCount, formatSpan } from '../../domain/format.ts'
+import type { Reading } from '../../domain/plot.ts'
+import { ApiRefusal, useAsk } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Chart } from '../incident/chart.tsx'
+import { Inert } from '../inert.tsx'
+import { Fact } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
+import { formatTimeOfDay } from '../time.ts'
+
+type Answer = DatabaseState & { samples: DatabaseSample[] }
+
+const askAgainMs = 10_000
+
+/** A server of databases on the page of its resource: how it is now by its own source, asked again while it is looked at. */
+export function ServerNow({ name }: { name: string }) {
+  const server = useAsk<Answer>(['database', name], `/databases/${encodeURIComponent(name)}`, {
+    refetchInterval: askAgainMs,
+    retry: false,
+  })
+  const { data, error } = server
+  // What an inventory lists as a database need not be a source.
+  if (error instanceof ApiRefusal && error.status === 404) return null
+  return (
+    <section className="stack" aria-label="The server now">
+      {error && <Failed error={error} isKept={data !== undefined} again={() => void server.refetch()} />}
+      {data && (
+        <>
+          <ServerFacts server={data} />
+          <Blocking server={data} />
+          <OverTime name={name} samples={data.samples} max={data.connections.max} />
+          <LongTransactions items={data.transactions} />
+        </>
+      )}
+    </section>
+  )
+}
+
+/** Of the limit: from here on a server is nearly full. */
+const fullAt = 0.8
+
+function ServerFacts({ server: { product, version, role, connections, replication } }: { server: Answer }) {
+  const { used, max, reserved } = connections
+  const isFull = used >= (max - reserved) * fullAt
+  return (
+    <dl className="facts">
+      <Fact name="Server">
+        {product} {version}, {role}
+      </Fact>
+      <Fact name="Connections">
+        <span className={isFull ? 'tone-ink' : ''}>
+          {used} of {max}
+        </span>
+        {reserved > 0 && <span className="soft small"> {reserved} for superusers</span>}
+      </Fact>
+      <Fact name="Replication">
+        {replication.length === 0 && 'No replica and no slot.'}
+        <ul className="things">
+          {replication.map(({ text, isIll }) => (
+            <li key={text} className={isIll ? 'wraps tone-ink' : 'wraps'}>
+              <Inert text={text} />
+            </li>
+          ))}
+        </ul>
+      </Fact>
+    </dl>
+  )
+}
+
+const nameOf = ({ pid, user, application, database }: StateSession): string =>
+  `${pid} ${user ?? '?'}${database ? `@${database}` : ''}${application ? ` (${application})` : ''}`
+
+/** Who blocks whom: each tree below the session that waits for nobody. */
+function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
+  if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
+  return (
+    <section className="stack tight">
+      <h2>Who blocks whom</h2>
+      {blocking.map(({ root, blocks, tree }) => (
+        <figure key={root?.pid ?? 'prepared'} className="blocking">
+          <figcaption className="wraps">
+            <strong>
+              <Inert text={root ? nameOf(root) : 'A prepared transaction'} />
+            </strong>{' '}
+            blocks {formatCount(blocks, 'session')}
+            {root && (
+              <span className="soft small">
+                {' '}
+                {root.state}
+                {root.stateSince && ` since ${formatTimeOfDay(root.stateSince)}`}
+              </span>
+            )}
+            {root && (
+              <code className="wraps">
+                <Inert text={root.statement} />
+              </code>
+            )}
+          </figcaption>
+          <ol className="tree small">
+            {tree.map((line) => (
+              <li key={line} className="wraps">
+                <Inert text={line} />
+              </li>
+            ))}
+          </ol>
+        </figure>
+      ))}
+    </section>
+  )
+}
+
+const toSeconds = (at: string): number => Date.parse(at) / 1_000
+
+/** One point a minute, as this API process read them. */
+function OverTime({ name, samples, max }: { name: string; samples: DatabaseSample[]; max: number }) {
+  if (samples.length < 2)
+    return <p className="soft small">Charts begin with the second sample: one a minute is read.</p>
+  const lag = samples.filter(({ lagBytes }) => lagBytes !== null)
+  const connections = samples.map(({ at, connections: used }): [number, number] => [toSeconds(at), used])
+  return (
+    <div className="stack">
+      {lag.length > 1 && (
+        <Chart
+          {...plain(name, 'bytes', 'Received or sent, and not replayed')}
+          series={[
+            {
+              labels: { replica: 'lag' },
+              points: lag.map(({ at, lagBytes }): [number, number] => [toSeconds(at), lagBytes ?? 0]),
+            },
+          ]}
+          limit={null}
+        />
+      )}
+      <Chart
+        {...plain(name, 'connections', 'Connections')}
+        series={[{ labels: { connections: 'in use' }, points: connections }]}
+        limit={{ sign: '<', value: max }}
+      />
+    </div>
+  )
+}
+
+function plain(
+  source: string,
+  unit: string,
+  title: string,
+): { title: string; source: string; reading: Reading; marks: []; fires: false } {
+  const reading: Reading = { promql: '', unit, range: null, stepSeconds: 60, figures: [] }
+  return { title, source, reading, marks: [], fires: false }
+}
+
+const columns: Column<DatabaseState['transactions'][number]>[] = [
+  { head: 'Session', className: 'wraps', cell: (each) => <Inert text={nameOf(each)} /> },
+  { head: 'Open', className: 'nowrap', cell: ({ openSeconds }) => formatSpan(openSeconds * 1_000) },
+  { head: 'State', className: 'wraps', cell: ({ state }) => state },
+  {
+    head: 'Statement',
+    className: 'wide wraps',
+    cell: ({ statement }) => (
+      <code>
+        <Inert text={statement} />
+      </code>
+    ),
+  },
+]
+
+function LongTransactions({ items }: { items: DatabaseState['transactions'] }) {
+  if (items.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Open for longer than 10 s</h2>
+      <Table caption="Long transactions" items={items} columns={columns} toKey={({ pid }) => String(pid)} />
+    </section>
+  )
+}
