@@ -149,7 +149,7 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://pve.proxmox.com/pve-docs/chapter-notifications.html',
     marks: ['title', 'message'],
     only: [{ at: 'fields.type', is: /^(?!test$)/, else: 'it is a test of the target' }],
-    // One job runs on each node of a cluster, and each tells of its own part.
+    // One job runs on each node of a cluster, and each node sends how it went there.
     identity: ['{fields.type} {fields.job-id} {fields.hostname}', '{fields.type} {fields.job-id}'],
     name: ['Proxmox {fields.type}', 'title'],
     title: ['title'],
