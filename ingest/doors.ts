@@ -69,7 +69,8 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://github.com/louislam/uptime-kuma/blob/master/server/notification-providers/webhook.js',
     marks: ['heartbeat', 'monitor', 'msg'],
     only: [{ at: 'msg', is: /^\[|(?<! Testing)$/, else: 'it is a test of the notification' }],
-    identity: ['monitor.id', 'heartbeat.monitorID'],
+    // Each server counts its monitors from 1.
+    identity: ['{monitor.id} {monitor.name}', 'monitor.id', 'heartbeat.monitorID'],
     name: ['monitor.name', 'Message of Uptime Kuma'],
     title: ['{monitor.name}: {heartbeat.msg}', 'msg'],
     description: ['msg'],
@@ -96,8 +97,8 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://www.zabbix.com/documentation/current/en/manual/config/notifications/media/webhook',
     marks: ['event_id', 'event_value', 'event_name'],
     isBlank: /^(\*UNKNOWN\*|\{[A-Z$][A-Z0-9._$<>:]*\})$/,
-    // One trigger is one alert however often it fires.
-    identity: ['trigger {trigger_id}', 'event {event_id}'],
+    // One trigger is one alert however often it fires; another server has other triggers of the same numbers.
+    identity: ['trigger {trigger_id} {host_host}', 'trigger {trigger_id}', 'event {event_id}'],
     name: ['trigger_name', 'event_name'],
     title: ['event_name'],
     description: ['event_opdata', 'trigger_description', 'message'],
@@ -148,7 +149,8 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://pve.proxmox.com/pve-docs/chapter-notifications.html',
     marks: ['title', 'message'],
     only: [{ at: 'fields.type', is: /^(?!test$)/, else: 'it is a test of the target' }],
-    identity: ['{fields.type} {fields.job-id}'],
+    // One job runs on each node of a cluster, and each node sends how it went there.
+    identity: ['{fields.type} {fields.job-id} {fields.hostname}', '{fields.type} {fields.job-id}'],
     name: ['Proxmox {fields.type}', 'title'],
     title: ['title'],
     description: ['message'],

@@ -15,6 +15,10 @@ export type SnsMessage = {
 const types = ['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation'] as const
 const topicForm = /^arn:aws[a-z-]{0,12}:sns:[a-z0-9-]{5,25}:\d{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$/
 
+const isOfChina = /^(?:arn:aws-cn:|https:\/\/sns\.[a-z0-9-]+\.amazonaws\.com\.cn\/)/i
+const otherPartition =
+  'topics of the partition aws-cn (amazonaws.com.cn) are not taken, only those of https://sns.<region>.amazonaws.com'
+
 /** The message, or what is wrong with it. Nothing of it is proven yet. */
 export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   const body = readBody(bytes)
@@ -25,6 +29,7 @@ export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   const type = types.find((each) => each === text('Type'))
   if (!type) return `"Type" is none of ${types.join(', ')}`
   if (!topicForm.test(text('TopicArn'))) return '"TopicArn" names no topic of SNS'
+  if (['TopicArn', 'SigningCertURL', 'SubscribeURL'].some((name) => isOfChina.test(text(name)))) return otherPartition
   const sentAt = momentOf(text('Timestamp'))
   if (sentAt === null) return '"Timestamp" cannot be read'
   const signingCertUrl = snsUrl(text('SigningCertURL'), isCertificate)
@@ -37,7 +42,7 @@ export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   return { type, topicArn, sentAt, signingCertUrl, subscribeUrl, fields }
 }
 
-const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com(\.cn)?$/
+const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com$/
 
 /** An address of SNS in its normal form; null for each other host, port, scheme and for credentials. */
 function snsUrl(text: string, fits: (url: URL) => boolean): string | null {

@@ -83,6 +83,18 @@ test.each(Object.entries(bodiesOf))(
   },
 )
 
+test.each([
+  ['proxmox', 'the same backup job on another node', '"hostname":"pve1"', '"hostname":"pve2"'],
+  ['uptime-kuma', 'the monitor of the same number at another server', '"name":"Shop front"', '"name":"Mail"'],
+  ['zabbix', 'the trigger of the same number at another server', '"host_host":"web-1"', '"host_host":"mail-1"'],
+] as const)('an end from %s of %s ends no alert of others', (dialect, _, ours, others) => {
+  const end = bodiesOf[dialect]({ isOver: true })
+  const ended = alertOf(dialect, end.replace(ours, others))
+  expect(end).toContain(ours)
+  expect(ended.status).toBe('resolved')
+  expect(ended.fingerprint).not.toBe(alertOf(dialect, bodiesOf[dialect]()).fingerprint)
+})
+
 test('the page that tries a body offers each dialect', () => {
   expect(Object.keys(dialects)).toEqual([...alertDialects])
 })

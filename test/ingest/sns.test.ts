@@ -11,7 +11,6 @@ const path = '/SimpleNotificationService-0a1b2c.pem'
 test.each([
   `https://sns.us-east-1.amazonaws.com${path}`,
   `https://sns.us-gov-west-1.amazonaws.com${path}`,
-  `https://sns.cn-north-1.amazonaws.com.cn${path}`,
   `https://SNS.EU-NORTH-1.amazonaws.com:443${path}`,
 ])('a certificate is asked for at %s', (url) => {
   expect(read({ SigningCertURL: url })).toMatchObject({ signingCertUrl: new URL(url).href })
@@ -66,6 +65,13 @@ test.each([
   `https://sns.eu-north-1.amazonaws.com/${query}#a`,
 ])('no subscription is asked for at %s', (url) => {
   expect(read({ SubscribeURL: url }, 'SubscriptionConfirmation')).toMatch(/SubscribeURL/)
+})
+
+test.each([
+  { SigningCertURL: `https://sns.cn-north-1.amazonaws.com.cn${path}` },
+  { TopicArn: 'arn:aws-cn:sns:cn-north-1:123456789012:alarms' },
+])('a topic of another partition is refused, and the refusal says so: %j', (change) => {
+  expect(read(change)).toMatch(/aws-cn.*not taken, only those of https:\/\/sns\.<region>\.amazonaws\.com$/)
 })
 
 test('a message says what it is, and of a confirmation what asks for it', () => {
