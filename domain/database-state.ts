@@ -31,7 +31,13 @@ export const databaseState = z.object({
   role: z.enum(['primary', 'replica']),
   connections: z.object({ used: z.number(), max: z.number(), reserved: z.number() }),
   waiting: z.number(),
-  blocking: z.array(z.object({ root: session.nullable(), blocks: z.number(), tree: z.array(z.string()) })),
+  blocking: z.array(
+    z.object({
+      root: session.nullable(),
+      blocks: z.number(),
+      tree: z.array(z.object({ depth: z.number(), text: z.string() })),
+    }),
+  ),
   transactions: z.array(session.extend({ openSeconds: z.number() })),
   /** Each replica, slot or receiver in a sentence; `isIll`: it does not do what it is for. */
   replication: z.array(z.object({ text: z.string(), isIll: z.boolean() })),

@@ -1,6 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
+import { listSources } from '../../db/inventory/sources.ts'
 import type { Scope } from '../../db/scope.ts'
+import { formatCount } from '../../domain/format.ts'
 import {
   type ResourceKind,
   type ResourceRef,
@@ -8,6 +10,8 @@ import {
   resourceKind,
   resourceState,
 } from '../../domain/registry.ts'
+import { SourceError } from '../../sources/kind.ts'
+import { readDatabaseState } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 
@@ -60,6 +64,7 @@ export async function readResourceState(
   deps: ApiDeps,
   { kind, id }: ResourceRef,
 ): Promise<ResourceState> {
+  if (kind === 'database') return await readDatabase(deps, id)
   const { stale } = await deps.state.refresh()
   const read = readers[kind]
   if (!read && kind !== 'incident' && kind !== 'proposal')
@@ -68,6 +73,34 @@ export async function readResourceState(
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
   return state
+}
+
+/** Of the limit: from here on a server is nearly full. */
+const fullAt = 0.8
+
+/** A server of databases, by its own source; what an inventory calls a database need not have one. */
+async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
+  const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })
+  const source = (await listSources(deps.db)).find(({ name }) => name === id)
+  try {
+    const state = source && (await readDatabaseState(source, deps.sources))
+    if (!state) return unknown('no source says how a database does')
+    const { product, version, role, connections, waiting, replication } = state
+    const isFull = connections.used >= (connections.max - connections.reserved) * fullAt
+    const ill = replication.filter(({ isIll }) => isIll).map(({ text }) => text)
+    const facts = [
+      `${product} ${version}, ${role}`,
+      `${connections.used} of ${connections.max} connections in use`,
+      waiting === 0 ? 'no session waits for a lock' : `${formatCount(waiting, 'session')} waiting for a lock`,
+      ...ill,
+    ]
+    const isNominal = !isFull && waiting === 0 && ill.length === 0
+    const fields = { role, full: isFull, waiting: waiting > 0, ill: ill.length }
+    return { health: isNominal ? 'nominal' : 'degraded', observed: `${id}: ${facts.join('; ')}`, fields }
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    return unknown(error.message)
+  }
 }
 
 export const resourceStateRoutes = endpoint({

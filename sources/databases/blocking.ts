@@ -38,7 +38,12 @@ type Node = { session: ShownSession; blockers: number[]; wants: string | null; w
 type BlockingTree = {
   /** Sessions that wait for a lock. */
   waiting: number
-  roots: { root: ShownSession | null; blocks: number; longestSince: string | null; tree: string[] }[]
+  roots: {
+    root: ShownSession | null
+    blocks: number
+    longestSince: string | null
+    tree: { depth: number; text: string }[]
+  }[]
 }
 
 /** A blocker without a session, which PostgreSQL calls 0, is a prepared transaction. */
@@ -74,7 +79,7 @@ function toNode(row: SqlRow): Node {
 
 /** A session that waits for several stands below each, once. */
 function toTree(rootPid: number, nodes: ReadonlyMap<number, Node>): BlockingTree['roots'][number] {
-  const tree: string[] = []
+  const tree: { depth: number; text: string }[] = []
   const seen = new Set<number>([rootPid])
   let longestSince: string | null = null
   const add = (pid: number, depth: number) => {
@@ -83,7 +88,7 @@ function toTree(rootPid: number, nodes: ReadonlyMap<number, Node>): BlockingTree
       seen.add(below)
       const since = waitsSince ?? session.stateSince ?? null
       if (since !== null && (longestSince === null || since < longestSince)) longestSince = since
-      tree.push(`${'· '.repeat(depth)}${describeSession(session)}${wants ? ` [wants ${wants}]` : ''}`)
+      tree.push({ depth, text: `${describeSession(session)}${wants ? ` [wants ${wants}]` : ''}` })
       add(below, depth + 1)
     }
   }
@@ -101,7 +106,7 @@ export const blocking: Question = {
       roots: kept.map(({ root, tree, ...rest }) => ({
         ...(root ?? { preparedTransactions: prepared }),
         ...rest,
-        waiting: tree.slice(0, 8),
+        waiting: tree.slice(0, 8).map(({ depth, text }) => `${'· '.repeat(depth)}${text}`),
         ...(tree.length > 8 && { moreWaiting: tree.length - 8 }),
       })),
       ...(omitted > 0 && { moreRoots: omitted }),

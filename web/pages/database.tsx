@@ -1,3 +1,4 @@
+import type { CSSProperties } from 'react'
 import type { DatabaseSample, DatabaseState, StateSession } from '../../domain/database-state.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
 import type { Reading } from '../../domain/plot.ts'
@@ -71,6 +72,9 @@ function ServerFacts({ server: { product, version, role, connections, replicatio
 const nameOf = ({ pid, user, application, database }: StateSession): string =>
   `${pid} ${user ?? '?'}${database ? `@${database}` : ''}${application ? ` (${application})` : ''}`
 
+/** Deeper sessions stand below each other: a phone has no room for more. */
+const maxDepth = 4
+
 /** Who blocks whom: each tree below the session that waits for nobody. */
 function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
@@ -92,15 +96,17 @@ function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
               </span>
             )}
             {root && (
-              <code className="wraps">
-                <Inert text={root.statement} />
-              </code>
+              <p className="small">
+                <code className="wraps">
+                  <Inert text={root.statement} />
+                </code>
+              </p>
             )}
           </figcaption>
           <ol className="tree small">
-            {tree.map((line) => (
-              <li key={line} className="wraps">
-                <Inert text={line} />
+            {tree.map(({ depth, text }) => (
+              <li key={text} className="wraps" style={{ '--depth': Math.min(depth, maxDepth) } as CSSProperties}>
+                <Inert text={text} />
               </li>
             ))}
           </ol>
