@@ -16,7 +16,8 @@ import {
   type SourceTool,
   type ToolReading,
 } from './kind.ts'
-import { loki, victorialogs } from './logs/stores.ts'
+import { loki } from './logs/loki.ts'
+import { victorialogs } from './logs/victorialogs.ts'
 import { prometheus } from './prometheus/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */

@@ -82,7 +82,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'safety/sql/inspect.ts': ['SqlDialect'],
   'sources/http/source.ts': ['isCovered', 'readPath', 'readPattern', 'writePath'],
   'sources/logs/last.ts': ['chooseLabels'],
-  'sources/logs/stores.ts': ['toLogql', 'toLogsql'],
+  'sources/logs/victorialogs.ts': ['toLogsql'],
   'safety/query/promql.ts': ['bounds'],
   'sources/prometheus/rule.ts': ['findThreshold'],
   'sources/prometheus/summary.ts': ['findUnit'],

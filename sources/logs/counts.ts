@@ -2,8 +2,9 @@ import { formatCount } from '../../domain/format.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { type AskSource, fitSummary, SourceError, type ToolReading } from '../kind.ts'
+import { findUnknownLabels } from './labels.ts'
 import type { CountedSeries, Counting, LogQuery, LogReader, Range } from './logs.ts'
-import { nameAsked, newSince, rangeBefore, toAsked } from './summary.ts'
+import { nameAsked, newSince, rangeBefore, sayUnknown, toAsked } from './summary.ts'
 
 /** Lines counted over time by labels, instead of the lines themselves. */
 
@@ -13,15 +14,20 @@ const steps = [10, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const
 /** Unless a step is asked for, as many points at most. */
 const usualPoints = 60
 
-/** Whole steps since 1970, which both stores keep to: the last begins before the window's end, and the first not before its beginning. */
+/** Whole steps since 1970, which both stores keep to, that cover the window. */
 function chooseGrid({ count }: LogQuery, { fromMs, untilMs }: Range): Counting['grid'] {
   const seconds = (untilMs - fromMs) / 1_000
   const fits = steps.find((step) => seconds / step <= usualPoints) ?? 3_600
   const asked = count?.step === undefined ? fits : Math.ceil(parseDuration(count.step) ?? fits)
-  const stepSeconds = Math.max(1, asked, Math.ceil(seconds / maxPoints))
-  const stepMs = stepSeconds * 1_000
-  const end = Math.ceil(untilMs / stepMs) * stepMs
-  return { stepSeconds, untilMs: end, fromMs: end - Math.max(1, Math.floor(seconds / stepSeconds)) * stepMs }
+  const cover = (stepSeconds: number) => {
+    const stepMs = stepSeconds * 1_000
+    const [first, end] = [Math.floor(fromMs / stepMs) * stepMs, Math.ceil(untilMs / stepMs) * stepMs]
+    return { stepSeconds, fromMs: first, untilMs: end, length: (end - first) / stepMs }
+  }
+  const grid = cover(Math.max(1, asked, Math.ceil(seconds / maxPoints)))
+  // A window that begins within a step touches one step more.
+  const { length: _, ...chosen } = grid.length > maxPoints ? cover(Math.ceil(seconds / (maxPoints - 1))) : grid
+  return chosen
 }
 
 type At = { nowMs: number; incidentBeganMs: number | null }
@@ -35,21 +41,22 @@ export async function readCounts(
 ): Promise<ToolReading> {
   const by = query.count?.by ?? []
   const grid = chooseGrid(query, range)
-  const newSinceMs = newSince(grid, at.incidentBeganMs)
-  const earlier = { fromMs: rangeBefore(grid, newSinceMs).fromMs, untilMs: Math.min(newSinceMs, grid.untilMs) }
+  const newSinceMs = newSince(range, at.incidentBeganMs)
+  const earlier = { fromMs: rangeBefore(range, newSinceMs).fromMs, untilMs: Math.min(newSinceMs, range.untilMs) }
   const whole = { ...earlier, stepSeconds: Math.max(1, Math.round((earlier.untilMs - earlier.fromMs) / 1_000)) }
   const [found, before] = await Promise.all([
-    reader.countBy(ask, query, { by, grid }),
-    reader.countBy(ask, query, { by, grid: whole }).catch(() => null),
+    reader.countBy(ask, query, { by, grid, window: range }),
+    reader.countBy(ask, query, { by, grid: whole, window: earlier }).catch(() => null),
   ])
   refuseWrong(found.series, grid)
   const seen = found.series.filter((each) => sumOf(each) > 0)
   const unknownBy = by.filter((name) => seen.every(({ labels }) => !labels[name] && !labels[name.replaceAll('.', '_')]))
-  const labelNames =
-    unknownBy.length > 0 || seen.length === 0 ? await reader.listLabels(ask, range).catch(() => null) : null
+  const names = await (seen.length === 0
+    ? findUnknownLabels(reader, ask, query, range)
+    : { unknown: [], there: unknownBy.length > 0 ? await reader.listLabels(ask, range).catch(() => null) : null })
   const isCompared = before !== null && before.partial.length === 0 && found.partial.length === 0
   const known = isCompared ? new Set(before.series.map(toKey)) : null
-  return summarizeCounts(query, { ...found, grid, known, newSinceMs, unknownBy, labelNames, nowMs: at.nowMs })
+  return summarizeCounts(query, { ...found, grid, range, known, newSinceMs, unknownBy, names })
 }
 
 /** Counts that cannot be of what was asked are no evidence: neither of lines nor of their absence. */
@@ -79,12 +86,12 @@ type Found = {
   newSinceMs: number
   /** Labels asked for that no counted line has. */
   unknownBy: readonly string[]
-  labelNames: readonly string[] | null
-  nowMs: number
+  names: { there: readonly string[] | null; unknown: readonly string[] }
+  range: Range
 }
 
 function summarizeCounts(query: LogQuery, found: Found): ToolReading {
-  const { grid, partial, known, newSinceMs, unknownBy, labelNames } = found
+  const { grid, range, partial, known, newSinceMs, unknownBy, names } = found
   const seen = found.series.filter((each) => sumOf(each) > 0).sort((a, b) => sumOf(b) - sumOf(a))
   const shown = seen.slice(0, maxSeries)
   const items = shown.map((each) => {
@@ -92,16 +99,20 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
     const [maxAt, max] = filled.reduce((best, point) => (point[1] > best[1] ? point : best))
     const [first, last] = [filled[0]?.[0] ?? maxAt, filled.at(-1)?.[0] ?? maxAt]
     const isNew = known !== null && !known.has(toKey(each)) && last + grid.stepSeconds * 1_000 > newSinceMs
-    const times = { maxAt: toTime(maxAt), first: toTime(first), last: toTime(last) }
+    // The first step may begin before the window.
+    const at = (ms: number) => toTime(Math.max(ms, range.fromMs))
+    const times = { maxAt: at(maxAt), first: at(first), last: at(last) }
     return { labels: each.labels, total: sumOf(each), ...(isNew && { isNew }), max, ...times }
   })
   const summary = fitSummary(items, (kept) => ({
     ...(partial.length > 0 && { partial }),
     asked: toAsked(query),
     window: query.window,
-    from: toTime(grid.fromMs),
-    until: toTime(Math.min(grid.untilMs, found.nowMs)),
+    from: toTime(range.fromMs),
+    until: toTime(range.untilMs),
     stepSeconds: grid.stepSeconds,
+    ...(grid.fromMs < range.fromMs && { firstStepIncomplete: true }),
+    ...(grid.untilMs > range.untilMs && { lastStepIncomplete: true }),
     lines: seen.reduce((sum, each) => sum + sumOf(each), 0),
     seriesFound: seen.length,
     series: kept,
@@ -111,7 +122,8 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
     }),
     ...(known === null && { notCompared: 'the window before' }),
     ...(seen.length > 0 && unknownBy.length > 0 && { withoutLabel: unknownBy }),
-    ...(labelNames && { labelsThere: labelNames.slice(0, 30) }),
+    ...(names.unknown.length > 0 && { unknownLabels: names.unknown }),
+    ...(names.there && { labelsThere: names.there.slice(0, 30) }),
   }))
   return {
     summary,
@@ -136,10 +148,10 @@ function toPoints({ points }: CountedSeries, { fromMs, untilMs, stepSeconds }: C
 export function sayCounts(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const about = nameAsked(asked)
   const lines = Number(summary.lines ?? 0)
-  // Steps may not cover the window to the second, so the time that was counted is said.
   const span = `from ${toText(summary.from)} until ${toText(summary.until)}`
   const [first] = toList(summary.series)
-  if (lines === 0 || !first) return `${about}: ${summary.partial === undefined ? 'no line' : 'nothing seen'} ${span}`
+  if (lines === 0 || !first)
+    return `${about}: ${summary.partial === undefined ? 'no line' : 'nothing seen'} ${span}${sayUnknown(summary)}`
   const names = Object.entries(first.labels as object).map(([name, value]) => `${name} ${toText(value)}`)
   const most = names.length > 0 ? `; most ${names.join(', ')}: ${toText(first.total)}` : ''
   const unknown = Array.isArray(summary.withoutLabel) ? summary.withoutLabel.map(toText).join(', ') : ''

@@ -71,7 +71,8 @@ export const logQuery = z.strictObject({
     .optional()
     .describe('as {by: ["level"], step: "5m"}'),
 })
-export type LogQuery = z.output<typeof logQuery>
+/** `inLine`: names that the source has as fields of the line alone, as it was found to write them. */
+export type LogQuery = z.output<typeof logQuery> & { inLine?: readonly string[] }
 
 /** What means something to a device alone, and to a source alone. */
 export const logFields = {
@@ -195,10 +196,16 @@ export type CountedSeries = {
   labels: Record<string, string> /** The beginning of a step, and lines in it. */
   points: [number, number][]
 }
-export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number } }
+/** The grid has whole steps; of the first and the last only what the window has of them is counted. */
+export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number }; window: Range }
+
+/** An empty text is no 0. */
+export const parseCount = (text = ''): number => (text.trim() === '' ? Number.NaN : Number(text))
 
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
+  /** Finds which of the names asked for are no labels but fields of the line, where the store tells these apart. */
+  place?(ask: AskSource, query: LogQuery, range: Range): Promise<LogQuery>
   /** The newest lines of a window. */
   readLines(ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer>
   /** How many lines the window has; null where the server does not say, or says it of a part. */

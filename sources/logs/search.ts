@@ -1,6 +1,7 @@
 import { type AskSource, defineSourceTool, SourceError } from '../kind.ts'
 import { readCounts, sayCounts } from './counts.ts'
 import { findPatterns, trouble, troublePattern } from './kinds.ts'
+import { findUnknownLabels } from './labels.ts'
 import { groupLines, type LogLine, type LogTemplate } from './last.ts'
 import {
   judgeLogQuery,
@@ -27,8 +28,9 @@ export const searchLogs = (reader: LogReader) =>
     judge: judgeLogQuery,
     labels: ({ labels }) => listFixed(labels),
     say: (summary, asked) => (Array.isArray(summary.series) ? sayCounts : sayLogs)(summary, asked),
-    async read(ask, query, { nowMs, incidentBeganMs }) {
-      const range = toRange(query, nowMs)
+    async read(ask, asked, { nowMs, incidentBeganMs }) {
+      const range = toRange(asked, nowMs)
+      const query = (await reader.place?.(ask, asked, range)) ?? asked
       if (query.count) return await readCounts(reader, ask, query, range, { nowMs, incidentBeganMs })
       const newSinceMs = newSince(range, incidentBeganMs)
       const earlier = rangeBefore(range, newSinceMs)
@@ -50,7 +52,7 @@ export const searchLogs = (reader: LogReader) =>
             before: { fromMs: earlier.fromMs, untilMs: Math.min(newSinceMs, range.untilMs) },
           })
         : null
-      const labelNames = lines.length === 0 ? await reader.listLabels(ask, range).catch(() => []) : undefined
+      const names = lines.length === 0 ? await findUnknownLabels(reader, ask, query, range) : undefined
       const found = {
         lines,
         partial,
@@ -60,7 +62,7 @@ export const searchLogs = (reader: LogReader) =>
         before: isWhole ? before.lines : null,
         newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
         ...(counted && { counted }),
-        ...(labelNames && { labelNames }),
+        ...(names && { labelNames: names.there ?? [], unknownLabels: names.unknown }),
       }
       return summarizeLogs(query, found, range)
     },

@@ -22,6 +22,8 @@ type LogWindow = {
   partial?: readonly string[]
   /** Labels that lines here have, where nothing was found. */
   labelNames?: readonly string[]
+  /** Labels asked for that no line of the window has. */
+  unknownLabels?: readonly string[]
 }
 
 /** A cause begins before its alert does. */
@@ -117,7 +119,7 @@ export const toAsked = ({ labels, contains, excludes, pattern }: LogQuery) => ({
 type Counted = { total: number | null; kinds: number; isAllOfRead: boolean; hasNew: boolean }
 
 function headOf(query: LogQuery, found: LogWindow, { untilMs }: Range, { total, kinds, isAllOfRead, hasNew }: Counted) {
-  const { partial = [], labelNames, lines, isCut, newSinceMs, before, counted } = found
+  const { partial = [], labelNames, unknownLabels = [], lines, isCut, newSinceMs, before, counted } = found
   const read = formatCount(lines.length, 'line')
   return {
     ...(partial.length > 0 && { partial }),
@@ -132,6 +134,7 @@ function headOf(query: LogQuery, found: LogWindow, { untilMs }: Range, { total, 
     templatesFound: kinds,
     ...(hasNew && newSinceMs !== null && { newSince: toTime(newSinceMs) }),
     ...((newSinceMs === null || (before === null && !counted)) && { notCompared: 'the window before' }),
+    ...(unknownLabels.length > 0 && { unknownLabels }),
     ...(labelNames && lines.length === 0 && { labelsThere: labelNames.slice(0, maxLabelNames) }),
     ...(labelNames && labelNames.length > maxLabelNames && { labelsMore: labelNames.length - maxLabelNames }),
   }
@@ -185,6 +188,12 @@ export function nameAsked({ labels = {}, unit, path }: Record<string, unknown>):
   return [unit, path, ...named].map(toText).filter(Boolean).join(', ') || 'the log'
 }
 
+/** Nothing is found by a label that no line has. */
+export function sayUnknown({ unknownLabels }: Record<string, unknown>): string {
+  const names = Array.isArray(unknownLabels) ? unknownLabels.map(toText).join(', ') : ''
+  return names === '' ? '' : `; no line has a label ${names}`
+}
+
 /** What lines say: of templates the first, which is new, an error or the most frequent. */
 export function sayLogs(summary: Record<string, unknown>, asked: Record<string, unknown>): string {
   const { window, until } = asked
@@ -196,7 +205,7 @@ export function sayLogs(summary: Record<string, unknown>, asked: Record<string, 
   const of = `${toText(window) && ` in ${toText(window)}`}${toText(until) && ` until ${toText(until)}`}`
   if (lines === 0 || !first) {
     if (summary.partial !== undefined) return `${about}: nothing seen${of}`
-    return `${about}: no line${isPart ? ' among what was read' : ''}${of}`
+    return `${about}: no line${isPart ? ' among what was read' : ''}${of}${sayUnknown(summary)}`
   }
   const max = `${first.isNew ? 'new, ' : ''}${formatCount(Number(first.count), 'time')}: ${toText(first.template)}`
   const all = `${isPart ? 'more than ' : ''}${formatCount(lines, 'line')}`

@@ -110,9 +110,9 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
     const until = new Date(nowMs - 7 * minute).toISOString()
     const counted = async (labels: object, by: string[], step?: string) => {
       const { summary } = await read({ labels, window: '45m', until, count: { by, step } })
-      const [fromMs, untilMs] = [Date.parse(String(summary.from)), Date.parse(String(summary.until))]
       const series = summary.series as { labels: { instance?: string }; total: number }[]
-      return { series, expected: (which: (at: number) => boolean) => written(fromMs, untilMs, which) }
+      const expected = (which: (at: number) => boolean) => written(nowMs - 52 * minute, nowMs - 7 * minute, which)
+      return { series, expected }
     }
     const both = await counted({ 'service.name': 'shop' }, ['instance'], '5m')
     for (const { labels, total } of both.series)
@@ -127,6 +127,38 @@ suite(`logs of a real VictoriaLogs${existsSync(program) ? '' : ' (VICTORIA_LOGS 
       expect([is, series.map(({ total }) => total)]).toEqual([is, [expected((at) => at % 2 === 1)]])
     }
     expect((await named({ '=~': 'web' })).series).toEqual([])
+  })
+
+  test(`${windows} windows are counted whole, whatever step they are cut by, and each point is what its step has of the window`, async () => {
+    const random = randomOf(20_261_127)
+    const wrong: string[] = []
+    for (let n = 0; n < windows; n += 1) {
+      const untilMs = nowMs - Math.floor(random() * 60 * minute)
+      const seconds = Math.round(60 + random() * 3_000)
+      const stepSeconds = Math.max(Math.ceil(seconds / 100), Math.round(random() * seconds))
+      const until = new Date(untilMs).toISOString()
+      const asked = { labels: { 'service.name': 'shop' }, window: `${seconds}s`, until }
+      const { summary, whole } = await read({ ...asked, count: { step: `${stepSeconds}s` } })
+      const fromMs = untilMs - seconds * 1_000
+      const within = (begin: number, end: number) =>
+        Array.from({ length: 1_200 }, (_, at) => nowMs - 120 * minute + at * 6_000).filter(
+          (ms) => ms >= Math.max(begin, fromMs) && ms < Math.min(end, untilMs),
+        ).length
+      if (summary.lines !== within(fromMs, untilMs))
+        wrong.push(`${seconds}s by ${stepSeconds}s: ${summary.lines}, were ${within(fromMs, untilMs)}`)
+      const { points } = JSON.parse(whole) as { points: [number, number][] }
+      for (const [at, count] of points)
+        if (count !== within(at * 1_000, (at + stepSeconds) * 1_000))
+          wrong.push(`${seconds}s by ${stepSeconds}s: ${count} at ${at}`)
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('are none by a label that no line has, which is said', async () => {
+    const { summary } = await read({ labels: { instance: 'web-1', lvl: 'error' }, count: {} })
+    expect([summary.lines, summary.unknownLabels]).toEqual([0, ['lvl']])
+    const other = await read({ labels: { instance: 'web-3' }, count: {} })
+    expect([other.summary.lines, other.summary.unknownLabels]).toEqual([0, undefined])
   })
 
   test('where nothing is found name the labels that there are', async () => {

@@ -3,8 +3,9 @@ import fc from 'fast-check'
 import { parseDuration } from '../../domain/source.ts'
 import { bounds, judgePromql } from '../../safety/query/promql.ts'
 import { planRead } from '../../sources/kinds.ts'
+import { toLogql } from '../../sources/logs/logql.ts'
 import type { LogQuery } from '../../sources/logs/logs.ts'
-import { toLogql, toLogsql } from '../../sources/logs/stores.ts'
+import { toLogsql } from '../../sources/logs/victorialogs.ts'
 
 const source = {
   name: 'main',

@@ -6,8 +6,9 @@ import { newSourceStates } from '../../../sources/ask.ts'
 import { maxSummaryBytes } from '../../../sources/kind.ts'
 import { planRead, readSource } from '../../../sources/kinds.ts'
 import { findTemplates } from '../../../sources/logs/last.ts'
+import { toLogql } from '../../../sources/logs/logql.ts'
 import { judgeLogQuery, type LogQuery, logQuery, quotePattern } from '../../../sources/logs/logs.ts'
-import { toLogql, toLogsql } from '../../../sources/logs/stores.ts'
+import { toLogsql } from '../../../sources/logs/victorialogs.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
 const minute = 60_000

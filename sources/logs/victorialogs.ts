@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseTime } from '../../domain/format.ts'
 import { connectHttp } from '../connect-http.ts'
-import { type AskSource, quoteRemarks, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, SourceError, type SourceKind } from '../kind.ts'
 import { readLastLines } from './last.ts'
 import {
   type CountedSeries,
@@ -10,148 +10,14 @@ import {
   type LogQuery,
   type LogReader,
   listMatchers,
+  parseCount,
   quotePattern,
   quoteText,
   type Range,
 } from './logs.ts'
 import { searchLogs } from './search.ts'
 
-/**
- * Stores of logs: Loki (https://grafana.com/docs/loki/latest/reference/loki-http-api/) in LogQL,
- * and VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/) in LogsQL.
- */
-
-/** Loki's labels have no dots: it writes them as `_` when it takes lines in. */
-const toLokiName = (name: string) => name.replaceAll('.', '_')
-
-/** A question as LogQL, perhaps with one more pattern. Each value and text is quoted, so that none is read as part of the query. */
-export function toLogql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
-  const matchers = listMatchers(labels).map(({ name, op, value }) => `${toLokiName(name)}${op}${quoteText(value)}`)
-  return [
-    `{${matchers.join(', ')}}`,
-    ...contains.map((text) => `|= ${quoteText(text)}`),
-    ...excludes.map((text) => `!= ${quoteText(text)}`),
-    ...[pattern, also].flatMap((each) => (each === undefined ? [] : [`|~ ${quoteText(each)}`])),
-  ].join(' ')
-}
-
-const streams = z.looseObject({
-  warnings: z.unknown().optional(),
-  data: z.looseObject({
-    resultType: z.literal('streams'),
-    result: z.array(z.looseObject({ values: z.array(z.tuple([z.string(), z.string()]).rest(z.unknown())) })),
-  }),
-})
-const countedByLoki = z.looseObject({
-  warnings: z.unknown().optional(),
-  data: z.looseObject({
-    result: z.array(
-      z.looseObject({
-        metric: z.looseObject({ kind: z.string().optional() }).default({}),
-        value: z.tuple([z.number(), z.string()]),
-      }),
-    ),
-  }),
-})
-const matrix = z.looseObject({
-  warnings: z.unknown().optional(),
-  data: z.looseObject({
-    result: z.array(
-      z.looseObject({ metric: z.record(z.string(), z.string()), values: z.array(z.tuple([z.number(), z.string()])) }),
-    ),
-  }),
-})
-const lokiNames = z.looseObject({ data: z.array(z.string()).default([]) })
-
-/** An empty text is no 0. */
-const parseCount = (text = ''): number => (text.trim() === '' ? Number.NaN : Number(text))
-
-const toNanoseconds = (ms: number): string => `${Math.round(ms)}000000`
-
-const readLokiLines: LogReader['readLines'] = async (ask, { query, also, limit }, { fromMs, untilMs }) => {
-  const search = new URLSearchParams({
-    query: toLogql(query, also),
-    start: toNanoseconds(fromMs),
-    end: toNanoseconds(untilMs),
-    limit: String(limit),
-    direction: 'backward',
-  })
-  const parsed = streams.safeParse(await ask({ path: `/loki/api/v1/query_range?${search}` }))
-  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered lines in a shape that is not of the Loki API')
-  const lines = parsed.data.data.result.flatMap(({ values }) =>
-    values.map(([at, text]) => ({ atMs: /^\d{7,19}$/.test(at) ? Number(at.slice(0, -6)) : Number.NaN, text })),
-  )
-  return { lines, partial: quoteRemarks(parsed.data.warnings) }
-}
-
-const lokiReader: LogReader = {
-  readLines: readLokiLines,
-  async countLines(ask, query, { fromMs, untilMs }) {
-    const seconds = Math.max(1, Math.round((untilMs - fromMs) / 1_000))
-    const search = new URLSearchParams({
-      query: `sum(count_over_time(${toLogql(query)} [${seconds}s]))`,
-      time: toNanoseconds(untilMs),
-    })
-    const parsed = countedByLoki.safeParse(await ask({ path: `/loki/api/v1/query?${search}` }))
-    if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
-    return Number(parsed.data.data.result[0]?.value[1] ?? 0)
-  },
-  // One query: a label tells the kinds and the windows apart.
-  async countKinds(ask, query, patterns, { window, before }) {
-    const terms = patterns.flatMap((pattern, at) =>
-      [window, before].map(({ fromMs, untilMs }, which) => {
-        const [seconds, back] = [untilMs - fromMs, window.untilMs - untilMs].map((ms) => Math.round(ms / 1_000))
-        const counted = `count_over_time(${toLogql(query, pattern)} [${seconds}s]${back ? ` offset ${back}s` : ''})`
-        return `label_replace(sum(${counted}), "kind", "${at}-${which}", "", "")`
-      }),
-    )
-    const form = { query: terms.join(' or '), time: toNanoseconds(window.untilMs) }
-    const parsed = countedByLoki.safeParse(await ask({ method: 'POST', path: '/loki/api/v1/query', form }))
-    if (!parsed.success || quoteRemarks(parsed.data.warnings).length > 0) return null
-    const found = new Map(parsed.data.data.result.map(({ metric, value }) => [metric.kind, Number(value[1])]))
-    if ([...found.keys()].some((kind) => kind === undefined)) return null
-    const of = (at: number, which: number) => found.get(`${at}-${which}`) ?? 0
-    return patterns.map((_, at) => ({ count: of(at, 0), before: of(at, 1), firstMs: null, lastMs: null }))
-  },
-  // A point counts the step that ends at it.
-  async countBy(ask, query, { by, grid: { fromMs, untilMs, stepSeconds } }) {
-    const sum = by.length > 0 ? `sum by (${by.map(toLokiName).join(', ')})` : 'sum'
-    const form = {
-      query: `${sum} (count_over_time(${toLogql(query)} [${stepSeconds}s]))`,
-      start: toNanoseconds(fromMs + stepSeconds * 1_000),
-      end: toNanoseconds(untilMs),
-      step: `${stepSeconds}s`,
-    }
-    const parsed = matrix.safeParse(await ask({ method: 'POST', path: '/loki/api/v1/query_range', form }))
-    if (!parsed.success)
-      throw new SourceError('BAD_ANSWER', 'it answered counts in a shape that is not of the Loki API')
-    const series = parsed.data.data.result.map(({ metric, values }) => ({
-      labels: metric,
-      points: values.map(([at, count]): [number, number] => [
-        Math.round((at - stepSeconds) * 1_000),
-        parseCount(count),
-      ]),
-    }))
-    return { series, partial: quoteRemarks(parsed.data.warnings) }
-  },
-  async listLabels(ask, { fromMs, untilMs }) {
-    const search = new URLSearchParams({ start: toNanoseconds(fromMs), end: toNanoseconds(untilMs) })
-    return lokiNames.parse(await ask({ path: `/loki/api/v1/labels?${search}` })).data
-  },
-}
-
-export const loki: SourceKind = {
-  kind: 'loki',
-  title: 'Loki',
-  options: z.strictObject({}),
-  connect: connectHttp,
-  async probe(ask) {
-    const { data } = lokiNames.parse(await ask({ path: '/loki/api/v1/labels' }))
-    return `it answers queries; ${data.length} labels`
-  },
-  contextOf: { lines: (ask, subject, since) => readLastLines(lokiReader, ask, subject, since) },
-  tools: [searchLogs(lokiReader)],
-}
+/** VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/), asked in LogsQL. */
 
 /** A question as LogsQL, perhaps with one more pattern. Each name and text is quoted, so that none is read as part of the query. */
 export function toLogsql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
@@ -259,9 +125,9 @@ const victoriaReader: LogReader = {
       return { count, before: earlier, firstMs: at(`f${index}`), lastMs: at(`l${index}`) }
     })
   },
-  async countBy(ask, query, { by, grid }) {
+  async countBy(ask, query, { by, grid, window }) {
     const groups = [`_time:${grid.stepSeconds}s`, ...by.map(quoteText)].join(', ')
-    const form = { query: `${toLogsql(query)} | stats by (${groups}) count() as "lines counted"`, ...toTimes(grid) }
+    const form = { query: `${toLogsql(query)} | stats by (${groups}) count() as "lines counted"`, ...toTimes(window) }
     const { rows, partial } = await askRows(ask, form)
     const series = new Map<string, CountedSeries>()
     for (const row of rows) {
