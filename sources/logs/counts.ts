@@ -128,7 +128,8 @@ function summarizeCounts(query: LogQuery, found: Found): ToolReading {
   return {
     summary,
     whole: shown.map((each) => JSON.stringify({ labels: each.labels, points: toPoints(each, grid) })).join('\n'),
-    isEmpty: seen.length === 0,
+    // By a label that no line has nothing is found, whatever there is.
+    isEmpty: seen.length === 0 && names.unknown.length === 0,
     isPartial: partial.length > 0,
     ...(seen.length > shown.length && { isCut: true }),
   }

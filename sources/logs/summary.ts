@@ -102,7 +102,7 @@ export function summarizeLogs(query: LogQuery, found: LogWindow, range: Range): 
   return {
     summary,
     whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
-    isEmpty: found.lines.length === 0 && !found.isCut,
+    isEmpty: found.lines.length === 0 && !found.isCut && !found.unknownLabels?.length,
     isPartial: partial.length > 0,
     ...(found.isCut && { isCut: true }),
   }

@@ -81,7 +81,7 @@ suite(`public questions to a real VictoriaLogs${existsSync(program) ? '' : ' (VI
   }
 
   const sourceOf = (headers: Record<string, string>): Source => {
-    const none = { credential: null, caFile: null, scheme: null, certFile: null, keyFile: null }
+    const none = { credential: null, writeCredential: null, caFile: null, scheme: null, certFile: null, keyFile: null }
     const made = { createdBy: 'anna', createdAt: '' }
     return { name: 'l', kind: 'victorialogs', url, ...none, headers, options: {}, timeoutSeconds: 10, ...made }
   }

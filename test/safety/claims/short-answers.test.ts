@@ -95,7 +95,7 @@ const victoria =
   (of: (query: string) => string): AskSource =>
   async ({ form, path }) =>
     path.includes('field_names')
-      ? { values: Array.from({ length: 60 }, (_, n) => ({ value: `label_${n}` })) }
+      ? { values: ['app', ...Array.from({ length: 60 }, (_, n) => `label_${n}`)].map((value) => ({ value })) }
       : of(form?.query ?? '')
 const logs = (of: (query: string) => string): Short => ({
   data: asked('victorialogs', 'search_logs', { labels: { app: 'web' } }, victoria(of)),
@@ -265,6 +265,8 @@ const shown: Record<string, Shown | null> = {
     whole: silences(1, 'backup'),
     short: { 'more silences than fit': silences(60, 'backup'), 'a comment that was cut': silences(1, 'w'.repeat(300)) },
   },
+  // How a server is now says nothing of what was not asked.
+  ask_database: null,
   search_logs: {
     whole: {
       ...logs((query) => (query.includes('count()') ? '{"total":"0"}' : '')),
@@ -275,6 +277,15 @@ const shown: Record<string, Shown | null> = {
       'more lines than are read': logs((query) =>
         query.includes('count()') ? '{"total":"9000"}' : lines(query.includes('fatal') ? 1_000 : 2_000),
       ),
+      'no line by a label that no line has': {
+        ...logs((query) => (query.includes('count()') ? '{"total":"0"}' : '')),
+        data: asked(
+          'victorialogs',
+          'search_logs',
+          { labels: { appp: 'web' } },
+          victoria((query) => (query.includes('count()') ? '{"total":"0"}' : '')),
+        ),
+      },
       'lines that are counted and not given': logs((query) => (query.includes('count()') ? '{"total":"5"}' : '')),
       ...Object.fromEntries(Object.entries(deviceLogs.short).map(([way, each]) => [`of a device, ${way}`, each])),
     },

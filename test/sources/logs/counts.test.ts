@@ -312,7 +312,15 @@ describe('what is no label of its streams, Loki reads from the line', () => {
   beforeAll(async () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const none = { credential: null, caFile: null, scheme: null, headers: {}, certFile: null, keyFile: null }
+    const none = {
+      credential: null,
+      writeCredential: null,
+      caFile: null,
+      scheme: null,
+      headers: {},
+      certFile: null,
+      keyFile: null,
+    }
     source = {
       name: 'l',
       kind: 'loki',
