@@ -17,6 +17,21 @@ const monitoring = z.object({
   alertmanagerUrl: z.url(),
   logsUrl: z.url().nullable().default(null),
 })
+const drawer = z.object({
+  servers: z.array(
+    z.object({
+      name: z.string(),
+      kind: z.enum(['postgresql', 'mysql']),
+      role: z.enum(['primary', 'replica']),
+      replicatesFrom: z.string().nullable(),
+      url: z.string(),
+      instance: z.string(),
+      adminUser: z.string(),
+    }),
+  ),
+  /** Files that hold `user:password`. */
+  credentials: z.object({ read: z.string(), write: z.string() }),
+})
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
@@ -28,6 +43,10 @@ export type LabClient = {
   effects(): Promise<z.infer<typeof effect>[]>
   /** Starts Prometheus and Alertmanager for the web nodes, where they do not run yet. */
   monitor(): Promise<z.infer<typeof monitoring>>
+  /** Starts PostgreSQL and MariaDB with their replicas, where they do not run yet. */
+  openDatabases(): Promise<z.infer<typeof drawer>>
+  /** Runs a text of GRANTs as the admin of a database. */
+  applyGrants(server: string, sql: string): Promise<void>
   oracle(scenario: Scenario, target?: string): Promise<OracleVerdict>
   devices(): Promise<z.infer<typeof device>[]>
   /** Has a node's agent enrol with a one-time token, and starts it. */
@@ -59,6 +78,10 @@ export function labClient(url: string, controlToken: string): LabClient {
     devices: async () => (await ask('GET', '/control/devices', z.object({ items: z.array(device) }))).items,
     enrol: (id, apiUrl, token) => ask('POST', `/control/devices/${id}`, device, { apiUrl, token }),
     monitor: () => ask('POST', '/control/monitoring', monitoring),
+    openDatabases: () => ask('POST', '/control/databases', drawer),
+    applyGrants: async (server, sql) => {
+      await ask('POST', '/control/databases/grants', z.object({ applied: z.literal(true) }), { server, sql })
+    },
     oracle: (scenario, target) =>
       ask('GET', `/control/oracle?${new URLSearchParams({ scenario, ...(target && { target }) })}`, verdict),
   }

@@ -3,6 +3,8 @@ import { join, relative } from 'node:path'
 import { z } from 'zod'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { processState } from './children.ts'
+import { isDatabaseFault } from './databases/faults.ts'
+import { healDatabase } from './databases/heal.ts'
 import { endBackups } from './devices.ts'
 import { startHost, startNode } from './lab.ts'
 import { portHolderOf, runawayOn } from './look.ts'
@@ -68,6 +70,7 @@ function forgetFiles(lab: Lab, { on, files }: Fault): void {
 async function takeBack(lab: Lab, whole: Fault): Promise<void> {
   const { fault, on, files, readOnly } = whole
   if (isMetricFault(fault)) return await healMetric(lab, whole)
+  if (isDatabaseFault(fault)) return await healDatabase(lab, whole)
   if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
   if (fault === 'port_squatter') await lab.children.kill(portHolderOf(on))
   if (fault === 'backup_notice') await endBackups(lab, on)

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { appLogFile, fillTraceLog, lifetimeFile, limitLifetime, traceLog, writeOrders } from './app-log.ts'
+import { breakDatabase } from './databases/break.ts'
+import { type DatabaseFault, isDatabaseFault } from './databases/faults.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of, startBackups } from './devices.ts'
 import { startNode } from './lab.ts'
 import { portHolderOf, runawayOn, usedBytes } from './look.ts'
@@ -45,7 +47,8 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     readOnly = [],
     kept = {},
     pids = {},
-  } = isMetricFault(name) ? await breakMetric(lab, name, target) : await breakers[name](lab, target)
+    database = null,
+  } = await breakByKind(lab, name, target)
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
     fault: name,
@@ -60,6 +63,7 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     pids,
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
+    database,
   }
   lab.faults.push(entry)
   saveState(lab)
@@ -72,9 +76,18 @@ export function tenantData(lab: Lab): Record<string, string> {
   return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
 }
 
-type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids'>>
+type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids' | 'database'>>
 
-const breakers: Record<Exclude<FaultName, MetricFault>, (lab: Lab, target: string) => Promise<Broken> | Broken> = {
+async function breakByKind(lab: Lab, name: FaultName, target: string): Promise<Broken> {
+  if (isDatabaseFault(name)) return await breakDatabase(lab, name, target)
+  if (isMetricFault(name)) return await breakMetric(lab, name, target)
+  return await breakers[name](lab, target)
+}
+
+const breakers: Record<
+  Exclude<FaultName, MetricFault | DatabaseFault>,
+  (lab: Lab, target: string) => Promise<Broken> | Broken
+> = {
   replication_lag(lab, target) {
     const { id } = nodeAt(lab, target, 'replica')
     process.kill(runningPid(lab, id), 'SIGSTOP')

@@ -63,6 +63,7 @@ export async function startLab(
     breaking: Promise.resolve(),
     monitoring: null,
     database: null,
+    drawer: null,
     ...readState(dir, topology),
   }
   try {

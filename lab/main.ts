@@ -9,6 +9,9 @@ import { convergeBody, type EffectAnswer, migrateBody, restartBody, startBody, s
 import { nameFaults } from '../domain/schema-faults.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
+import { applyGrants, describeDrawer, openDrawer } from './databases/drawer.ts'
+import { databaseNames } from './databases/faults.ts'
+import { missingDatabasePackages } from './databases/programs.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import { wrongChecks } from './edge-check.ts'
 import {
@@ -34,6 +37,7 @@ const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 /** Without a fault all of them. */
 const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
+const grantsBody = z.strictObject({ server: z.enum(databaseNames), sql: z.string().min(1) })
 const idempotencyKey = z.string().min(1).max(512)
 
 type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
@@ -134,6 +138,22 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
     if (missing.length > 0) return problem(c, 422, describeMissing(missing))
     lab.monitoring ??= await startMonitoring(lab, receiver)
     return c.json(lab.monitoring, 201)
+  })
+  app.post('/control/databases', async (c) => {
+    const missing = [...missingServers(), ...missingDatabasePackages()]
+    if (missing.length > 0) return problem(c, 422, describeMissing(missing))
+    lab.drawer ??= await openDrawer(lab)
+    return c.json(describeDrawer(lab, lab.drawer), 201)
+  })
+  app.get('/control/databases', (c) =>
+    lab.drawer ? c.json(describeDrawer(lab, lab.drawer)) : problem(c, 404, 'the drawer of databases is closed'),
+  )
+  app.post('/control/databases/grants', async (c) => {
+    const body = await bodyOf(c, grantsBody)
+    if (body instanceof Response) return body
+    if (!lab.drawer) return problem(c, 404, 'the drawer of databases is closed')
+    const refused = await applyGrants(lab.drawer, body.server, body.sql).then(() => null, String)
+    return refused === null ? c.json({ applied: true }) : problem(c, 422, refused)
   })
   app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
   app.post('/control/devices/:id', async (c) => {

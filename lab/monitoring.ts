@@ -112,7 +112,7 @@ function findServer(name: string): string | null {
   return places.find(isProgram) ?? null
 }
 
-function isProgram(file: string): boolean {
+export function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK)
     return true
@@ -250,7 +250,7 @@ function alertmanagerConfig(url: string): object {
 }
 
 /** A port that is free now. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { restartCounts } from './app-log.ts'
 import { processState } from './children.ts'
+import { checkDatabase, checkDrawer } from './databases/checks.ts'
+import { isDatabaseFault } from './databases/faults.ts'
 import { isBackedUp, lostBelow, notBackedUp } from './devices.ts'
 import { tenantData } from './faults.ts'
 import { fullFraction, lookAt, type NodeLook, type PlatformView, portHolderOf, usedBytes } from './look.ts'
@@ -35,7 +37,7 @@ export async function judge(lab: Lab, scenario: Scenario, target: string | null)
   const fault = lab.faults.findLast(
     (each) => each.fault === scenario && (target === null || [each.target, each.on].includes(target)),
   )
-  const checks = [...(await own(lab, look, scenario, fault)), ...harm(lab, look, fault)]
+  const checks = [...(await own(lab, look, scenario, fault)), ...harm(lab, look, fault), ...(await checkDrawer(lab))]
   return { healthy: checks.every(({ ok }) => ok), checks }
 }
 
@@ -43,6 +45,7 @@ async function own(lab: Lab, look: PlatformView, scenario: Scenario, fault: Faul
   if (scenario === 'nothing') return []
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
+  if (isDatabaseFault(fault.fault)) return await checkDatabase(lab, { ...fault, fault: fault.fault })
   if (isMetricFault(fault.fault)) {
     const target = look.nodes.find(({ plan }) => plan.id === nodeAt(lab, fault.target, 'web').id)
     return [...(target ? [runs(target)] : []), ...(await checkMetric(lab, { ...fault, fault: fault.fault }))]

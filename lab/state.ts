@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { type Children, type LabAccount, writeWhole } from './children.ts'
 import type { LabDatabase } from './database.ts'
+import type { DatabaseDrawer } from './databases/drawer.ts'
+import { databaseFaults, isDatabaseFault } from './databases/faults.ts'
+import { databaseSession } from './databases/session.ts'
 import type { Monitoring } from './monitoring.ts'
 import { metricFaults } from './monitoring-rules.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
@@ -31,8 +34,21 @@ export const faultName = z.enum([
   'host_lost',
   'false_alarm',
   ...metricFaults,
+  ...databaseFaults,
 ])
 export type FaultName = z.infer<typeof faultName>
+
+/** A fault of a database: who is the root, and what must be as it was. */
+const databaseFacts = z.object({
+  /** The root in words, with the exact session, slot, table or statement. */
+  root: z.string(),
+  rootSession: databaseSession.nullable().default(null),
+  /** Sessions that must live: process and beginning. */
+  sessions: z.array(databaseSession),
+  /** Other facts that must not change, or that tell whether the cause is gone. */
+  facts: z.record(z.string(), z.string()),
+})
+export type DatabaseFacts = z.infer<typeof databaseFacts>
 
 /** A fault that was broken in and not healed, with what the oracle must compare afterwards. */
 export const fault = z.object({
@@ -58,6 +74,8 @@ export const fault = z.object({
   pids: z.record(z.string(), z.number()).default({}),
   /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
   tenantData: z.record(z.string(), z.string()),
+  /** What a fault of the drawer of databases was compared with; null for every other fault. */
+  database: databaseFacts.nullable().default(null),
 })
 export type Fault = z.infer<typeof fault>
 
@@ -93,6 +111,8 @@ export type Lab = {
   /** What watches the web nodes, and the PostgreSQL they may use; null until somebody asks for it. Not kept over a restart. */
   monitoring: Monitoring | null
   database: LabDatabase | null
+  /** PostgreSQL and MariaDB with their replicas; null until somebody asks for them. Not kept over a restart. */
+  drawer: DatabaseDrawer | null
 }
 
 export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {
@@ -128,7 +148,9 @@ export function readState(dir: string, topology: Topology): z.infer<typeof state
   const file = join(dir, 'state.json')
   if (!existsSync(file)) return { placement: initial, linksDown: [], draining: [], faults: [] }
   const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
-  return { ...kept, placement: { ...initial, ...kept.placement } }
+  // The databases ended with the lab, and what was broken on them too.
+  const faults = kept.faults.filter(({ fault: name }) => !isDatabaseFault(name))
+  return { ...kept, faults, placement: { ...initial, ...kept.placement } }
 }
 
 /** The fault cannot hit this target; nothing was broken. */

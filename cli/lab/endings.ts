@@ -1,6 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { rowsOf } from '../../domain/hypothesis.ts'
+import { type DatabaseFault, databaseFaultRows, databaseFaults } from '../../lab/databases/faults.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { getEndingCode } from '../incidents/follow.ts'
 import type { ApiIncident } from '../read-api.ts'
@@ -34,6 +35,18 @@ const onHost = { target: 'host', example: 'host-osl-1' }
 
 /** A fault: what it can target, and an existing target; what it does; the type of the alert that it raises, null for none; how a good investigation ends. */
 type FaultRow = { target: string; example: string; does: string; alert: string | null; ending: Ending }
+
+/** What no write repairs is for a person. */
+const databaseRows = Object.fromEntries(
+  databaseFaults.map((name) => {
+    const { on, does, alert, repairedBy } = databaseFaultRows[name]
+    const type = alert.replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase()
+    return [
+      name,
+      { target: 'database', example: on, does, alert: type, ending: repairedBy.length > 0 ? repaired : handedOver },
+    ]
+  }),
+) as Record<DatabaseFault, FaultRow>
 
 /** Every fault. What is still broken must not count as repaired. */
 export const faultRows: Record<FaultName, FaultRow> = {
@@ -208,6 +221,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
     alert: null,
     ending: handedOver,
   },
+  ...databaseRows,
 }
 
 const afterEscalated: Ending = {

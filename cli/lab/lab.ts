@@ -190,7 +190,7 @@ function formatResult(incident: ApiIncident, verdict: OracleVerdict, wrongs: str
 
 const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, event() {}, remark() {} }
 
-type Options = { scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
+type Options = { databases?: boolean; scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
 
 export function addLabCommand(program: CliCommand): void {
   const parent = program
@@ -202,6 +202,7 @@ export function addLabCommand(program: CliCommand): void {
       'break this, follow the incident to its end, ask the oracle',
       parseLabName(scenarioNames),
     )
+    .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and say where they are')
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
@@ -209,7 +210,9 @@ export function addLabCommand(program: CliCommand): void {
       'after',
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
-    .action(async ({ scenario, ...options }: Options, self: CliCommand) => {
+    .action(async ({ scenario, databases, ...options }: Options, self: CliCommand) => {
+      if (databases) await showDatabases(options)
+      if (databases && !scenario) return
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
     })
@@ -218,6 +221,21 @@ export function addLabCommand(program: CliCommand): void {
   addHealCommand(parent)
   addOracleCommand(parent)
   addStatusCommand(parent)
+}
+
+async function showDatabases({ json }: { json?: boolean }): Promise<void> {
+  if (!json) printNote('PostgreSQL and MariaDB start with their replicas; the first time they take some seconds.')
+  const { servers, credentials } = await connectLab().openDatabases()
+  if (json) return printJson({ servers, credentials })
+  const rows = servers.map((each) => [
+    each.name,
+    each.replicatesFrom ? `replica of ${each.replicatesFrom}` : each.role,
+    each.url,
+  ])
+  print(formatTable(['DATABASE', 'ROLE', 'ADDRESS'], rows, 2))
+  print(
+    `\nCredentials, as user:password in a file:\n  reads   ${inert(credentials.read)}\n  writes  ${inert(credentials.write)}`,
+  )
 }
 
 function addFaultsCommand(parent: CliCommand): void {
@@ -244,7 +262,7 @@ function addBreakCommand(parent: CliCommand): void {
     .command('break')
     .description('break something for real')
     .argument('<fault>', 'see "lab faults"', parseLabName(faultName.options))
-    .argument('<target>', 'a node, shard, host, rack or link')
+    .argument('<target>', 'a node, shard, host, rack, link or database')
     .option('--json', 'JSON for programs')
     .addHelpText('after', '\nExample:\n  nightshift lab break replication_lag db-osl-1')
     .action(async (fault: FaultName, target: string, options: { json?: boolean }) => {

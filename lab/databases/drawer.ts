@@ -1,0 +1,126 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeWhole } from '../children.ts'
+import { type Lab, ownDirectory } from '../state.ts'
+import type { DatabaseName } from './faults.ts'
+import { askMariadb, startMariadb, startMariadbWork } from './mariadb.ts'
+import { runSql, startPostgresql } from './postgresql.ts'
+import { shopWork } from './schema.ts'
+import { adminName, type DatabaseServer, type DrawerPlace, drawerPlace, type Secrets, serverUrl } from './server.ts'
+
+/** The databases of the lab that run, and what their admin needs. */
+export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: DatabaseServer[] }
+
+const opening = new WeakMap<Lab, Promise<DatabaseDrawer>>()
+
+/** Starts PostgreSQL and MariaDB, a primary and a replica each, with a shop that works; once for a lab. Rejects when one of them does not come up. */
+export function openDrawer(lab: Lab): Promise<DatabaseDrawer> {
+  const begun = opening.get(lab) ?? open(lab)
+  opening.set(lab, begun)
+  begun.catch(() => opening.delete(lab))
+  return begun
+}
+
+async function open(lab: Lab): Promise<DatabaseDrawer> {
+  const directory = join(lab.dir, 'databases')
+  clearLeftovers(directory)
+  ownDirectory(lab, directory)
+  const place = drawerPlace(directory, lab.account)
+  const secret = () => randomBytes(18).toString('hex')
+  const secrets: Secrets = {
+    admin: secret(),
+    app: secret(),
+    replicator: secret(),
+    exporter: secret(),
+    read: secret(),
+    write: secret(),
+  }
+  writeCredentials(lab, secrets)
+  const started = await Promise.allSettled([startPostgresql(lab, place, secrets), startMariadb(lab, place, secrets)])
+  const failed = started.find((each) => each.status === 'rejected')
+  if (failed) {
+    for (const name of ['pg-1', 'pg-2', 'maria-1', 'maria-2']) await lab.children.kill(name)
+    throw failed.reason
+  }
+  const servers = started.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
+  const drawer = { place, secrets, servers }
+  const appUrl = (name: DatabaseName) => serverUrl(serverNamed(drawer, name), 'shop_app', secrets.app)
+  await startClients(lab, drawer, 'shop', shopWork(appUrl('pg-1'), appUrl('pg-2')))
+  await startMariadbWork(lab, place, serverNamed(drawer, 'maria-1'), secrets)
+  return drawer
+}
+
+export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: DatabaseName): DatabaseServer {
+  const found = servers.find((each) => each.name === name)
+  if (!found) throw new Error(`there is no database ${name}`)
+  return found
+}
+
+/** Starts a program of the shop. What it may know stands in a file of its user alone: everybody reads command lines. */
+export async function startClients(
+  lab: Lab,
+  { place }: DatabaseDrawer,
+  name: string,
+  sessions: object[],
+): Promise<void> {
+  const file = `${name}.json`
+  writeFileSync(join(place.directory, file), JSON.stringify(sessions), { mode: 0o600 })
+  place.giveAway(join(place.directory, file))
+  await lab.children.start(clientsOf(name), 'sql-clients.ts', place.directory, { file })
+}
+
+export const clientsOf = (name: string): string => `clients-${name}`
+
+const credentialFiles = (lab: Lab) => {
+  const directory = join(lab.dir, 'database-credentials')
+  return { directory, read: join(directory, 'nightshift_read'), write: join(directory, 'nightshift_write') }
+}
+
+function writeCredentials(lab: Lab, { read, write }: Secrets): void {
+  const files = credentialFiles(lab)
+  mkdirSync(files.directory, { recursive: true, mode: 0o700 })
+  writeWhole(files.read, `nightshift_read:${read}`)
+  writeWhole(files.write, `nightshift_write:${write}`)
+}
+
+/** Removes what an earlier drawer left, with the memory that a server which was killed could not give back. */
+function clearLeftovers(directory: string): void {
+  for (const name of ['pg-1', 'pg-2']) {
+    try {
+      // The seventh line has the key and the id of the segment.
+      const id = readFileSync(join(directory, name, 'postmaster.pid'), 'utf8')
+        .split('\n')[6]
+        ?.trim()
+        .split(/\s+/)[1]
+      if (id) execFileSync('ipcrm', ['-m', id], { stdio: 'ignore' })
+    } catch {
+      // It ended by itself, or there was none.
+    }
+  }
+  rmSync(directory, { recursive: true, force: true })
+}
+
+/** The drawer as those who break, judge or read it see it. */
+export function describeDrawer(lab: Lab, { servers }: DatabaseDrawer): object {
+  const { read, write } = credentialFiles(lab)
+  const all = servers.map(({ name, kind, role, replicatesFrom, url, instance }) => ({
+    name,
+    kind,
+    role,
+    replicatesFrom,
+    url,
+    instance,
+    adminUser: adminName,
+  }))
+  return { servers: all, credentials: { read, write } }
+}
+
+/** Runs a text of GRANTs as the admin. On a replica it goes to its primary, from which it comes. */
+export async function applyGrants(drawer: DatabaseDrawer, name: DatabaseName, sql: string): Promise<void> {
+  const named = serverNamed(drawer, name)
+  const server = named.replicatesFrom ? serverNamed(drawer, named.replicatesFrom) : named
+  if (server.kind === 'postgresql') await runSql(server, drawer.secrets, [sql])
+  else await askMariadb(server, drawer.secrets, [sql])
+}

@@ -1,0 +1,27 @@
+import type { Fault, Lab } from '../state.ts'
+import { clientsOf, type DatabaseDrawer } from './drawer.ts'
+import { faultWork } from './fault-work.ts'
+import { isDatabaseFault } from './faults.ts'
+import { rowsOn } from './waits.ts'
+
+/** Takes one back, as it was before: its programs end, and so do their sessions, which would not notice while they work. */
+export async function healDatabase(lab: Lab, { fault, database }: Fault): Promise<void> {
+  const { drawer } = lab
+  if (!drawer || !database || !isDatabaseFault(fault)) return
+  const work = faultWork[fault]
+  await lab.children.kill(clientsOf(fault))
+  await withoutPrograms(drawer, work.applications)
+  await work.heal?.(drawer, database)
+}
+
+export async function withoutPrograms(drawer: DatabaseDrawer, applications: string[]): Promise<void> {
+  if (applications.length === 0) return
+  const names = applications.map((each) => `'${each}'`).join(', ')
+  for (const server of ['pg-1', 'pg-2'] as const) {
+    await rowsOn(
+      drawer,
+      server,
+      `select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name in (${names})`,
+    )
+  }
+}

@@ -1,0 +1,48 @@
+import type { Lab } from '../state.ts'
+import { type DatabaseDrawer, serverNamed } from './drawer.ts'
+import type { DatabaseName } from './faults.ts'
+import { askMariadb } from './mariadb.ts'
+import { runSql } from './postgresql.ts'
+import type { DatabaseSession } from './session.ts'
+
+const query = `select pid, backend_start::text as started, application_name as application, state,
+  coalesce(query_start::text, '') as query_started
+  from pg_stat_activity where backend_type = 'client backend' and usename = 'shop_app' order by backend_start, pid`
+
+type SessionNow = DatabaseSession & { state: string | null; queryStartedAt: string }
+
+/** Sessions of the shop on both PostgreSQL servers, as the servers tell. */
+export async function readSessions(
+  drawer: DatabaseDrawer,
+  names: DatabaseName[] = ['pg-1', 'pg-2'],
+): Promise<SessionNow[]> {
+  const all = await Promise.all(
+    names.map(async (server) => {
+      const rows = await runSql<Row>(serverNamed(drawer, server), drawer.secrets, [query])
+      return rows.map(({ pid, started, application, state, query_started }) => ({
+        server,
+        pid,
+        startedAt: started,
+        application,
+        state,
+        queryStartedAt: query_started,
+      }))
+    }),
+  )
+  return all.flat()
+}
+type Row = { pid: number; started: string; application: string; state: string | null; query_started: string }
+
+/** The connection of the shop to MariaDB; the server never gives a number twice. */
+export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<DatabaseSession[]> {
+  const rows = await askMariadb(serverNamed(drawer, 'maria-1'), drawer.secrets, [
+    `select id from information_schema.processlist where user = 'shop_app'`,
+  ])
+  return rows.map(({ id }) => ({ server: 'maria-1', pid: Number(id), startedAt: '', application: 'shop-maria' }))
+}
+
+/** Drawer of a lab; throws where it is closed. */
+export function drawerOf({ drawer }: Lab): DatabaseDrawer {
+  if (!drawer) throw new Error('the drawer of databases is closed')
+  return drawer
+}

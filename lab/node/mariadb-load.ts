@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process'
+import { readSpecAndSettle } from './program.ts'
+
+/** A program of the shop that writes to a MariaDB by its command line client, one statement after the other. */
+const { program, args, statements, everyMs } = readSpecAndSettle<{
+  program: string
+  args: string[]
+  statements: string[]
+  everyMs: number
+}>()
+
+begin()
+process.stdout.write(`${JSON.stringify({ listening: 0 })}\n`)
+
+/** Begins again where its session was ended. */
+function begin(): void {
+  const client = spawn(program, args, { stdio: ['pipe', 'ignore', 'inherit'] })
+  let n = 0
+  const timer = setInterval(() => client.stdin.write(`${statements[n++ % statements.length]};\n`), everyMs)
+  client.stdin.on('error', () => undefined)
+  client.on('error', () => clearInterval(timer))
+  client.on('exit', () => {
+    clearInterval(timer)
+    setTimeout(begin, 1_000)
+  })
+}
