@@ -142,8 +142,10 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
   app.post('/control/databases', async (c) => {
     const missing = [...missingServers(), ...missingDatabasePackages()]
     if (missing.length > 0) return problem(c, 422, describeMissing(missing))
-    lab.drawer ??= await openDrawer(lab)
-    return c.json(describeDrawer(lab, lab.drawer), 201)
+    const [monitoring, drawer] = await Promise.all([startMonitoring(lab, receiver), openDrawer(lab)])
+    lab.monitoring = monitoring
+    lab.drawer = drawer
+    return c.json(describeDrawer(lab, drawer), 201)
   })
   app.get('/control/databases', (c) =>
     lab.drawer ? c.json(describeDrawer(lab, lab.drawer)) : problem(c, 404, 'the drawer of databases is closed'),

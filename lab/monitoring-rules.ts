@@ -31,6 +31,9 @@ const rule = (alert: string, severity: string, expr: string, summary: string, de
   annotations: { summary, description },
 })
 
+/** The PostgreSQL that web nodes use; those of the drawer have rules of theirs. */
+const nodeDatabase = '{instance=~".*lab.internal:5432"}'
+
 /** The value of each series as it was last known. */
 const lastOf = (selector: string) => `last_over_time(${selector}[15s])`
 
@@ -96,7 +99,7 @@ export const rules = {
         rule(
           'TooManyConnections',
           'critical',
-          `sum by (instance) (${lastOf('pg_stat_activity_count')}) / on (instance) ${lastOf('pg_settings_max_connections')} > 0.8`,
+          `sum by (instance) (${lastOf(`pg_stat_activity_count${nodeDatabase}`)}) / on (instance) ${lastOf(`pg_settings_max_connections${nodeDatabase}`)} > 0.8`,
           'A PostgreSQL server is nearly out of connections',
           '{{ $value | humanizePercentage }} of its connections are in use.',
         ),

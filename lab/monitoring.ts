@@ -8,6 +8,7 @@ import { readVariables } from '../config/variables.ts'
 import { shipLogs } from './app-log.ts'
 import { writeWhole } from './children.ts'
 import { databaseNode, startDatabase } from './database.ts'
+import { databaseRules } from './databases/rules.ts'
 import { rules } from './monitoring-rules.ts'
 import { certificateFile } from './node/program.ts'
 import { type Lab, nodeDirectory, writeForNode } from './state.ts'
@@ -146,6 +147,7 @@ async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   writeWhole(join(directory, 'token'), receiver.token)
   writeFileSync(join(directory, 'alertmanager.yml'), stringify(alertmanagerConfig(receiver.url)))
   writeFileSync(join(directory, 'rules.yml'), stringify(rules))
+  writeFileSync(join(directory, 'database-rules.yml'), stringify(databaseRules))
   writeFileSync(join(directory, 'prometheus.yml'), stringify(prometheusConfig(lab, alertmanager, exporter)))
   writeTargets(lab, directory, '')
   const run = startServerIn(lab, directory)
@@ -205,6 +207,9 @@ const startServerIn =
 /** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
 const instanceOf = ({ id, region }: { id: string; region: string }): string => `${id}.${region}.lab.internal:8080`
 
+/** Where the databases of the drawer are scraped, once it is open. */
+export const databaseTargetsFile = 'databases.json'
+
 /** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
 function writeTargets(lab: Lab, directory: string, written: string): string {
   const targets = webNodes(lab).flatMap((node) => {
@@ -225,12 +230,13 @@ function prometheusConfig(lab: Lab, alertmanagerPort: number, exporterPort: numb
   }
   return {
     global: { scrape_interval: '2s', scrape_timeout: '2s', evaluation_interval: '1s' },
-    rule_files: ['rules.yml'],
+    rule_files: ['rules.yml', 'database-rules.yml'],
     alerting: { alertmanagers: [{ static_configs: [{ targets: [`127.0.0.1:${alertmanagerPort}`] }] }] },
     scrape_configs: [
       { job_name: 'web', file_sd_configs: [{ files: ['targets.json'], refresh_interval: '2s' }] },
       { job_name: 'node', static_configs: [{ targets: [`127.0.0.1:${exporterPort}`] }] },
       { job_name: 'postgres', static_configs: [database] },
+      { job_name: 'databases', file_sd_configs: [{ files: [databaseTargetsFile], refresh_interval: '2s' }] },
     ],
   }
 }

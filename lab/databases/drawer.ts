@@ -9,6 +9,7 @@ import { askMariadb, startMariadb, startMariadbWork } from './mariadb.ts'
 import { runSql, startPostgresql } from './postgresql.ts'
 import { shopWork } from './schema.ts'
 import { adminName, type DatabaseServer, type DrawerPlace, drawerPlace, type Secrets, serverUrl } from './server.ts'
+import { watchDatabases } from './watch.ts'
 
 /** The databases of the lab that run, and what their admin needs. */
 export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: DatabaseServer[] }
@@ -49,6 +50,7 @@ async function open(lab: Lab): Promise<DatabaseDrawer> {
   const appUrl = (name: DatabaseName) => serverUrl(serverNamed(drawer, name), 'shop_app', secrets.app)
   await startClients(lab, drawer, 'shop', shopWork(appUrl('pg-1'), appUrl('pg-2')))
   await startMariadbWork(lab, place, serverNamed(drawer, 'maria-1'), secrets)
+  await watchDatabases(lab, drawer)
   return drawer
 }
 

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Fault, Lab } from '../state.ts'
 import { clientsOf, type DatabaseDrawer } from './drawer.ts'
 import { faultWork } from './fault-work.ts'
-import { isDatabaseFault } from './faults.ts'
+import { type DatabaseFault, isDatabaseFault } from './faults.ts'
 import { rowsOn } from './waits.ts'
 
 /** Takes one back, as it was before: its programs end, and so do their sessions, which would not notice while they work. */
@@ -12,6 +13,18 @@ export async function healDatabase(lab: Lab, { fault, database }: Fault): Promis
   await lab.children.kill(clientsOf(fault))
   await withoutPrograms(drawer, work.applications)
   await work.heal?.(drawer, database)
+  await untilGone(drawer, fault)
+}
+
+/** Replay that was let go catches up, and files of a sort are removed, a moment later. */
+async function untilGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<void> {
+  const until = Date.now() + 10_000
+  for (;;) {
+    const seen = await faultWork[name].see(drawer)
+    if (seen === null) return
+    if (Date.now() > until) throw new Error(`${name} was healed and shows still: ${seen}`)
+    await sleep(200)
+  }
 }
 
 export async function withoutPrograms(drawer: DatabaseDrawer, applications: string[]): Promise<void> {

@@ -42,13 +42,16 @@ export const wraparound: DatabaseFaultWork = {
     return { [`settings of ${table}`]: String(row?.options), [`oldest transaction of ${table}`]: String(row?.frozen) }
   },
   async heal(drawer) {
-    await rowsOn(
-      drawer,
-      'pg-1',
-      `alter table ${table} reset (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)`,
-      `select pg_terminate_backend(pid, 5000) from pg_stat_activity where backend_type = 'autovacuum worker' and query like '%${table}%'`,
-      'vacuum (freeze)',
-    )
+    // The settings wait for the vacuum that they slow down, which lets nobody pass, and begins again by itself.
+    const until = Date.now() + 20_000
+    const end = `select pg_terminate_backend(pid, 2000) from pg_stat_activity where backend_type = 'autovacuum worker' and query like '%${table}%'`
+    const release = `alter table ${table} reset (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)`
+    for (;;) {
+      const error = await rowsOn(drawer, 'pg-1', `set lock_timeout = '300ms'`, end, release).then(() => null, Error)
+      if (error === null) break
+      if (Date.now() > until) throw error
+    }
+    await rowsOn(drawer, 'pg-1', end, 'vacuum (freeze)')
   },
 }
 

@@ -3,14 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
 /** Runs a server that is no program of ours, such as Prometheus, and says when it answers; both end together. */
-const { program, args, port, ready } = readSpecAndSettle<{
+const { program, args, port, ready, env } = readSpecAndSettle<{
   program: string
   args: string[]
   port: number
   ready: string
+  /** Beside the PATH; nothing that is secret, for everybody reads it. */
+  env?: Record<string, string>
 }>()
 
-const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
+const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'], env: { PATH: '/usr/bin:/bin', ...env } })
 process.on('exit', () => child.kill('SIGKILL'))
 child.on('error', (error) => {
   process.stderr.write(`Error: ${error.message}\n`)

@@ -1,0 +1,193 @@
+/**
+ * Rules for the databases of the lab, under the names and in the manner of public collections: an alert says which series crossed which
+ * line. Windows are short, so that each fires within half a minute. Limits fit servers that are as small as these.
+ */
+
+const databaseRule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({
+  alert,
+  expr,
+  for: '2s',
+  keep_firing_for: '15s',
+  labels: { severity },
+  annotations: { summary, description },
+})
+
+/** The value of each series as it was last known: a scrape that comes too late ends no alert. */
+const last = (selector: string) => `last_over_time(${selector}[15s])`
+
+const postgresql = [
+  databaseRule(
+    'PostgresqlDown',
+    'critical',
+    'pg_up{job="postgres"} == 0',
+    'PostgreSQL is down',
+    'Its exporter reaches no server.',
+  ),
+  databaseRule(
+    'PostgresqlSessionsBlocked',
+    'critical',
+    `${last('pg_blocked_sessions')} > 2`,
+    'Sessions wait for a lock',
+    '{{ $value }} sessions wait for locks of others.',
+  ),
+  databaseRule(
+    'PostgresqlUnusedReplicationSlot',
+    'warning',
+    `${last('pg_slot_kept_bytes{active="false"}')} > 16e6`,
+    'A replication slot is not used',
+    'It keeps {{ $value | humanize1024 }}B of WAL.',
+  ),
+  databaseRule(
+    'PostgresqlReplicationLag',
+    'critical',
+    `${last('pg_replay_lag_seconds')} > 5 and on (instance) ${last('pg_replay_lag_bytes')} > 0`,
+    'A PostgreSQL replica lags',
+    'Replay is {{ $value | humanizeDuration }} behind.',
+  ),
+  databaseRule(
+    'PostgresqlTempFilesHigh',
+    'warning',
+    `${last('pg_temporary_bytes')} > 100e6`,
+    'Temporary files fill the disk',
+    'They hold {{ $value | humanize1024 }}B.',
+  ),
+  databaseRule(
+    'PostgresqlTooManyConnections',
+    'critical',
+    `sum by (instance, job) (${last('pg_stat_activity_count{job="postgres",server!=""}')}) / on (instance) group_left () ${last('pg_settings_max_connections{server!=""}')} > 0.8`,
+    'A PostgreSQL server is nearly out of connections',
+    '{{ $value | humanizePercentage }} of its connections are in use.',
+  ),
+  databaseRule(
+    'PostgresqlTransactionIdWraparound',
+    'critical',
+    `${last('pg_frozen_age{datname="shop"}')} / on (instance) group_left () ${last('pg_settings_autovacuum_freeze_max_age')} > 1.2 unless on (instance) ${last('pg_replay_is_replica')} == 1`,
+    'Transaction ids of a database run out',
+    'Its oldest is {{ $value | humanizePercentage }} of autovacuum_freeze_max_age old.',
+  ),
+  databaseRule(
+    'PostgresqlTooManyDeadTuples',
+    'warning',
+    `${last('pg_table_dead_rows')} / (${last('pg_table_dead_rows')} + ${last('pg_table_live_rows')}) > 0.4 and ${last('pg_table_dead_rows')} > 10000`,
+    'A table has many dead rows',
+    '{{ $value | humanizePercentage }} of its rows are dead.',
+  ),
+  databaseRule(
+    'PostgresqlSlowStatement',
+    'warning',
+    'rate(pg_statement_seconds[12s]) / (rate(pg_statement_calls[12s]) > 0) > 0.05',
+    'A statement became slow',
+    'It takes {{ $value | humanizeDuration }} on average.',
+  ),
+  databaseRule(
+    'PostgresqlHighSequentialReads',
+    'warning',
+    'rate(pg_table_sequential_rows[12s]) > 20000',
+    'A table is read in whole, again and again',
+    '{{ $value | humanize }} rows a second are read by sequential scans.',
+  ),
+  databaseRule(
+    'PostgresqlDeadLocks',
+    'warning',
+    'increase(pg_stat_database_deadlocks{datname="shop"}[20s]) > 1',
+    'PostgreSQL resolves deadlocks',
+    '{{ $value | humanize }} in the last 20 s.',
+  ),
+]
+
+const mysql = [
+  databaseRule(
+    'MysqlDown',
+    'critical',
+    'mysql_up{job="mysql"} == 0',
+    'MySQL is down',
+    'Its exporter reaches no server.',
+  ),
+  databaseRule(
+    'MysqlSlaveIoThreadNotRunning',
+    'critical',
+    `${last('mysql_slave_status_slave_io_running')} == 0`,
+    'A replica reads nothing from its primary',
+    'Its IO thread does not run.',
+  ),
+  databaseRule(
+    'MysqlSlaveSqlThreadNotRunning',
+    'critical',
+    `${last('mysql_slave_status_slave_sql_running')} == 0`,
+    'A replica applies nothing',
+    'Its SQL thread does not run.',
+  ),
+  databaseRule(
+    'MysqlSlaveReplicationLag',
+    'warning',
+    `${last('mysql_slave_status_seconds_behind_master')} > 10`,
+    'A replica lags',
+    'It is {{ $value | humanizeDuration }} behind.',
+  ),
+]
+
+export const databaseRules = {
+  groups: [
+    { name: 'postgresql', rules: postgresql },
+    { name: 'mysql', rules: mysql },
+  ],
+}
+
+type ExporterMetric = Record<string, { usage: 'GAUGE' | 'COUNTER' | 'LABEL'; description: string }>
+const label = { usage: 'LABEL', description: 'its name' } as const
+const gauge = (description: string) => ({ usage: 'GAUGE', description }) as const
+const counter = (description: string) => ({ usage: 'COUNTER', description }) as const
+
+/** What the exporter of PostgreSQL asks beside its own: queries as sites add them. */
+export const exporterQueries: Record<string, { query: string; metrics: ExporterMetric[] }> = {
+  pg_blocked: {
+    query: 'select count(*) as sessions from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0',
+    metrics: [{ sessions: gauge('sessions that wait for a lock of another') }],
+  },
+  pg_slot: {
+    query: `select slot_name, active::text as active,
+      coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end, restart_lsn), 0)::float8 as kept_bytes
+      from pg_replication_slots`,
+    metrics: [{ slot_name: label }, { active: label }, { kept_bytes: gauge('WAL that a slot keeps') }],
+  },
+  pg_replay: {
+    query: `select coalesce(extract(epoch from now() - pg_last_xact_replay_timestamp()), 0)::float8 as lag_seconds,
+      coalesce(pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), 0)::float8 as lag_bytes,
+      pg_is_in_recovery()::int as is_replica`,
+    metrics: [
+      { lag_seconds: gauge('age of what was replayed last') },
+      { lag_bytes: gauge('received and not replayed') },
+      { is_replica: gauge('1 on a replica') },
+    ],
+  },
+  pg_temporary: {
+    query: 'select coalesce(sum(size), 0)::float8 as bytes from pg_ls_tmpdir()',
+    metrics: [{ bytes: gauge('size of temporary files') }],
+  },
+  pg_frozen: {
+    query: 'select datname, age(datfrozenxid)::float8 as age from pg_database where datallowconn',
+    metrics: [{ datname: label }, { age: gauge('transactions since its oldest one') }],
+  },
+  pg_table: {
+    query: `select schemaname, relname, n_dead_tup::float8 as dead_rows, n_live_tup::float8 as live_rows, seq_tup_read::float8 as sequential_rows
+      from pg_stat_user_tables`,
+    metrics: [
+      { schemaname: label },
+      { relname: label },
+      { dead_rows: gauge('dead rows') },
+      { live_rows: gauge('live rows') },
+      { sequential_rows: counter('rows that sequential scans read') },
+    ],
+  },
+  pg_statement: {
+    query: `select s.queryid::text as queryid, r.rolname as usename, sum(s.total_exec_time) / 1000 as seconds, sum(s.calls)::float8 as calls
+      from pg_stat_statements s join pg_roles r on r.oid = s.userid where r.rolname = 'shop_app' and s.query ilike 'select%'
+      group by 1, 2 order by 3 desc limit 20`,
+    metrics: [
+      { queryid: label },
+      { usename: label },
+      { seconds: counter('time of a statement') },
+      { calls: counter('its calls') },
+    ],
+  },
+}
