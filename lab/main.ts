@@ -8,10 +8,10 @@ import { z } from 'zod'
 import { convergeBody, type EffectAnswer, migrateBody, restartBody, startBody, stopBody } from '../domain/platform.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
+import { bodyOf, problem } from './answers.ts'
 import { conditionsIn, converge, listFilesToClear, previewConverge, watchedOnce } from './conditions.ts'
-import { applyGrants, describeDrawer, openDrawer } from './databases/drawer.ts'
-import { databaseNames } from './databases/faults.ts'
-import { missingDatabasePackages } from './databases/programs.ts'
+import { removeDrawer } from './databases/drawer.ts'
+import { addDatabaseRoutes } from './databases/routes.ts'
 import { devicesOf, enrolNode } from './devices.ts'
 import { wrongChecks } from './edge-check.ts'
 import {
@@ -37,7 +37,6 @@ const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 /** Without a fault all of them. */
 const healQuery = z.object({ fault: faultName.optional(), target: z.string().min(1).optional() })
 const oracleQuery = z.object({ scenario: scenarioName, target: z.string().min(1).optional() })
-const grantsBody = z.strictObject({ server: z.enum(databaseNames), sql: z.string().min(1) })
 const idempotencyKey = z.string().min(1).max(512)
 
 type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
@@ -139,24 +138,7 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
     lab.monitoring ??= await startMonitoring(lab, receiver)
     return c.json(lab.monitoring, 201)
   })
-  app.post('/control/databases', async (c) => {
-    const missing = [...missingServers(), ...missingDatabasePackages()]
-    if (missing.length > 0) return problem(c, 422, describeMissing(missing))
-    const [monitoring, drawer] = await Promise.all([startMonitoring(lab, receiver), openDrawer(lab)])
-    lab.monitoring = monitoring
-    lab.drawer = drawer
-    return c.json(describeDrawer(lab, drawer), 201)
-  })
-  app.get('/control/databases', (c) =>
-    lab.drawer ? c.json(describeDrawer(lab, lab.drawer)) : problem(c, 404, 'the drawer of databases is closed'),
-  )
-  app.post('/control/databases/grants', async (c) => {
-    const body = await bodyOf(c, grantsBody)
-    if (body instanceof Response) return body
-    if (!lab.drawer) return problem(c, 404, 'the drawer of databases is closed')
-    const refused = await applyGrants(lab.drawer, body.server, body.sql).then(() => null, String)
-    return refused === null ? c.json({ applied: true }) : problem(c, 422, refused)
-  })
+  addDatabaseRoutes(app, lab, receiver)
   app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
   app.post('/control/devices/:id', async (c) => {
     const id = c.req.param('id')
@@ -201,17 +183,6 @@ function answerOf({ key, status, detail, result, changed }: EffectRecord): Effec
   return { key, status, detail, result, changed }
 }
 
-async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {
-  let json: unknown
-  try {
-    json = JSON.parse((await c.req.text()) || '{}')
-  } catch {
-    return problem(c, 400, 'the body is not JSON')
-  }
-  const parsed = schema.safeParse(json)
-  return parsed.success ? parsed.data : problem(c, 400, nameFaults(parsed.error))
-}
-
 function bearer(token: string): MiddlewareHandler {
   const expected = digest(`Bearer ${token}`)
   return async (c, next) => {
@@ -224,22 +195,6 @@ function bearer(token: string): MiddlewareHandler {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
-}
-
-const titles = {
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  404: 'Not Found',
-  413: 'Content Too Large',
-  422: 'Unprocessable Content',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-} as const
-
-function problem(c: Context, status: keyof typeof titles, detail: string): Response {
-  return c.body(JSON.stringify({ type: 'about:blank', title: titles[status], status, detail }), status, {
-    'content-type': 'application/problem+json',
-  })
 }
 
 /** The controller: starts the lab, serves it on loopback, and takes everything down with it. */
@@ -298,6 +253,7 @@ async function stop(signal: string): Promise<void> {
   // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
   await Promise.all([prober.stop(), journal.idle()])
   await Promise.all([lab.children.stopAll(), lab.database?.stop()])
+  removeDrawer(lab)
   process.exit(0)
 }
 process.on('SIGTERM', stop)

@@ -104,6 +104,13 @@ function clearLeftovers(directory: string): void {
   rmSync(directory, { recursive: true, force: true })
 }
 
+/** Removes what the servers kept, once they have ended. */
+export function removeDrawer(lab: Lab): void {
+  if (!lab.drawer) return
+  rmSync(lab.drawer.place.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+  rmSync(credentialFiles(lab).directory, { recursive: true, force: true })
+}
+
 /** The drawer as those who break, judge or read it see it. */
 export function describeDrawer(lab: Lab, { servers }: DatabaseDrawer): object {
   const { read, write } = credentialFiles(lab)

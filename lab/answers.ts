@@ -1,0 +1,32 @@
+import type { Context } from 'hono'
+import type { z } from 'zod'
+import { nameFaults } from '../domain/schema-faults.ts'
+
+/** The body of a request, or the answer that says what is wrong with it. */
+export async function bodyOf<T>(c: Context, schema: z.ZodType<T>): Promise<T | Response> {
+  let json: unknown
+  try {
+    json = JSON.parse((await c.req.text()) || '{}')
+  } catch {
+    return problem(c, 400, 'the body is not JSON')
+  }
+  const parsed = schema.safeParse(json)
+  return parsed.success ? parsed.data : problem(c, 400, nameFaults(parsed.error))
+}
+
+const titles = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  404: 'Not Found',
+  413: 'Content Too Large',
+  422: 'Unprocessable Content',
+  500: 'Internal Server Error',
+  503: 'Service Unavailable',
+} as const
+
+/** An answer that says what is wrong, as problem+json. */
+export function problem(c: Context, status: keyof typeof titles, detail: string): Response {
+  return c.body(JSON.stringify({ type: 'about:blank', title: titles[status], status, detail }), status, {
+    'content-type': 'application/problem+json',
+  })
+}
