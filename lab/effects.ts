@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { processState } from './children.ts'
 import { isDatabaseFault } from './databases/faults.ts'
-import { healDatabase } from './databases/heal.ts'
+import { healDatabase, inOrderOfHealing } from './databases/heal.ts'
 import { endBackups } from './devices.ts'
 import { startHost, startNode } from './lab.ts'
 import { portHolderOf, runawayOn } from './look.ts'
@@ -29,7 +29,7 @@ export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
   lab.draining = []
   lab.ports = {}
-  for (const fault of lab.faults) await takeBack(lab, fault)
+  for (const fault of inOrderOfHealing(lab.faults)) await takeBack(lab, fault)
   for (const { id } of lab.topology.nodes) await bringUpNode(lab, id)
   for (const { id } of lab.topology.hosts) await bringUpHost(lab, id)
   await returnVms(lab)
@@ -50,7 +50,10 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
   for (const fault of meant) {
     if (fault.fault === 'drain') lab.draining = lab.draining.filter((host) => host !== fault.on)
     if (fault.fault === 'port_squatter') delete lab.ports[fault.on]
-    await takeBack(lab, fault)
+    await takeBack(lab, fault).catch((error) => {
+      lab.faults.push(fault)
+      throw error
+    })
     forgetFiles(lab, fault)
     if (lab.topology.nodes.some(({ id }) => id === fault.on)) await bringUpNode(lab, fault.on)
     for (const host of fault.hosts) await bringUpHost(lab, host)

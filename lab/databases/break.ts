@@ -33,6 +33,7 @@ export async function breakDatabase(
     await lab.children.kill(clientsOf(name))
     await withoutPrograms(drawer, work.applications)
     await work.heal?.(drawer, { root: '', rootSession: null, sessions: [], facts: {} })
+    if (isLockTimeout(error)) throw new WrongTarget(`what holds a lock on ${on} keeps ${name} out: heal it first`)
     throw error
   }
   const rootSession = (await work.findRoot?.(drawer)) ?? null
@@ -46,6 +47,8 @@ export async function breakDatabase(
     },
   }
 }
+
+const isLockTimeout = (error: unknown): boolean => (error as { code?: string }).code === '55P03'
 
 async function untilSeen(drawer: DatabaseDrawer, name: DatabaseFault): Promise<void> {
   const until = Date.now() + visibleMs

@@ -5,6 +5,12 @@ import { faultWork } from './fault-work.ts'
 import { type DatabaseFault, isDatabaseFault } from './faults.ts'
 import { rowsOn } from './waits.ts'
 
+/** What holds locks first: the rest would wait for it. */
+export const inOrderOfHealing = (faults: readonly Fault[]): Fault[] => {
+  const holdsLocks = ({ fault }: Fault) => isDatabaseFault(fault) && faultWork[fault].applications.length > 0
+  return [...faults.filter(holdsLocks), ...faults.filter((each) => !holdsLocks(each))]
+}
+
 /** Takes one back, as it was before: its programs end, and so do their sessions, which would not notice while they work. */
 export async function healDatabase(lab: Lab, { fault, database }: Fault): Promise<void> {
   const { drawer } = lab

@@ -10,6 +10,9 @@ import { adminName, type DatabaseServer, type DrawerPlace, runAsNode, type Secre
 
 /** Slot of the replica on its primary. */
 export const replicaSlot = 'pg_2'
+/** How long the admin waits for a lock. */
+const maxLockMs = 2_000
+
 /** Few, so that a pool takes them all. Both servers have so many, for a replica needs what its primary has. */
 export const maxConnections = 40
 
@@ -108,7 +111,14 @@ export async function runSql<Row extends pg.QueryResultRow>(
   database = 'shop',
 ): Promise<Row[]> {
   const url = serverUrl(server, adminName, secrets.admin, database)
-  const client = new pg.Client({ connectionString: url, application_name: 'lab-admin', query_timeout: 50_000 })
+  // A lock that another fault holds is not waited for: who waits for a table stops all who come after it.
+  const options = `-c lock_timeout=${maxLockMs}`
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'lab-admin',
+    query_timeout: 50_000,
+    options,
+  })
   client.on('error', () => undefined)
   await client.connect()
   try {

@@ -64,7 +64,7 @@ export const bloatPrepared: DatabaseFaultWork = {
     const client = new pg.Client({ connectionString: url, application_name: 'shop-settlement' })
     await client.connect()
     try {
-      const steps = ['begin', `insert into orders (customer_id, state, cents) values (3999, 'settled', 1)`]
+      const steps = ['begin', 'update customers set tier = tier where id = 3999']
       for (const step of [...steps, `prepare transaction '${gid}'`]) await client.query(step)
     } finally {
       await client.end()

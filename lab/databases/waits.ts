@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type DatabaseDrawer, serverNamed, startClients } from './drawer.ts'
 import type { DatabaseName } from './faults.ts'
 import { maxConnections, runSql } from './postgresql.ts'
@@ -61,14 +62,26 @@ export const idleBlocker: DatabaseFaultWork = {
 
 const take = (id: number) => `update stock set pieces = pieces - 1 where id = ${id}`
 
+async function deadlocksSoFar(drawer: DatabaseDrawer): Promise<number> {
+  const [row] = await rowsOn<{ deadlocks: string }>(
+    drawer,
+    'pg-1',
+    `select deadlocks from pg_stat_database where datname = 'shop'`,
+  )
+  return Number(row?.deadlocks ?? 0)
+}
+
 export const deadlocks: DatabaseFaultWork = {
   applications: ['shop-checkout', 'shop-stock-sync'],
   async breakIn(lab, drawer) {
+    const before = await deadlocksSoFar(drawer)
     const often = { url: appUrl(drawer, 'pg-1'), everyMs: 2_500, pauseMs: 300 }
     await startClients(lab, drawer, 'db_deadlocks', [
       { ...often, application: 'shop-checkout', steps: ['begin', take(1), take(2), 'commit'] },
       { ...often, application: 'shop-stock-sync', steps: ['begin', take(2), take(1), 'commit'] },
     ])
+    const until = Date.now() + 15_000
+    while ((await deadlocksSoFar(drawer)) <= before && Date.now() < until) await sleep(200)
   },
   async see(drawer) {
     const [row] = await rowsOn<{ both: boolean; deadlocks: string }>(
