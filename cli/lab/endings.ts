@@ -1,6 +1,7 @@
 import type { IncidentEvent } from '../../domain/event.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { rowsOf } from '../../domain/hypothesis.ts'
+import { incidentTypeOf } from '../../domain/incident-type.ts'
 import { type DatabaseFault, databaseFaultRows, databaseFaults } from '../../lab/databases/faults.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { getEndingCode } from '../incidents/follow.ts'
@@ -40,7 +41,7 @@ type FaultRow = { target: string; example: string; does: string; alert: string |
 const databaseRows = Object.fromEntries(
   databaseFaults.map((name) => {
     const { on, does, alert, repairedBy } = databaseFaultRows[name]
-    const type = alert.replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase()
+    const type = incidentTypeOf({}, alert)
     return [
       name,
       { target: 'database', example: on, does, alert: type, ending: repairedBy.length > 0 ? repaired : handedOver },

@@ -11,6 +11,7 @@ import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
+import { showDatabases } from './databases.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
 import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
@@ -211,7 +212,7 @@ export function addLabCommand(program: CliCommand): void {
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
     .action(async ({ scenario, databases, ...options }: Options, self: CliCommand) => {
-      if (databases) await showDatabases(options)
+      if (databases) await showDatabases(connectLab(), options)
       if (databases && !scenario) return
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
@@ -221,21 +222,6 @@ export function addLabCommand(program: CliCommand): void {
   addHealCommand(parent)
   addOracleCommand(parent)
   addStatusCommand(parent)
-}
-
-async function showDatabases({ json }: { json?: boolean }): Promise<void> {
-  if (!json) printNote('PostgreSQL and MariaDB start with their replicas; the first time they take some seconds.')
-  const { servers, credentials } = await connectLab().openDatabases()
-  if (json) return printJson({ servers, credentials })
-  const rows = servers.map((each) => [
-    each.name,
-    each.replicatesFrom ? `replica of ${each.replicatesFrom}` : each.role,
-    each.url,
-  ])
-  print(formatTable(['DATABASE', 'ROLE', 'ADDRESS'], rows, 2))
-  print(
-    `\nCredentials, as user:password in a file:\n  reads   ${inert(credentials.read)}\n  writes  ${inert(credentials.write)}`,
-  )
 }
 
 function addFaultsCommand(parent: CliCommand): void {
