@@ -38,7 +38,7 @@ export const kinds: Record<string, Kind> = {
   },
   databases: {
     about:
-      'PostgreSQL and MariaDB: what an unasked read by their clients may and may not do; the own database behind PgBouncer',
+      'PostgreSQL and MariaDB: what an unasked read by their clients may and may not do; the own database behind PgBouncer; the databases of the lab and their faults',
     programs: [
       { name: 'postgres', package: 'postgresql', version: ['--version'] },
       { name: 'psql', package: 'postgresql-client', version: ['--version'] },
@@ -47,6 +47,11 @@ export const kinds: Record<string, Kind> = {
       { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
       { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
       { name: 'mariadb-dump', package: 'mariadb-client', version: ['--version'] },
+      { name: 'prometheus', package: 'prometheus', version: ['--version'] },
+      { name: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
+      { name: 'prometheus-node-exporter', package: 'prometheus-node-exporter' },
+      { name: 'prometheus-postgres-exporter', package: 'prometheus-postgres-exporter', version: ['--version'] },
+      { name: 'prometheus-mysqld-exporter', package: 'prometheus-mysqld-exporter', version: ['--version'] },
     ],
   },
   judge: {
