@@ -32,7 +32,8 @@ export async function breakDatabase(
   } catch (error) {
     await lab.children.kill(clientsOf(name))
     await withoutPrograms(drawer, work.applications)
-    await work.heal?.(drawer, { root: '', rootSession: null, sessions: [], facts: {} })
+    // What kept it out may keep this out as well; then nothing was done that is to be undone.
+    await work.heal?.(drawer, { root: '', rootSession: null, sessions: [], facts: {} }).catch(() => undefined)
     if (isLockTimeout(error)) throw new WrongTarget(`what holds a lock on ${on} keeps ${name} out: heal it first`)
     throw error
   }
