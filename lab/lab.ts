@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { listFaults } from '../domain/schema-faults.ts'
 import { nodeAccount, openChildren } from './children.ts'
+import { removeDrawer } from './databases/drawer.ts'
 import { startAgents } from './devices.ts'
 import { makeSystem } from './packages.ts'
 import { desiredConfig, type Lab, nodeDirectory, ownDirectory, readState, writeForNode } from './state.ts'
@@ -50,6 +51,7 @@ export async function startLab(
   // Nodes of another user reach their own directories through this one, but cannot list it.
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
+  removeDrawer(dir)
   const { lagSeconds, paceSeconds } = options
   const lab: Lab = {
     dir,

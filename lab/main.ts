@@ -252,8 +252,7 @@ async function stop(signal: string): Promise<void> {
   server.close()
   // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
   await Promise.all([prober.stop(), journal.idle()])
-  await Promise.all([lab.children.stopAll(), lab.database?.stop()])
-  removeDrawer(lab)
+  await Promise.all([lab.children.stopAll().then(() => removeDrawer(lab.dir)), lab.database?.stop()])
   process.exit(0)
 }
 process.on('SIGTERM', stop)

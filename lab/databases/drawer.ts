@@ -26,7 +26,7 @@ export function openDrawer(lab: Lab): Promise<DatabaseDrawer> {
 
 async function open(lab: Lab): Promise<DatabaseDrawer> {
   const directory = join(lab.dir, 'databases')
-  clearLeftovers(directory)
+  removeDrawer(lab.dir)
   ownDirectory(lab, directory)
   const place = drawerPlace(directory, lab.account)
   const secret = () => randomBytes(18).toString('hex')
@@ -75,20 +75,21 @@ export async function startClients(
 
 export const clientsOf = (name: string): string => `clients-${name}`
 
-const credentialFiles = (lab: Lab) => {
-  const directory = join(lab.dir, 'database-credentials')
+const credentialFiles = (dir: string) => {
+  const directory = join(dir, 'database-credentials')
   return { directory, read: join(directory, 'nightshift_read'), write: join(directory, 'nightshift_write') }
 }
 
 function writeCredentials(lab: Lab, { read, write }: Secrets): void {
-  const files = credentialFiles(lab)
+  const files = credentialFiles(lab.dir)
   mkdirSync(files.directory, { recursive: true, mode: 0o700 })
   writeWhole(files.read, `nightshift_read:${read}`)
   writeWhole(files.write, `nightshift_write:${write}`)
 }
 
-/** Removes what an earlier drawer left, with the memory that a server which was killed could not give back. */
-function clearLeftovers(directory: string): void {
+/** Removes what the servers of a lab kept, once they have ended, and the memory that one which was killed could not give back. */
+export function removeDrawer(dir: string): void {
+  const directory = join(dir, 'databases')
   for (const name of ['pg-1', 'pg-2']) {
     try {
       // The seventh line has the key and the id of the segment.
@@ -101,19 +102,14 @@ function clearLeftovers(directory: string): void {
       // It ended by itself, or there was none.
     }
   }
-  rmSync(directory, { recursive: true, force: true })
-}
-
-/** Removes what the servers kept, once they have ended. */
-export function removeDrawer(lab: Lab): void {
-  if (!lab.drawer) return
-  rmSync(lab.drawer.place.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
-  rmSync(credentialFiles(lab).directory, { recursive: true, force: true })
+  for (const path of [directory, credentialFiles(dir).directory]) {
+    rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+  }
 }
 
 /** The drawer as those who break, judge or read it see it. */
 export function describeDrawer(lab: Lab, { servers }: DatabaseDrawer): object {
-  const { read, write } = credentialFiles(lab)
+  const { read, write } = credentialFiles(lab.dir)
   const all = servers.map(({ name, kind, role, replicatesFrom, url, instance }) => ({
     name,
     kind,
