@@ -5,7 +5,7 @@ import { type Children, type LabAccount, writeWhole } from './children.ts'
 import type { LabDatabase } from './database.ts'
 import type { DatabaseDrawer } from './databases/drawer.ts'
 import { databaseFaults, isDatabaseFault } from './databases/faults.ts'
-import { databaseSession } from './databases/session.ts'
+import { shopSession } from './databases/session.ts'
 import type { Monitoring } from './monitoring.ts'
 import { metricFaults } from './monitoring-rules.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
@@ -39,16 +39,16 @@ export const faultName = z.enum([
 export type FaultName = z.infer<typeof faultName>
 
 /** A fault of a database: who is the root, and what must be as it was. */
-const databaseFacts = z.object({
+const brokenDatabase = z.object({
   /** The root in words, with the exact session, slot, table or statement. */
   root: z.string(),
-  rootSession: databaseSession.nullable().default(null),
+  rootSession: shopSession.nullable().default(null),
   /** Sessions that must live: process and beginning. */
-  sessions: z.array(databaseSession),
+  sessions: z.array(shopSession),
   /** Other facts that must not change, or that tell whether the cause is gone. */
   facts: z.record(z.string(), z.string()),
 })
-export type DatabaseFacts = z.infer<typeof databaseFacts>
+export type BrokenDatabase = z.infer<typeof brokenDatabase>
 
 /** A fault that was broken in and not healed, with what the oracle must compare afterwards. */
 export const fault = z.object({
@@ -75,7 +75,7 @@ export const fault = z.object({
   /** sha256 of every file that belongs to a tenant, at the moment after the fault. */
   tenantData: z.record(z.string(), z.string()),
   /** What a fault of the drawer of databases was compared with; null for every other fault. */
-  database: databaseFacts.nullable().default(null),
+  database: brokenDatabase.nullable().default(null),
 })
 export type Fault = z.infer<typeof fault>
 

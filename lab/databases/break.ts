@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type DatabaseFacts, type Lab, WrongTarget } from '../state.ts'
+import { type BrokenDatabase, type Lab, WrongTarget } from '../state.ts'
 import { clientsOf, type DatabaseDrawer } from './drawer.ts'
 import { faultWork } from './fault-work.ts'
 import { type DatabaseFault, databaseFaultRows } from './faults.ts'
 import { withoutPrograms } from './heal.ts'
-import type { DatabaseSession } from './session.ts'
+import type { ShopSession } from './session.ts'
 import { isSameSession } from './session.ts'
 import { readMariadbSessions, readSessions } from './sessions.ts'
 
@@ -16,7 +16,7 @@ export async function breakDatabase(
   lab: Lab,
   name: DatabaseFault,
   target: string,
-): Promise<{ on: string; database: DatabaseFacts }> {
+): Promise<{ on: string; database: BrokenDatabase }> {
   const { on } = databaseFaultRows[name]
   const { drawer } = lab
   if (!drawer) {
@@ -60,13 +60,13 @@ async function untilSeen(drawer: DatabaseDrawer, name: DatabaseFault): Promise<v
   }
 }
 
-const describeRoot = (name: DatabaseFault, session: DatabaseSession | null): string =>
+const describeRoot = (name: DatabaseFault, session: ShopSession | null): string =>
   session
     ? `process ${session.pid} of ${session.server}, begun ${session.startedAt}: ${databaseFaultRows[name].root}`
     : databaseFaultRows[name].root
 
 /** All that must live through a good end, but the root. */
-async function livingSessions(drawer: DatabaseDrawer, root: DatabaseSession | null): Promise<DatabaseSession[]> {
+async function livingSessions(drawer: DatabaseDrawer, root: ShopSession | null): Promise<ShopSession[]> {
   const all = [...(await readSessions(drawer)), ...(await readMariadbSessions(drawer))]
   return all
     .map(({ server, pid, startedAt, application }) => ({ server, pid, startedAt, application }))

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DatabaseFacts, Fault, Lab } from '../state.ts'
+import type { BrokenDatabase, Fault, Lab } from '../state.ts'
 import type { DatabaseDrawer } from './drawer.ts'
 import { faultWork } from './fault-work.ts'
 import { type DatabaseFault, databaseFaultRows, databaseFaults } from './faults.ts'
 import { replicaSlot } from './postgresql.ts'
 import { replicaStatus } from './replication.ts'
-import { type DatabaseSession, isSameSession } from './session.ts'
+import { isSameSession, type ShopSession } from './session.ts'
 import { drawerOf, readMariadbSessions, readSessions } from './sessions.ts'
 import { rowsOn } from './waits.ts'
 
@@ -46,7 +46,7 @@ async function isGone(drawer: DatabaseDrawer, name: DatabaseFault): Promise<Chec
 /** Causes whose end takes a moment to show. */
 const isPassing = (name: DatabaseFault): boolean => name === 'db_replica_stopped' || name === 'db_replay_held'
 
-async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { facts }: DatabaseFacts): Promise<Check[]> {
+async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { facts }: BrokenDatabase): Promise<Check[]> {
   const work = faultWork[name]
   const seen = await work.see(drawer)
   const now = (await work.readFacts?.(drawer)) ?? {}
@@ -65,13 +65,13 @@ async function standsAsItWas(drawer: DatabaseDrawer, name: DatabaseFault, { fact
 }
 
 /** Sessions of faults that were healed since may be gone, and so may the root of another fault. */
-async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: DatabaseFacts): Promise<Check> {
+async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: BrokenDatabase): Promise<Check> {
   const standing = lab.faults.map(({ fault }) => fault as string)
   const healed = databaseFaults
     .filter((name) => !standing.includes(name))
     .flatMap((name) => faultWork[name].applications)
   const roots = lab.faults.flatMap(({ database }) => database?.rootSession ?? [])
-  const now: DatabaseSession[] = [...(await readSessions(drawer)), ...(await readMariadbSessions(drawer))]
+  const now: ShopSession[] = [...(await readSessions(drawer)), ...(await readMariadbSessions(drawer))]
   const mustLive = sessions.filter(
     (each) => !healed.includes(each.application) && !roots.some((root) => isSameSession(root, each)),
   )

@@ -8,11 +8,11 @@ import type { DatabaseName } from './faults.ts'
 import { askMariadb, startMariadb, startMariadbWork } from './mariadb.ts'
 import { runSql, startPostgresql } from './postgresql.ts'
 import { shopWork } from './schema.ts'
-import { adminName, type DatabaseServer, type DrawerPlace, drawerPlace, type Secrets, serverUrl } from './server.ts'
+import { adminName, type DrawerPlace, drawerPlace, type LabServer, type Secrets, serverUrl } from './server.ts'
 import { watchDatabases } from './watch.ts'
 
 /** The databases of the lab that run, and what their admin needs. */
-export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: DatabaseServer[] }
+export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: LabServer[] }
 
 const opening = new WeakMap<Lab, Promise<DatabaseDrawer>>()
 
@@ -54,7 +54,7 @@ async function open(lab: Lab): Promise<DatabaseDrawer> {
   return drawer
 }
 
-export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: DatabaseName): DatabaseServer {
+export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: DatabaseName): LabServer {
   const found = servers.find((each) => each.name === name)
   if (!found) throw new Error(`there is no database ${name}`)
   return found

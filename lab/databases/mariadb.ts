@@ -6,10 +6,10 @@ import { freePort } from '../monitoring.ts'
 import type { Lab } from '../state.ts'
 import { programPath } from './programs.ts'
 import { mariadbSchema, mariadbWork } from './schema.ts'
-import { adminName, type DatabaseServer, type DrawerPlace, runAsNode, type Secrets } from './server.ts'
+import { adminName, type DrawerPlace, type LabServer, runAsNode, type Secrets } from './server.ts'
 
 /** Starts the primary with the shop in it, and a replica that begins with the first GTID. */
-export async function startMariadb(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<DatabaseServer[]> {
+export async function startMariadb(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<LabServer[]> {
   const [port, replicaPort] = [await freePort(), await freePort()]
   const { directory } = place
   const install = [
@@ -53,7 +53,7 @@ const usersOf = (secrets: Secrets): string[] => [
   `create user nightshift_write@127.0.0.1 identified by '${secrets.write}'`,
 ]
 
-const serverOf = (name: 'maria-1' | 'maria-2', role: DatabaseServer['role'], port: number): DatabaseServer => ({
+const serverOf = (name: 'maria-1' | 'maria-2', role: LabServer['role'], port: number): LabServer => ({
   name,
   kind: 'mysql',
   role,
@@ -63,7 +63,7 @@ const serverOf = (name: 'maria-1' | 'maria-2', role: DatabaseServer['role'], por
   instance: `${name}:3306`,
 })
 
-async function startServer(lab: Lab, { directory }: DrawerPlace, server: DatabaseServer, first: string): Promise<void> {
+async function startServer(lab: Lab, { directory }: DrawerPlace, server: LabServer, first: string): Promise<void> {
   const { name, role, port } = server
   const options = [
     `--datadir=${join(directory, name)}`,
@@ -96,7 +96,7 @@ const decode: Record<string, string> = { t: '\t', n: '\n', '\\': '\\', '0': '\0'
 
 /** Runs statements as the admin by MariaDB's own client, and answers the rows of all of them. */
 export async function askMariadb(
-  { port }: DatabaseServer,
+  { port }: LabServer,
   { admin }: Secrets,
   statements: string[],
 ): Promise<Record<string, string>[]> {
@@ -115,8 +115,8 @@ export async function askMariadb(
 
 /** Waits until the replica has applied all that its primary has written so far. */
 export async function untilApplied(
-  replica: DatabaseServer,
-  primary: DatabaseServer,
+  replica: LabServer,
+  primary: LabServer,
   secrets: Secrets,
   seconds = 15,
 ): Promise<boolean> {
@@ -128,7 +128,7 @@ export async function untilApplied(
 }
 
 /** A program of the shop that writes to the primary. */
-export async function startMariadbWork(lab: Lab, place: DrawerPlace, server: DatabaseServer, secrets: Secrets) {
+export async function startMariadbWork(lab: Lab, place: DrawerPlace, server: LabServer, secrets: Secrets) {
   const file = join(place.directory, 'maria-app.cnf')
   writeFileSync(file, `[client]\nuser=shop_app\npassword=${secrets.app}\nhost=127.0.0.1\nport=${server.port}\n`, {
     mode: 0o600,

@@ -6,7 +6,7 @@ import { freePort } from '../monitoring.ts'
 import type { Lab } from '../state.ts'
 import { programPath } from './programs.ts'
 import { postgresqlSchema } from './schema.ts'
-import { adminName, type DatabaseServer, type DrawerPlace, runAsNode, type Secrets, serverUrl } from './server.ts'
+import { adminName, type DrawerPlace, type LabServer, runAsNode, type Secrets, serverUrl } from './server.ts'
 
 /** Slot of the replica on its primary. */
 export const replicaSlot = 'pg_2'
@@ -46,7 +46,7 @@ const settings = {
 }
 
 /** Starts the primary with the shop in it, then its replica on its slot. */
-export async function startPostgresql(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<DatabaseServer[]> {
+export async function startPostgresql(lab: Lab, place: DrawerPlace, secrets: Secrets): Promise<LabServer[]> {
   const [port, replicaPort] = [await freePort(), await freePort()]
   const secret = join(place.directory, 'pg-password')
   writeFileSync(secret, secrets.admin, { mode: 0o600 })
@@ -66,7 +66,7 @@ export async function startPostgresql(lab: Lab, place: DrawerPlace, secrets: Sec
   return [primary, replica]
 }
 
-const serverOf = (name: 'pg-1' | 'pg-2', role: DatabaseServer['role'], port: number): DatabaseServer => ({
+const serverOf = (name: 'pg-1' | 'pg-2', role: LabServer['role'], port: number): LabServer => ({
   name,
   kind: 'postgresql',
   role,
@@ -89,7 +89,7 @@ async function startServer(lab: Lab, { directory }: DrawerPlace, name: string, p
 }
 
 /** Roles and the shop. What Nightshift may do is granted later, by a text that somebody else gives. */
-async function prepare(server: DatabaseServer, secrets: Secrets): Promise<void> {
+async function prepare(server: LabServer, secrets: Secrets): Promise<void> {
   const roles = [
     `create role shop_app login password '${secrets.app}'`,
     `create role replicator login replication password '${secrets.replicator}'`,
@@ -105,7 +105,7 @@ async function prepare(server: DatabaseServer, secrets: Secrets): Promise<void> 
 
 /** Runs statements as the admin, one after the other, and answers the rows of the last one. */
 export async function runSql<Row extends pg.QueryResultRow>(
-  server: DatabaseServer,
+  server: LabServer,
   secrets: Secrets,
   statements: string[],
   database = 'shop',
@@ -130,7 +130,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
   }
 }
 
-async function eventuallyAnswers(server: DatabaseServer, secrets: Secrets): Promise<void> {
+async function eventuallyAnswers(server: LabServer, secrets: Secrets): Promise<void> {
   const until = Date.now() + 15_000
   for (;;) {
     const error = await runSql(server, secrets, ['select 1'], 'postgres').then(() => null, String)

@@ -5,7 +5,7 @@ import type { LabAccount } from '../children.ts'
 import type { DatabaseName } from './faults.ts'
 
 /** A database server of the drawer. */
-export type DatabaseServer = {
+export type LabServer = {
   name: DatabaseName
   kind: 'postgresql' | 'mysql'
   role: 'primary' | 'replica'
@@ -30,7 +30,7 @@ export const drawerPlace = (directory: string, account: LabAccount | null): Draw
   giveAway: (file) => account && chownSync(file, account.uid, account.gid),
 })
 
-export function serverUrl({ port }: DatabaseServer, user: string, password: string, database = 'shop'): string {
+export function serverUrl({ port }: LabServer, user: string, password: string, database = 'shop'): string {
   return `postgresql://${user}:${password}@127.0.0.1:${port}/${database}`
 }
 

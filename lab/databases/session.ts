@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
 /** A session for ever: no other has its process and its beginning. */
-export const databaseSession = z.object({
+export const shopSession = z.object({
   server: z.string(),
   pid: z.number().int(),
   startedAt: z.string(),
   application: z.string(),
 })
-export type DatabaseSession = z.infer<typeof databaseSession>
+export type ShopSession = z.infer<typeof shopSession>
 
-export const isSameSession = (a: DatabaseSession, b: DatabaseSession): boolean =>
+export const isSameSession = (a: ShopSession, b: ShopSession): boolean =>
   a.server === b.server && a.pid === b.pid && a.startedAt === b.startedAt

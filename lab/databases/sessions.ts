@@ -3,13 +3,13 @@ import { type DatabaseDrawer, serverNamed } from './drawer.ts'
 import type { DatabaseName } from './faults.ts'
 import { askMariadb } from './mariadb.ts'
 import { runSql } from './postgresql.ts'
-import type { DatabaseSession } from './session.ts'
+import type { ShopSession } from './session.ts'
 
 const query = `select pid, backend_start::text as started, application_name as application, state,
   coalesce(query_start::text, '') as query_started
   from pg_stat_activity where backend_type = 'client backend' and usename = 'shop_app' order by backend_start, pid`
 
-type SessionNow = DatabaseSession & { state: string | null; queryStartedAt: string }
+type SessionNow = ShopSession & { state: string | null; queryStartedAt: string }
 
 /** Sessions of the shop on both PostgreSQL servers, as the servers tell. */
 export async function readSessions(
@@ -34,7 +34,7 @@ export async function readSessions(
 type Row = { pid: number; started: string; application: string; state: string | null; query_started: string }
 
 /** The connection of the shop to MariaDB; the server never gives a number twice. */
-export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<DatabaseSession[]> {
+export async function readMariadbSessions(drawer: DatabaseDrawer): Promise<ShopSession[]> {
   const rows = await askMariadb(serverNamed(drawer, 'maria-1'), drawer.secrets, [
     `select id from information_schema.processlist where user = 'shop_app'`,
   ])

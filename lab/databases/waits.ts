@@ -3,7 +3,7 @@ import { type DatabaseDrawer, serverNamed, startClients } from './drawer.ts'
 import type { DatabaseName } from './faults.ts'
 import { maxConnections, runSql } from './postgresql.ts'
 import { serverUrl } from './server.ts'
-import type { DatabaseSession } from './session.ts'
+import type { ShopSession } from './session.ts'
 import { readSessions } from './sessions.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
@@ -23,7 +23,7 @@ export async function sessionOf(
   drawer: DatabaseDrawer,
   name: DatabaseName,
   application: string,
-): Promise<DatabaseSession | null> {
+): Promise<ShopSession | null> {
   const all = await readSessions(drawer, [name])
   const found = all.find((each) => each.application === application)
   return found ? { server: name, pid: found.pid, startedAt: found.startedAt, application: found.application } : null

@@ -7,7 +7,7 @@ import type { Lab } from '../state.ts'
 import type { DatabaseDrawer } from './drawer.ts'
 import { programPath } from './programs.ts'
 import { exporterQueries } from './rules.ts'
-import type { DatabaseServer } from './server.ts'
+import type { LabServer } from './server.ts'
 
 /** Starts an exporter for each database, and names them to the lab's Prometheus, which runs already. */
 export async function watchDatabases(lab: Lab, drawer: DatabaseDrawer): Promise<void> {
@@ -24,7 +24,7 @@ export async function watchDatabases(lab: Lab, drawer: DatabaseDrawer): Promise<
   writeWhole(join(lab.dir, 'monitoring', databaseTargetsFile), JSON.stringify(targets))
 }
 
-async function startExporter(lab: Lab, drawer: DatabaseDrawer, server: DatabaseServer): Promise<number> {
+async function startExporter(lab: Lab, drawer: DatabaseDrawer, server: LabServer): Promise<number> {
   const port = await freePort()
   const { name, kind } = server
   const shared = { port, ready: '/metrics' }

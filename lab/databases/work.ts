@@ -1,6 +1,6 @@
-import type { DatabaseFacts, Lab } from '../state.ts'
+import type { BrokenDatabase, Lab } from '../state.ts'
 import type { DatabaseDrawer } from './drawer.ts'
-import type { DatabaseSession } from './session.ts'
+import type { ShopSession } from './session.ts'
 
 type DatabaseCheck = { name: string; ok: boolean; detail: string }
 
@@ -13,11 +13,11 @@ export type DatabaseFaultWork = {
   /** The fault as the servers show it, in one line; null where it is not there. */
   see(drawer: DatabaseDrawer): Promise<string | null>
   /** The session that is its root, where a session is. */
-  findRoot?(drawer: DatabaseDrawer): Promise<DatabaseSession | null>
+  findRoot?(drawer: DatabaseDrawer): Promise<ShopSession | null>
   /** What must be as it was after a good end. */
   readFacts?(drawer: DatabaseDrawer): Promise<Record<string, string>>
   /** What must hold in addition once the cause is gone. */
-  check?(drawer: DatabaseDrawer, facts: DatabaseFacts): Promise<DatabaseCheck[]>
+  check?(drawer: DatabaseDrawer, facts: BrokenDatabase): Promise<DatabaseCheck[]>
   /** Takes back what ending its programs does not. */
-  heal?(drawer: DatabaseDrawer, facts: DatabaseFacts): Promise<void>
+  heal?(drawer: DatabaseDrawer, facts: BrokenDatabase): Promise<void>
 }
