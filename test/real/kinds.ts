@@ -50,8 +50,8 @@ export const kinds: Record<string, Kind> = {
       { name: 'prometheus', package: 'prometheus', version: ['--version'] },
       { name: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
       { name: 'prometheus-node-exporter', package: 'prometheus-node-exporter' },
-      { name: 'prometheus-postgres-exporter', package: 'prometheus-postgres-exporter', version: ['--version'] },
-      { name: 'prometheus-mysqld-exporter', package: 'prometheus-mysqld-exporter', version: ['--version'] },
+      { name: 'prometheus-postgres-exporter', package: 'prometheus-postgres-exporter' },
+      { name: 'prometheus-mysqld-exporter', package: 'prometheus-mysqld-exporter' },
     ],
   },
   judge: {
