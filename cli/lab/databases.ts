@@ -1,11 +1,19 @@
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { listRights } from '../../domain/database-rights.ts'
+import { sourceTest } from '../../domain/source.ts'
 import type { LabClient } from '../../lab/client.ts'
+import type { ApiClient } from '../api.ts'
+import { getStateDir } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
-/** Has the databases of the lab run, and says where they are and which credentials Nightshift may use. */
-export async function showDatabases(lab: LabClient, { json }: { json?: boolean }): Promise<void> {
-  if (!json) printNote('PostgreSQL and MariaDB start with their replicas; the first time they take some seconds.')
-  const { servers, credentials } = await lab.openDatabases()
+type OpenDrawer = Awaited<ReturnType<LabClient['openDatabases']>>
+
+/** Has the databases of the lab run and Nightshift read them, and says where they are. */
+export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { json?: boolean }): Promise<void> {
+  const { servers, credentials } = await connectDatabases(api, lab, { isQuiet: json === true })
   if (json) return printJson({ servers, credentials })
   const rows = servers.map((each) => [
     each.name,
@@ -16,4 +24,45 @@ export async function showDatabases(lab: LabClient, { json }: { json?: boolean }
   print(
     `\nCredentials, as user:password in a file:\n  reads   ${inert(credentials.read)}\n  writes  ${inert(credentials.write)}`,
   )
+}
+
+/** Opens the drawer, gives the two logins their rights, and makes each server a source. */
+export async function connectDatabases(
+  api: ApiClient,
+  lab: LabClient,
+  { isQuiet }: { isQuiet: boolean },
+): Promise<OpenDrawer> {
+  if (!isQuiet) printNote('PostgreSQL and MariaDB start with their replicas; the first time they take some seconds.')
+  const drawer = await lab.openDatabases()
+  for (const { name, kind, replicatesFrom } of drawer.servers) {
+    // What a primary is given its replica gets from it.
+    if (replicatesFrom !== null) continue
+    for (const login of ['read', 'write'] as const)
+      for (const statement of listRights(kind, login)) if (isRight(statement)) await lab.applyGrants(name, statement)
+  }
+  for (const server of drawer.servers.filter((each) => each.kind === 'postgresql')) await connectServer(api, drawer, server)
+  return drawer
+}
+
+/** The lab made the two logins already, with passwords that it alone knows. */
+const isRight = (statement: string): boolean => !/^CREATE (?:ROLE|USER)\b/.test(statement)
+
+async function connectServer(
+  api: ApiClient,
+  { credentials }: OpenDrawer,
+  { name, kind, url }: OpenDrawer['servers'][number],
+): Promise<void> {
+  const directory = join(getStateDir(), 'sources')
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  // A credential belongs to the server that it was given for: each has files that no other one names.
+  const copy = (from: string, login: string): string => {
+    const file = join(directory, `${name}-${login}`)
+    copyFileSync(from, file)
+    return `file:${file}`
+  }
+  const credential = copy(credentials.read, 'read')
+  const writeCredential = copy(credentials.write, 'write')
+  await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential })
+  const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))
+  if (!ok) throw new CommandFailed('error', `${name} gives no answer as a source: ${inert(detail)}`)
 }

@@ -1,9 +1,11 @@
 import { formatSpan } from '../../domain/format.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
+import { isDatabaseFault } from '../../lab/databases/faults.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
 import { type OracleVerdict, type Scenario, scenarioName } from '../../lab/oracle.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
+import type { LocalRun } from '../../start/run-file.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
 import { type CliCommand, readLocalRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -11,7 +13,7 @@ import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, listEventsAfter } from '../read-api.ts'
 import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
-import { showDatabases } from './databases.ts'
+import { connectDatabases, showDatabases } from './databases.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
 import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
@@ -32,6 +34,13 @@ function connectLab(): LabClient {
     )
   }
   return labClient(run.labUrl, run.labControlToken)
+}
+
+/** The API of the start that runs here, as its admin. */
+function connectAdmin(): ApiClient {
+  const run = readLocalRun()
+  if (!run?.tokens.admin) throw new CommandFailed('auth', 'The run file has no admin token.')
+  return createApiClient({ url: run.url, token: run.tokens.admin, run })
 }
 
 function addOracleCommand(parent: CliCommand): void {
@@ -86,15 +95,15 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
   const lab = connectLab()
-  const run = readLocalRun()
-  if (!run?.tokens.admin) throw new CommandFailed('auth', 'The run file has no admin token.')
-  const api = createApiClient({ url: run.url, token: run.tokens.admin, run })
+  const api = connectAdmin()
+  const run = readLocalRun() as LocalRun
   if (deviceScenarios.has(scenario)) {
     printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
-    const enrolled = await enrolLab(run.url, run.tokens.admin, lab)
+    const enrolled = await enrolLab(run.url, run.tokens.admin ?? '', lab)
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
   if (isMetricFault(scenario)) await watchLab(api, lab)
+  if (isDatabaseFault(scenario)) await connectDatabases(api, lab, { isQuiet: options.json === true })
   const course = getScript(scenario)
   const target = await chooseTarget({ api, lab }, options, course)
   const { faults } = course
@@ -212,7 +221,7 @@ export function addLabCommand(program: CliCommand): void {
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
     .action(async ({ scenario, databases, ...options }: Options, self: CliCommand) => {
-      if (databases) await showDatabases(connectLab(), options)
+      if (databases) await showDatabases(connectAdmin(), connectLab(), options)
       if (databases && !scenario) return
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })

@@ -49,8 +49,8 @@ const usersOf = (secrets: Secrets): string[] => [
   `create user exporter@127.0.0.1 identified by '${secrets.exporter}'`,
   'grant process, replica monitor, binlog monitor, slave monitor on *.* to exporter@127.0.0.1',
   'grant select on performance_schema.* to exporter@127.0.0.1',
-  `create user nightshift_read@127.0.0.1 identified by '${secrets.read}'`,
-  `create user nightshift_write@127.0.0.1 identified by '${secrets.write}'`,
+  `create user nightshift_read identified by '${secrets.read}'`,
+  `create user nightshift_write identified by '${secrets.write}'`,
 ]
 
 const serverOf = (name: 'maria-1' | 'maria-2', role: LabServer['role'], port: number): LabServer => ({

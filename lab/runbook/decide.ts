@@ -16,6 +16,7 @@ import {
   subject,
   text,
 } from './facts.ts'
+import { askServer, databaseTypes } from './playbooks/database.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
 import { clearHost } from './playbooks/host.ts'
@@ -106,6 +107,7 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   high_request_rate: nameNeighbour,
   target_down: escalateWithoutMetrics,
   question: answerQuestion,
+  ...Object.fromEntries(databaseTypes.map((type) => [type, askServer])),
 }
 
 /** Error codes that tell what to do next. Any other is unexpected, and twice unexpected is for a person. */

@@ -1,0 +1,229 @@
+import type { Conversation, RunbookStep } from '../conversation.ts'
+import {
+  call,
+  done,
+  escalate,
+  type Facts,
+  lastVerification,
+  number,
+  type OperatorTurn,
+  object,
+  quotedOf,
+  type RunbookCall,
+  resolve,
+  rows,
+  stepsAfter,
+  subject,
+  text,
+  words,
+} from '../facts.ts'
+
+/**
+ * Servers of databases: ask the one question that tells the cause, then repair it by the write that is for it and ask again, or hand over with the
+ * root named.
+ */
+
+/** What an answer told: the root in words, and the write that repairs it; without one it is for a person. */
+type RootFound = { root: string; write: RunbookCall | null; facts: Facts; nextStep?: string }
+type DatabasePlay = {
+  question: string
+  find(summary: Facts, database: string): RootFound | null
+  /** What the answer says once it is over. */
+  isOver?(summary: Facts): string | null
+}
+
+const reason = (root: string) => ({ reason: root.slice(0, 400) })
+const firstOf = (summary: Facts, list: string, fits: (each: Facts) => boolean = () => true): Facts | null =>
+  rows({ items: summary[list] }).find(fits) ?? null
+const nameOf = (session: Facts): string =>
+  `session ${session.pid} of ${text(session, 'application') ?? text(session, 'user')}, ${text(session, 'state')}`
+
+const ofSession = (tool: string, database: string, session: Facts, root: string): RunbookCall =>
+  call(tool, { database, pid: session.pid, began: session.began, ...reason(root) })
+
+const plays: Record<string, DatabasePlay> = {
+  postgresql_sessions_blocked: {
+    question: 'blocking',
+    find(summary, database) {
+      const root = firstOf(summary, 'roots')
+      if (!root || number(root, 'pid') === null) return null
+      const said = `${nameOf(root)} blocks ${root.blocks} sessions`
+      return {
+        root: said,
+        facts: root,
+        write:
+          text(root, 'state') === 'idle in transaction' ? ofSession('terminate_session', database, root, said) : null,
+      }
+    },
+    isOver: ({ sessionsWaiting }) => (sessionsWaiting === 0 ? '"sessionsWaiting":0' : null),
+  },
+  postgresql_unused_replication_slot: {
+    question: 'replication',
+    find(summary, database) {
+      const slot = firstOf(summary, 'slots', ({ active }) => active === false)
+      if (!slot) return null
+      const said = `the slot ${slot.slot} is inactive and keeps ${slot.keeps_bytes} bytes of WAL`
+      return {
+        root: said,
+        facts: slot,
+        write: call('drop_replication_slot', { database, slot: slot.slot, ...reason(said) }),
+      }
+    },
+    isOver: (summary) => (firstOf(summary, 'slots', ({ active }) => active === false) ? null : '"role":"primary"'),
+  },
+  postgresql_replication_lag: longQuery('replay waits for it'),
+  postgresql_temp_files_high: longQuery('it holds the temporary files'),
+  postgresql_too_many_connections: {
+    question: 'connections',
+    find(summary) {
+      const most = firstOf(summary, 'holders')
+      if (!most) return null
+      return {
+        root: `${text(most, 'application') ?? text(most, 'user')} holds ${most.count} of ${summary.max} connections, ${text(most, 'state')}`,
+        facts: most,
+        write: null,
+        nextStep: 'Bound the pool of that program: it opens each session again that is ended.',
+      }
+    },
+  },
+  postgresql_transaction_id_wraparound: {
+    question: 'tables',
+    find(summary) {
+      const oldest = rows({ items: summary.tables }).toSorted((a, b) => Number(b.age) - Number(a.age))[0]
+      if (!oldest) return null
+      return {
+        root: `${oldest.table} is ${oldest.age} transactions of age`,
+        facts: oldest,
+        write: null,
+        nextStep: 'Let its vacuum run, and take off what slows it: see the options of that table.',
+      }
+    },
+  },
+  postgresql_too_many_dead_tuples: {
+    question: 'tables',
+    find(summary) {
+      const held = Array.isArray(summary.holdsVacuumBack) ? String(summary.holdsVacuumBack[0] ?? '') : ''
+      const most = firstOf(summary, 'tables')
+      if (held === '' || !most) return null
+      return {
+        root: `${held}, holds vacuum back; ${most.table} has ${most.dead_rows} dead rows`,
+        facts: most,
+        write: null,
+        nextStep: 'Ask its coordinator whether it is committed or rolled back.',
+      }
+    },
+  },
+  postgresql_slow_statement: {
+    question: 'statements',
+    find(summary) {
+      const slow =
+        firstOf(summary, 'statements', ({ calls, mean_ms: mean }) => Number(calls) > 1 && Number(mean) > 20) ??
+        firstOf(summary, 'statements')
+      if (!slow) return null
+      return {
+        root: `the statement ${text(slow, 'statement')} takes ${slow.mean_ms} ms on average`,
+        facts: slow,
+        write: null,
+        nextStep: 'Compare its plan with one after ANALYZE of its tables.',
+      }
+    },
+  },
+  postgresql_high_sequential_reads: {
+    question: 'tables',
+    find(summary) {
+      const read = rows({ items: summary.tables }).toSorted(
+        (a, b) => Number(b.rows_by_whole_scans) - Number(a.rows_by_whole_scans),
+      )[0]
+      if (!read) return null
+      return {
+        root: `${read.table} is read in whole, ${read.whole_scans} times; its indexes are ${text(read, 'indexes') ?? 'none'}`,
+        facts: read,
+        write: null,
+        nextStep: 'Look which index a migration dropped, and build it concurrently.',
+      }
+    },
+  },
+  postgresql_dead_locks: {
+    question: 'databases',
+    find(summary) {
+      const most = rows({ items: summary.databases }).toSorted((a, b) => Number(b.deadlocks) - Number(a.deadlocks))[0]
+      if (!most) return null
+      return {
+        root: `${most.database} had ${most.deadlocks} deadlocks`,
+        facts: most,
+        write: null,
+        nextStep: 'Have one of the programs lock the rows in the order of the other.',
+      }
+    },
+  },
+  mysql_slave_sql_thread_not_running: {
+    question: 'replication',
+    find(summary, database) {
+      const replica = object(summary.replica)
+      const error = text(replica, 'error', 'sql_error', 'last_sql_error')
+      const said = error ? `the applier stopped by ${error}` : 'the replica was stopped, without an error'
+      return {
+        root: said,
+        facts: replica,
+        write: error ? null : call('start_replica', { database, ...reason(said) }),
+        nextStep: 'Compare the rows on both servers before anything is skipped.',
+      }
+    },
+    isOver: (summary) => (object(summary.replica).sql_running === 'Yes' ? '"sql_running":"Yes"' : null),
+  },
+}
+
+/** The query that runs longest: what waits for it, or what it fills, is the trouble. */
+function longQuery(because: string): DatabasePlay {
+  return {
+    question: 'transactions',
+    find(summary, database) {
+      const longest = firstOf(summary, 'transactions', ({ state }) => state === 'active')
+      if (!longest) return null
+      const said = `${nameOf(longest)}, runs for ${longest.openSeconds} s: ${because}`
+      return { root: said, facts: longest, write: ofSession('cancel_query', database, longest, said) }
+    },
+    isOver: () => '"transactions":',
+  }
+}
+
+export const databaseTypes = Object.keys(plays)
+
+/** The walk of an incident about a server of databases. */
+export function askServer(conversation: Conversation): OperatorTurn {
+  const database = subject(conversation, 'database')
+  const play = plays[conversation.context!.incident.type]
+  if (!database || !play) return escalate(conversation, 'The alert names no server of databases that is a source.')
+  const ask = call('ask_database', { source: database, question: play.question })
+  const [first] = answersOf(conversation.steps, play.question)
+  if (!first) return { say: `I ask ${database} about ${play.question}.`, calls: [ask] }
+  const found = play.find(summaryOf(first), database)
+  if (!found) return escalate(conversation, `${database} shows no cause by now.`, { category: 'no_fault_found' })
+  const { root, write, nextStep } = found
+  if (!write)
+    return escalate(conversation, `On ${database} ${root}.`, { category: 'no_tool', ...(nextStep && { nextStep }) })
+  const written = done(conversation.steps, write.tool).at(-1)
+  if (!written) return { say: `On ${database} ${root}.`, calls: [write] }
+  const since = stepsAfter(conversation.steps, write.tool)
+  const [again] = answersOf(since, play.question)
+  if (!again) return { say: 'I ask whether it helped.', calls: [ask] }
+  const over = play.isOver?.(summaryOf(again)) ?? null
+  if (over === null || lastVerification([written, ...since]) === 'not_held')
+    return escalate(conversation, `On ${database} ${root}. ${write.tool} did not end it.`)
+  return resolve(conversation, 'repaired', `On ${database} ${root}. ${write.tool} ended it.`, [
+    { kind: 'was', text: root, quotes: quotedOf(first, found.facts, 'pid', 'slot', 'state', 'keeps_bytes') },
+    {
+      kind: 'did',
+      text: `${write.tool} on ${database}`,
+      quotes: words(written, text(object(written.result.data), 'detail') ?? write.tool),
+    },
+    { kind: 'is', text: `${database} after the write`, quotes: words(again, over) },
+  ])
+}
+
+type AnsweredStep = ReturnType<typeof done>[number]
+
+const answersOf = (steps: RunbookStep[], question: string): AnsweredStep[] =>
+  done(steps, 'ask_database').filter(({ args }) => args.question === question)
+
+const summaryOf = ({ result }: AnsweredStep): Facts => object(object(result.data).summary)
