@@ -70,7 +70,9 @@ const kinds = {
     testMatch: paths([
       'test/long/**/*.test.ts',
       'test/{mesh/agent/capabilities/fs-read,db/races,db/alerts/ingest-body}.test.ts',
-      'test/real/{engine,databases,judge}/*.test.ts',
+      'test/real/{engine,judge}/*.test.ts',
+      // The databases of the lab take minutes more: `npm run test:real -- databases`.
+      'test/real/databases/{bounds,corpus,pooler}.test.ts',
     ]),
   },
   // Against real programs of one kind, which test/real/main.ts looks for or installs.
