@@ -40,7 +40,8 @@ export async function connectDatabases(
     for (const login of ['read', 'write'] as const)
       for (const statement of listRights(kind, login)) if (isRight(statement)) await lab.applyGrants(name, statement)
   }
-  for (const server of drawer.servers.filter((each) => each.kind === 'postgresql')) await connectServer(api, drawer, server)
+  for (const server of drawer.servers.filter((each) => each.kind === 'postgresql'))
+    await connectServer(api, drawer, server)
   return drawer
 }
 

@@ -7,6 +7,7 @@ import {
   guardedSocket,
   lockTimeoutMs,
   maxAnswerBytes,
+  requireAllowed,
   type ServerFacts,
   type SqlAnswer,
   type SqlStatement,
@@ -36,6 +37,7 @@ function toNumber(text: string): SqlValue {
 
 /** Opens a session within the time of the server. Throws DatabaseError. */
 export async function openPostgres(server: DatabaseServer): Promise<DatabaseSession> {
+  requireAllowed(server.host)
   const client = new pg.Client({
     host: server.host,
     port: server.port,

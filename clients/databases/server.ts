@@ -90,14 +90,11 @@ const policy: AddressPolicy = 'private'
 const refuse = (host: string) =>
   new DatabaseError('refused_address', `${host} is at an address that is refused by policy`)
 
-/** A socket that reaches what the policy lets through alone, whatever its name leads to. `pg` connects it itself. */
+/** A socket that reaches what the policy lets through alone, whatever its name leads to; an address is looked at before. `pg` connects it itself. */
 export function guardedSocket(): Socket {
   const socket = new Socket()
   const open = socket.connect.bind(socket)
-  const guarded = (port: number, host: string): Socket => {
-    requireAllowed(host)
-    return open({ port, host, lookup: guardedLookup(policy, refuse) })
-  }
+  const guarded = (port: number, host: string): Socket => open({ port, host, lookup: guardedLookup(policy, refuse) })
   socket.connect = guarded as Socket['connect']
   return socket
 }
@@ -107,7 +104,8 @@ export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'po
   return connect({ port, host, lookup: guardedLookup(policy, refuse) })
 }
 
-function requireAllowed(host: string): void {
+/** Throws DatabaseError for an address that the policy refuses. */
+export function requireAllowed(host: string): void {
   if (isIP(host) !== 0 && !allows(policy, host)) throw refuse(host)
 }
 

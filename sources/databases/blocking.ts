@@ -58,7 +58,9 @@ export async function readBlocking(ask: AskDatabase): Promise<BlockingTree & { p
   const waiting = [...nodes.values()].filter(({ blockers }) => blockers.length > 0)
   const holders = new Set(waiting.flatMap(({ blockers }) => blockers))
   const roots = [...holders].filter((pid) => (nodes.get(pid)?.blockers.length ?? 0) === 0)
-  const trees = roots.map((pid) => toTree(pid, nodes)).sort((a, b) => b.blocks - a.blocks)
+  const trees = [...roots, ...findCycles(roots, nodes)]
+    .map((pid) => toTree(pid, nodes))
+    .sort((a, b) => b.blocks - a.blocks)
   return {
     waiting: waiting.length,
     roots: trees,
@@ -75,6 +77,23 @@ function toNode(row: SqlRow): Node {
     wants: row.wants === null ? null : String(row.wants),
     waitsSince: row.waits_since === null ? null : String(row.waits_since),
   }
+}
+
+/** One session of each circle that waits for itself, below no root: the server ends one of them after deadlock_timeout. */
+function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, Node>): number[] {
+  const below = (from: readonly number[]) => {
+    const seen = new Set(from)
+    for (const pid of seen) for (const [each, { blockers }] of nodes) if (blockers.includes(pid)) seen.add(each)
+    return seen
+  }
+  const covered = below(roots)
+  const found: number[] = []
+  for (const [pid, { blockers }] of nodes) {
+    if (blockers.length === 0 || covered.has(pid)) continue
+    found.push(pid)
+    for (const each of below([pid])) covered.add(each)
+  }
+  return found
 }
 
 /** A session that waits for several stands below each, once. */

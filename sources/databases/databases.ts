@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { formatCount } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import { fitSummary } from '../kind.ts'
+import { readBlocking } from './blocking.ts'
+import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
-import type { SqlRow } from './sessions.ts'
+import { describeSession, type SqlRow } from './sessions.ts'
+import { perSecond, readTwice } from './twice.ts'
 
 /** Databases of a server: size, age against wraparound, deadlocks, temporary files, and what of the server's settings bounds them. */
 
@@ -20,6 +24,21 @@ const serverSql = `
     current_setting('autovacuum') as autovacuum, current_setting('autovacuum_freeze_max_age')::bigint as freeze_max_age,
     current_setting('work_mem') as work_mem, current_setting('temp_file_limit') as temp_file_limit`
 
+const watchMs = 4_000
+const everyMs = 250
+
+/** Sessions that are seen to wait for each other: the server ends one of them after deadlock_timeout, and its log alone keeps who they were. */
+async function watchCircles(ask: AskDatabase): Promise<string[]> {
+  const until = performance.now() + watchMs
+  while (performance.now() < until) {
+    const { roots } = await readBlocking(ask)
+    const circle = roots.find(({ root }) => root?.state.endsWith('waits for a lock'))
+    if (circle?.root) return [describeSession(circle.root), ...circle.tree.map(({ text }) => text)].slice(0, 4)
+    await sleep(everyMs)
+  }
+  return []
+}
+
 /** Transaction ids that are left before the server takes no more writes (https://www.postgresql.org/docs/current/routine-vacuuming.html). */
 const wraparoundAt = 2_147_483_647 - 3_000_000
 
@@ -27,13 +46,23 @@ export const databases: Question = {
   name: 'databases',
   asks: 'sizes, wraparound, deadlocks, temporary files',
   async read(ask) {
-    const items = (await ask({ sql: databasesSql })).rows
+    const { rows, seconds } = await readTwice(ask, databasesSql, {
+      key: 'database',
+      counters: ['deadlocks', 'temp_bytes'],
+    })
+    const items = rows.map(({ row, now }): SqlRow => ({
+      ...row,
+      ...(now.deadlocks ? { deadlocks_a_minute: perSecond(now.deadlocks * 60, seconds) } : {}),
+      ...(now.temp_bytes ? { temp_bytes_a_second: perSecond(now.temp_bytes, seconds) } : {}),
+    }))
+    const circle = items.some(({ deadlocks }) => Number(deadlocks) > 0) ? await watchCircles(ask) : []
     const [server = {}] = (await ask({ sql: serverSql })).rows
     const oldest = Math.max(0, ...items.map(({ age }) => Number(age)))
     return {
       summary: fitSummary(items, (kept, omitted) => ({
         ...server,
         transactionsLeft: wraparoundAt - oldest,
+        ...(circle.length > 0 && { waitedForEachOther: circle }),
         databases: kept,
         ...(omitted > 0 && { notShown: omitted }),
       })),

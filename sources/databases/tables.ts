@@ -1,25 +1,21 @@
-import { formatCount } from '../../domain/format.ts'
-import { formatSize } from '../../domain/format-approval.ts'
 import { fitSummary } from '../kind.ts'
 import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
+import { type Counted, perSecond, readTwice } from './twice.ts'
 
-/** Tables of the database that the source names: size, dead rows, what vacuum and ANALYZE did, how they are read, and indexes that do not hold. */
+/** Tables of the database that the source names: which are read in whole now, which have dead rows, which are old, and what holds vacuum back. */
 
 const time = (column: string): string => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
-/** Sizes are what the last VACUUM or ANALYZE saw: asking for the files themselves waits for locks of the site. */
 const tablesSql = `
-  select s.schemaname || '.' || s.relname as table, b.bytes, s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,
+  select s.schemaname || '.' || s.relname as table, s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,
     s.seq_scan as whole_scans, s.seq_tup_read as rows_by_whole_scans, coalesce(s.idx_scan, 0) as index_scans,
-    age(c.relfrozenxid) as age, ${time('greatest(s.last_vacuum, s.last_autovacuum)')} as vacuumed,
-    ${time('greatest(s.last_analyze, s.last_autoanalyze)')} as analyzed, s.autovacuum_count + s.vacuum_count as vacuums,
-    array_to_string(array(select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid where x.indrelid = s.relid order by 1 limit 8), ', ') as indexes,
-    array_to_string(array(select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid where x.indrelid = s.relid and not x.indisvalid), ', ') as invalid_indexes
-  from pg_stat_user_tables s join pg_class c on c.oid = s.relid
-    cross join lateral (select sum(k.relpages::bigint) * current_setting('block_size')::int as bytes from pg_class k
-      where k.oid = c.oid or k.oid = c.reltoastrelid or k.oid in (select indexrelid from pg_index where indrelid = c.oid)) b
-  order by greatest(s.n_dead_tup, s.seq_tup_read / greatest(1, s.seq_scan)) desc, b.bytes desc limit 20`
+    age(c.relfrozenxid) as age, array_to_string(c.reloptions, ', ') as options,
+    ${time('greatest(s.last_vacuum, s.last_autovacuum)')} as vacuumed,
+    ${time('greatest(s.last_analyze, s.last_autoanalyze)')} as analyzed,
+    array_to_string(array(select i.relname || case when x.indisvalid then '' else ' (invalid)' end
+      from pg_index x join pg_class i on i.oid = x.indexrelid where x.indrelid = s.relid order by 1 limit 8), ', ') as indexes
+  from pg_stat_user_tables s join pg_class c on c.oid = s.relid limit 2000`
 
 /** Holders of the oldest snapshots, for which rows that were deleted are kept. */
 const holdersSql = `
@@ -33,29 +29,87 @@ const holdersSql = `
       from pg_stat_replication where backend_xmin is not null) held
   order by transactions desc limit 3`
 
-const withoutEmpty = (row: SqlRow): SqlRow =>
-  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null && value !== ''))
+const maxEach = 3
+
+type Part = { part: 'readInWhole' | 'deadRows' | 'oldest' } & Record<string, unknown>
+
+/** The first of a list by a figure, where that is not 0. */
+function topBy(rows: readonly Counted[], figure: (each: Counted) => number, toItem: (each: Counted) => Part): Part[] {
+  return rows
+    .filter((each) => figure(each) > 0)
+    .toSorted((a, b) => figure(b) - figure(a))
+    .slice(0, maxEach)
+    .map(
+      (each) =>
+        Object.fromEntries(Object.entries(toItem(each)).filter(([, value]) => value !== null && value !== '')) as Part,
+    )
+}
+
+function listParts(rows: readonly Counted[], seconds: number): Part[] {
+  const read = (each: Counted) => each.now.rows_by_whole_scans ?? 0
+  return [
+    ...topBy(rows, read, (each) => ({
+      part: 'readInWhole',
+      table: each.row.table,
+      rows_a_second: perSecond(read(each), seconds),
+      whole_scans_a_second: perSecond(each.now.whole_scans ?? 0, seconds),
+      index_scans_a_second: perSecond(each.now.index_scans ?? 0, seconds),
+      rows: each.row.live_rows,
+      indexes: each.row.indexes,
+      analyzed: each.row.analyzed,
+    })),
+    ...topBy(
+      rows,
+      ({ row }) => Number(row.dead_rows),
+      ({ row }) => ({
+        part: 'deadRows',
+        table: row.table,
+        dead_rows: row.dead_rows,
+        rows: row.live_rows,
+        vacuumed: row.vacuumed,
+      }),
+    ),
+    ...topBy(
+      rows,
+      ({ row }) => Number(row.age),
+      ({ row }) => ({ part: 'oldest', table: row.table, age: row.age, options: row.options }),
+    ),
+  ]
+}
 
 export const tables: Question = {
   name: 'tables',
   asks: 'dead rows, vacuum, ANALYZE, scans, indexes',
   async read(ask) {
-    const items = (await ask({ sql: tablesSql })).rows.map(withoutEmpty)
+    const counters = ['rows_by_whole_scans', 'whole_scans', 'index_scans']
+    const { rows, seconds } = await readTwice(ask, tablesSql, { key: 'table', counters })
     const holders = (await ask({ sql: holdersSql })).rows
+    const parts = listParts(rows, seconds)
     return {
-      summary: fitSummary(items, (kept, omitted) => ({
-        holdsVacuumBack: holders.map(({ holder, transactions }) => `${holder}: ${transactions} transactions`),
-        tables: kept,
-        ...(omitted > 0 && { notShown: omitted }),
-      })),
-      whole: items.map((each) => JSON.stringify(each)).join('\n'),
-      isEmpty: items.length === 0,
+      summary: fitSummary(parts, (kept, omitted) => {
+        const of = (name: Part['part']) => kept.flatMap(({ part, ...each }) => (part === name ? [each] : []))
+        return {
+          tables: rows.length,
+          readInWhole: of('readInWhole'),
+          holdsVacuumBack: holders.map(({ holder, transactions }) => `${holder}: ${transactions} transactions`),
+          deadRows: of('deadRows'),
+          oldest: of('oldest'),
+          ...(omitted > 0 && { notShown: omitted }),
+        }
+      }),
+      whole: rows.map(({ row }) => JSON.stringify(row)).join('\n'),
+      isEmpty: rows.length === 0,
     }
   },
-  say: ({ tables: shown, holdsVacuumBack }) => {
-    const [first] = (shown ?? []) as SqlRow[]
-    if (!first) return 'no table of a user in this database'
-    const held = ((holdsVacuumBack ?? []) as string[])[0]
-    return `${formatCount((shown as unknown[]).length, 'table')}; ${first.table} has ${first.dead_rows} dead rows in ${formatSize(Number(first.bytes))}${held ? `; vacuum is held back by ${held}` : ''}`
+  say: ({ readInWhole, deadRows, holdsVacuumBack }) => {
+    const [read] = (readInWhole ?? []) as SqlRow[]
+    const [dead] = (deadRows ?? []) as SqlRow[]
+    const [held] = (holdsVacuumBack ?? []) as string[]
+    const facts = [
+      read ? `${read.table} is read in whole, ${read.rows_a_second} rows a second` : 'no table is read in whole',
+      dead && `${dead.table} has ${dead.dead_rows} dead rows`,
+      held && `vacuum is held back by ${held}`,
+    ]
+    return facts.filter(Boolean).join('; ')
   },
 }

@@ -63,7 +63,7 @@ describe('the runbooks that ship with the product', () => {
       }
   })
 
-  const hasAll = { changes: true, jobs: true, shards: true, hosts: true }
+  const hasAll = { changes: true, jobs: true, shards: true, hosts: true, databases: true }
   const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
   const files = { ...device, terms: { capabilities: ['fs.read', 'fs.stat', 'proc.list', 'shell.exec'] } }
   test.each<[string, Parameters<typeof describedTools>]>([
@@ -71,7 +71,7 @@ describe('the runbooks that ship with the product', () => {
     ['a plain site with agents and a Prometheus', [null, [device], ['prometheus'], {}]],
     ['a site whose platform lists hosts alone', [null, [], ['loki'], { hosts: true }]],
     ['a site with nothing but an inventory', [null, [], [], {}]],
-    ['a site with everything', [null, [device], ['prometheus', 'loki'], hasAll]],
+    ['a site with everything', [null, [device], ['prometheus', 'loki', 'postgresql'], hasAll]],
   ])('%s is told of no tool that it has not', (_, site) => {
     const here = new Set(describedTools(...site).map(({ name }) => name))
     for (const { name, body } of shipped) {
@@ -98,6 +98,17 @@ describe('the runbooks that ship with the product', () => {
     ['NodeFilesystemAlmostOutOfSpace', 'host', 'disk-full'],
     ['KubeContainerOOMKilled', 'container', 'out-of-memory'],
     ['NginxProcessCpuHighFor10m', 'service_unit', 'runaway-process'],
+    ['postgresql_sessions_blocked', 'database', 'database-blocked'],
+    ['PostgresqlUnusedReplicationSlot', 'database', 'database-slot'],
+    ['MysqlSlaveSqlThreadNotRunning', 'database', 'database-replica'],
+    ['PostgresqlReplicationLag', 'node', 'database-replica'],
+    ['PostgresqlTooManyConnections', 'database', 'database-connections'],
+    ['PostgresqlTransactionIdWraparound', 'database', 'database-wraparound'],
+    ['PostgresqlTooManyDeadTuples', 'database', 'database-space'],
+    ['PostgresqlTempFilesHigh', 'database', 'database-space'],
+    ['PostgresqlSlowStatement', 'database', 'database-slow'],
+    ['PostgresqlHighSequentialReads', 'database', 'database-slow'],
+    ['PostgresqlDeadLocks', 'database', 'database-deadlocks'],
   ] as const)('an incident %s of a %s gets %s', (type, kind, name) => {
     expect(matchRunbooks(shipped, { type, kind, words: '' }).chosen?.name).toBe(name)
   })

@@ -89,10 +89,10 @@ const plays: Record<string, DatabasePlay> = {
   postgresql_transaction_id_wraparound: {
     question: 'tables',
     find(summary) {
-      const oldest = rows({ items: summary.tables }).toSorted((a, b) => Number(b.age) - Number(a.age))[0]
+      const oldest = firstOf(summary, 'oldest')
       if (!oldest) return null
       return {
-        root: `${oldest.table} is ${oldest.age} transactions of age`,
+        root: `${oldest.table} is ${oldest.age} transactions of age${text(oldest, 'options') ? `, with ${text(oldest, 'options')}` : ''}`,
         facts: oldest,
         write: null,
         nextStep: 'Let its vacuum run, and take off what slows it: see the options of that table.',
@@ -103,7 +103,7 @@ const plays: Record<string, DatabasePlay> = {
     question: 'tables',
     find(summary) {
       const held = Array.isArray(summary.holdsVacuumBack) ? String(summary.holdsVacuumBack[0] ?? '') : ''
-      const most = firstOf(summary, 'tables')
+      const most = firstOf(summary, 'deadRows')
       if (held === '' || !most) return null
       return {
         root: `${held}, holds vacuum back; ${most.table} has ${most.dead_rows} dead rows`,
@@ -116,27 +116,21 @@ const plays: Record<string, DatabasePlay> = {
   postgresql_slow_statement: {
     question: 'statements',
     find(summary) {
-      const slow =
-        firstOf(summary, 'statements', ({ calls, mean_ms: mean }) => Number(calls) > 1 && Number(mean) > 20) ??
-        firstOf(summary, 'statements')
+      const isSlower = ({ now, before }: Facts) => meanOf(now) > 20 && meanOf(now) > 2 * meanOf(before)
+      const slow = firstOf(summary, 'statements', isSlower) ?? firstOf(summary, 'statements')
       if (!slow) return null
-      return {
-        root: `the statement ${text(slow, 'statement')} takes ${slow.mean_ms} ms on average`,
-        facts: slow,
-        write: null,
-        nextStep: 'Compare its plan with one after ANALYZE of its tables.',
-      }
+      const root = `the statement ${text(slow, 'statement')} takes ${meanOf(slow.now)} ms now, and took ${meanOf(slow.before)} ms before`
+      return { root, facts: slow, write: null, nextStep: 'Compare its plan with one after ANALYZE of its tables.' }
     },
   },
   postgresql_high_sequential_reads: {
     question: 'tables',
     find(summary) {
-      const read = rows({ items: summary.tables }).toSorted(
-        (a, b) => Number(b.rows_by_whole_scans) - Number(a.rows_by_whole_scans),
-      )[0]
+      const read = firstOf(summary, 'readInWhole')
       if (!read) return null
+      const root = `${read.table} is read in whole, ${read.rows_a_second} rows a second; its indexes are ${text(read, 'indexes') ?? 'none'}`
       return {
-        root: `${read.table} is read in whole, ${read.whole_scans} times; its indexes are ${text(read, 'indexes') ?? 'none'}`,
+        root,
         facts: read,
         write: null,
         nextStep: 'Look which index a migration dropped, and build it concurrently.',
@@ -148,12 +142,11 @@ const plays: Record<string, DatabasePlay> = {
     find(summary) {
       const most = rows({ items: summary.databases }).toSorted((a, b) => Number(b.deadlocks) - Number(a.deadlocks))[0]
       if (!most) return null
-      return {
-        root: `${most.database} had ${most.deadlocks} deadlocks`,
-        facts: most,
-        write: null,
-        nextStep: 'Have one of the programs lock the rows in the order of the other.',
-      }
+      const circle = Array.isArray(summary.waitedForEachOther)
+        ? `; these wait for each other: ${summary.waitedForEachOther.join(' | ')}`
+        : ''
+      const nextStep = 'Have one of the programs lock the rows in the order of the other.'
+      return { root: `${most.database} had ${most.deadlocks} deadlocks${circle}`, facts: most, write: null, nextStep }
     },
   },
   mysql_slave_sql_thread_not_running: {
@@ -172,6 +165,8 @@ const plays: Record<string, DatabasePlay> = {
     isOver: (summary) => (object(summary.replica).sql_running === 'Yes' ? '"sql_running":"Yes"' : null),
   },
 }
+
+const meanOf = (part: unknown): number => number(object(part), 'mean_ms') ?? 0
 
 /** The query that runs longest: what waits for it, or what it fills, is the trouble. */
 function longQuery(because: string): DatabasePlay {
