@@ -92,6 +92,6 @@ test('a topic of SNS that waits is confirmed or removed on Health by two presses
   await screenshot(on.page, 'sns-topics-390')
   await on.page.getByRole('button', { name: `Remove ${arn}` }).click()
   await on.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-  await on.page.getByText(arn).waitFor({ state: 'detached' })
+  await on.page.getByRole('button', { name: `Remove ${arn}` }).waitFor({ state: 'detached' })
   expect(await db.selectFrom('snsTopic').select('arn').execute()).toEqual([])
 })
