@@ -82,6 +82,8 @@ export type Sought = {
   sparesExporters?: boolean
   /** It counts only where what told it is known to tell of others. */
   isFromExporter?: boolean
+  /** It counts only for a server that is at this address, where one of its names is an address: its other names are those of what it holds. */
+  isServer?: boolean
   /** Seldom what the label means: where nothing has that name, it is not told as tried. */
   isSeldom?: boolean
   /** It only holds what the alert is about. */

@@ -132,7 +132,9 @@ type LookupOutcome =
 function look(sought: Sought, registry: Registry): LookupOutcome {
   if (sought.isFromExporter && !isToldByExporter(registry)) return { result: 'unknown' }
   for (const name of sought.names) {
-    const meant = (registry.byName.get(name) ?? []).filter(({ kind }) => sought.kinds.includes(kind))
+    const meant = (registry.byName.get(name) ?? []).filter(
+      (resource) => sought.kinds.includes(resource.kind) && (!sought.isServer || isAtAddress(resource, name)),
+    )
     if (meant.length === 0) continue
     if (!isNameOf(meant, name, sought)) return { result: 'elsewhere' }
     const fitting = narrowByPlace(
@@ -151,6 +153,13 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
     return system ? { result: 'found', resource: system, fitting } : { result: 'several', fitting: things }
   }
   return { result: 'unknown' }
+}
+
+/** `mysql:3306` is the name of a container at many sites, and `mysql` and its databases are names of every server of MySQL. */
+function isAtAddress({ names }: KnownResource, name: string): boolean {
+  if (/:\d+$/.test(name)) return true
+  const hosts = names.filter((each) => /:\d+$/.test(each)).flatMap(toMachineNames)
+  return hosts.length === 0 || hosts.includes(name)
 }
 
 const isServiceNeeded = (

@@ -25,14 +25,21 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   const isOfCluster = clusterJobs.test(labels.job ?? '') || 'persistentvolumeclaim' in labels
   // A pod goes before the node it runs on, unless the pod is what measures the node.
   const isPodFirst = isOfCluster || (namespaceOf(labels) !== undefined && !tellsOfItsMachine.test(labels.job ?? ''))
-  const sought: Sought[] = [...listRuled(labels, rules), ...listGuest(labels), ...listServer(labels)]
+  const ofProxmox = listProxmox(labels)
+  const isProxmoxGuest = ofProxmox.some(({ kinds }) => kinds.includes('vm'))
+  const sought: Sought[] = [...listRuled(labels, rules), ...(isProxmoxGuest ? ofProxmox : [])]
+  sought.push(...listGuest(labels), ...listServer(labels))
   // A platform names a node beside its shard. What was asked, and a pod, go before either.
   const isNamed = !isPodFirst && !namesOther(labels)
   const onMachine = listOnMachine(labels)
   if (isNamed) sought.push(...onMachine)
   for (const kind of [...(isNamed ? (['node', 'host'] as const) : []), 'shard', 'tenant'] as const)
     for (const label of kinds[kind].labels) push(sought, labels, label, { kinds: [kind] })
-  sought.push(...listProxmox(labels), ...listWorkload(labels, isOfCluster), ...listSaidPod(labels, isOfCluster))
+  sought.push(
+    ...(isProxmoxGuest ? [] : ofProxmox),
+    ...listWorkload(labels, isOfCluster),
+    ...listSaidPod(labels, isOfCluster),
+  )
   if (isPodFirst) sought.push(...listPod(labels, isOfCluster))
   if (!isNamed) sought.push(...onMachine)
   if (!('persistentvolumeclaim' in labels)) sought.push(...listMachine(labels))
@@ -62,7 +69,7 @@ function listServer(labels: AlertLabels): Sought[] {
     const value = (labels[label] ?? '').toLowerCase()
     if (!/^[^/\s]+:\d{1,5}$/.test(value)) return []
     const names = isOfDatabase ? [value, ...toMachineNames(value)] : [value]
-    return [{ label, names: [...new Set(names)], kinds: ['database'], isSeldom: true }]
+    return [{ label, names: [...new Set(names)], kinds: ['database'], isSeldom: true, isServer: true }]
   })
 }
 
@@ -126,7 +133,8 @@ function listProxmox(labels: AlertLabels): Sought[] {
     const [, type = '', id = ''] = /^(node|qemu|lxc|storage(?=\/.*\/)|cluster)\/([^/]+)/.exec(labels[label] ?? '') ?? []
     if (id === '') continue
     const of = proxmoxKinds[type] ?? []
-    const isSubject = /pve|proxmox/i.test(labels.job ?? '')
+    // Where a guest is not known, the node that it runs on is not the subject.
+    const isSubject = of.includes('vm') || /pve|proxmox/i.test(labels.job ?? '')
     return of.map((kind, at) => ({
       label,
       names: namesOf(id),

@@ -42,6 +42,20 @@ export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   return { type, topicArn, sentAt, signingCertUrl, subscribeUrl, fields }
 }
 
+/** What a message tells of: when its alarm changed, and of which account it is where that is not the account of its topic. */
+export function readSnsAlarm({ fields, topicArn }: SnsMessage): { changedAt: string | null; foreignTo: string | null } {
+  const body = readBody(Buffer.from(typeof fields.Message === 'string' ? fields.Message : ''))
+  const alarm = body.ok && isFields(body.value) ? body.value : {}
+  const changedAt = typeof alarm.StateChangeTime === 'string' ? momentOf(alarm.StateChangeTime) : null
+  const own = topicArn.split(':')[4] ?? ''
+  const { AlarmArn: arn, AWSAccountId: account } = alarm
+  const isArnOwn = typeof arn === 'string' && alarmForm.exec(arn)?.[1] === own
+  const isOwn = (arn === undefined ? account === own : isArnOwn) && (account === undefined || account === own)
+  return { changedAt, foreignTo: isOwn ? null : own }
+}
+
+const alarmForm = /^arn:aws[a-z-]{0,12}:cloudwatch:[a-z0-9-]{5,25}:(\d{12}):alarm:/
+
 const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com$/
 
 /** An address of SNS in its normal form; null for each other host, port, scheme and for credentials. */

@@ -1,6 +1,8 @@
 import type { Hono } from 'hono'
-import { askForSnsTopic, isSnsTopicConfirmed } from '../../db/alerts/sns-topics.ts'
-import { isSignedBySns, readSnsMessage, type SnsMessage } from '../../ingest/sns.ts'
+import { askForSnsTopic, isOvertaken, isSnsTopicConfirmed } from '../../db/alerts/sns-topics.ts'
+import type { Alert } from '../../domain/alert.ts'
+import { identityOf } from '../../ingest/fields.ts'
+import { isSignedBySns, readSnsAlarm, readSnsMessage, type SnsMessage } from '../../ingest/sns.ts'
 import type { ApiDeps, Context, Env, Middleware } from '../deps.ts'
 import { requireMediaType } from '../http/body.ts'
 import { limitBytes, maxBodyBytes } from '../http/middleware.ts'
@@ -51,8 +53,31 @@ async function takeMessage(deps: ApiDeps, c: Context, certificateAt: Certificate
   if (Math.abs(Date.parse(now) - Date.parse(sentAt)) > maxAgeMs)
     throw new Problem(400, 'TOO_OLD', `This message of ${topicArn} is not of the last two hours.`)
   if (type !== 'Notification') return await askPerson(deps, message)
-  return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}` })
+  const sift = (alerts: Alert[]) => siftAlarms(deps, message, alerts)
+  return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}`, sift })
 }
+
+/** An alarm of another account than the topic's is an alert apart, which ends nothing of that account; one of which a later state is known says nothing. */
+async function siftAlarms({ db, log }: ApiDeps, message: SnsMessage, received: readonly Alert[]) {
+  const { topicArn } = message
+  const { changedAt, foreignTo } = readSnsAlarm(message)
+  if (foreignTo !== null && received.length > 0) log.warn({ topicArn }, 'an alarm is not of the account of its topic')
+  const alerts = received.map((alert) => (foreignTo === null ? alert : keepApart(alert, topicArn, foreignTo)))
+  for (const alert of alerts)
+    if (changedAt !== null && (await isOvertaken(db, alert, changedAt)))
+      return { alerts: [], ignored: `a state of ${alert.name} that is later than ${changedAt} is known` }
+  return { alerts }
+}
+
+const keepApart = (alert: Alert, topicArn: string, account: string): Alert => ({
+  ...alert,
+  fingerprint: identityOf(`${topicArn} ${alert.fingerprint}`),
+  labels: { ...alert.labels, sns_topic: topicArn },
+  annotations: {
+    ...alert.annotations,
+    told_by: `A topic of the account ${account} tells of an alarm that is not of this account: it stands apart, and ends no other alert`,
+  },
+})
 
 /** A confirmation is a row that waits for a person: a topic of a stranger may ask as well. */
 async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMessage): Promise<object> {

@@ -113,13 +113,18 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   )
 }
 
+/** What a door makes of the alerts of a body before they are taken; `ignored`: why it takes none. */
+type AlertSift = (alerts: Alert[]) => Promise<{ alerts: Alert[]; ignored?: string | undefined }>
+
 /** Reads a body as its dialect says, and takes its alerts in: at once, or by a worker where they are many. */
 export async function takeBody(
   deps: ApiDeps,
   c: Context,
-  { name, sender }: { name: string; sender: string },
+  { name, sender, sift }: { name: string; sender: string; sift?: AlertSift },
 ): Promise<z.input<typeof takenAlerts>> {
-  const { alerts, bytes, ignored } = await readAlerts(deps, c, { name, sender })
+  const read = await readAlerts(deps, c, { name, sender })
+  const { bytes } = read
+  const { alerts, ignored = read.ignored } = sift ? await sift(read.alerts) : read
   if (ignored !== undefined) deps.log.info({ sender, dialect: name, ignored }, 'a body tells of no alert')
   if (alerts.length > maxAlertsAtOnce || bytes > maxBytesAtOnce || (await isAnyWaiting(deps.db, alerts))) {
     const { body } = await storeWaiting(deps.db, { dialect: name, sender, alerts })

@@ -50,7 +50,7 @@ const confirmEndpoint = endpoint({
       const detail = `SNS answered ${status}. A confirmation is good for three days: have SNS send another one.`
       throw new Problem(502, 'SNS_FAILED', detail)
     }
-    const confirmed = await confirmSnsTopic(deps.db, id, principal.name)
+    const confirmed = await confirmSnsTopic(deps.db, id, waiting.subscribeUrl, principal.name)
     if (!confirmed) throw notFound(`topic ${id}`)
     return confirmed
   },

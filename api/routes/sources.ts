@@ -156,12 +156,21 @@ async function requireCredentialsAgain(
 }
 
 function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
-  const { protocol: given } = new URL(url)
+  const { protocol: given, hostname, port, pathname } = new URL(url)
   const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
-  if (isRight) return
+  // Without a host a driver takes the one of its environment, and an encoded one may be another host to the driver than to this check.
+  const isServer = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/i.test(hostname) && port !== '0' && databaseForm.test(pathname)
+  if (isRight && (protocol === undefined || isServer)) return
   const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`
-  throw new Problem(422, 'INVALID', `The address of a source of the kind ${kind} is ${form}, and not ${given}//…`)
+  throw new Problem(
+    422,
+    'INVALID',
+    `The address of a source of the kind ${kind} is ${form}, and not ${isRight ? 'this' : `${given}//…`}.`,
+  )
 }
+
+/** One name, whose signs are encoded as an address takes them. */
+const databaseForm = /^(?:\/(?:[\w.~$-]|%[2-7][\da-f]|%[c-f][\da-f](?:%[89ab][\da-f]){1,3}){0,200})?$/i
 
 type SourceUrl = { name: string; url: string }
 

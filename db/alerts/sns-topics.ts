@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
+import type { Alert } from '../../domain/alert.ts'
 import type { SnsTopic } from '../../domain/sns-topic.ts'
 import { now } from '../clock.ts'
-import { type Db, inTransaction } from '../connect.ts'
+import { type Db, inTransaction, type Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
@@ -27,20 +28,29 @@ export async function isSnsTopicConfirmed(db: Db, arn: string): Promise<boolean>
   return (row?.confirmedAt ?? null) !== null
 }
 
-/** Keeps what a person may press for; false where too many wait already. What was confirmed stays so. */
+async function countOthers(trx: Trx, arn: string): Promise<number> {
+  const others = await trx
+    .selectFrom('snsTopic')
+    .select((all) => all.fn.countAll<number>().as('count'))
+    .where('confirmedAt', 'is', null)
+    .where('arn', '!=', arn)
+    .executeTakeFirstOrThrow()
+  return Number(others.count)
+}
+
+/**
+ * Keeps what a person may press for; false where too many wait already. What waits stays until a person has decided, unless its confirmation is over and
+ * the room is needed. What was confirmed stays so.
+ */
 export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string): Promise<boolean> {
   return await inTransaction(db, async (trx) => {
     await sql`select pg_advisory_xact_lock(hashtextextended('sns_topic', 0))`.execute(trx)
-    await sql`
-      delete from sns_topic where confirmed_at is null
-        and asked_at < nightshift_now() - make_interval(days => ${waitingDays})`.execute(trx)
-    const others = await trx
-      .selectFrom('snsTopic')
-      .select((all) => all.fn.countAll<number>().as('count'))
-      .where('confirmedAt', 'is', null)
-      .where('arn', '!=', arn)
-      .executeTakeFirstOrThrow()
-    if (Number(others.count) >= maxWaiting) return false
+    if ((await countOthers(trx, arn)) >= maxWaiting) {
+      await sql`
+        delete from sns_topic where confirmed_at is null
+          and asked_at < nightshift_now() - make_interval(days => ${waitingDays})`.execute(trx)
+      if ((await countOthers(trx, arn)) >= maxWaiting) return false
+    }
     await trx
       .insertInto('snsTopic')
       .values({ arn, subscribeUrl })
@@ -63,12 +73,12 @@ export async function waitingSnsTopic(
   return row?.subscribeUrl ? { arn: row.arn, subscribeUrl: row.subscribeUrl } : null
 }
 
-/** Takes the alarms of a topic from now on. */
-export async function confirmSnsTopic(db: Db, topic: string, who: string): Promise<SnsTopic | null> {
+/** Takes the alarms of a topic from now on. `asked`: the address that the press asked; one that came in meanwhile waits for a press as well. */
+export async function confirmSnsTopic(db: Db, topic: string, asked: string, who: string): Promise<SnsTopic | null> {
   return await inTransaction(db, async (trx) => {
     const row = await trx
       .updateTable('snsTopic')
-      .set({ subscribeUrl: null, confirmedAt: now, confirmedBy: who })
+      .set({ subscribeUrl: sql`nullif(subscribe_url, ${asked})`, confirmedAt: now, confirmedBy: who })
       .where('id', '=', Number(topic))
       .returning([id, ...columns, isWaiting])
       .executeTakeFirst()
@@ -87,4 +97,22 @@ export async function removeSnsTopic(db: Db, topic: string, who: string): Promis
     await recordAudit(trx, { who, what: 'source.topic_removed', subject: row.arn, detail: 'Its alarms are refused' })
     return true
   })
+}
+
+/** Whether a later state of this alarm is known, by the times that its sender gave: SNS delivers in no order, and what was signed once can be sent again. */
+export async function isOvertaken(db: Db, { source, fingerprint }: Alert, changedAt: string): Promise<boolean> {
+  const newer = await db
+    .selectFrom('alert')
+    .select('id')
+    .where('source', '=', source)
+    .where('fingerprint', '=', fingerprint)
+    .where((where) =>
+      where.or([
+        where.and([where('startGiven', '=', true), where('startsAt', '>', changedAt)]),
+        where.and([where('endReceivedAt', 'is not', null), where('endsAt', '>', changedAt)]),
+      ]),
+    )
+    .limit(1)
+    .executeTakeFirst()
+  return newer !== undefined
 }

@@ -73,3 +73,25 @@ test.each([
     }
   },
 )
+
+test('a topic of SNS that waits is confirmed or removed on Health by two presses, and only by who may', async () => {
+  const { db, url } = on.spine
+  const arn = 'arn:aws:sns:eu-north-1:123456789012:alarms'
+  await sql`insert into sns_topic (arn, subscribe_url) values (${arn}, 'https://sns.eu-north-1.amazonaws.com/')`.execute(
+    db,
+  )
+  on.page = await signedIn(on.browser, on.spine, 'approver')
+  await on.page.goto(`${url}/health`)
+  await on.page.getByText('1 topic waits').waitFor()
+  await on.page.getByRole('button', { name: `Confirm ${arn}. Your role (approver)` }).waitFor()
+  await on.page.context().close()
+  on.page = await signedIn(on.browser, on.spine, 'admin', { viewport: { width: 390, height: 900 } })
+  await on.page.goto(`${url}/health`)
+  await on.page.getByRole('button', { name: `Confirm ${arn}` }).waitFor()
+  expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+  await screenshot(on.page, 'sns-topics-390')
+  await on.page.getByRole('button', { name: `Remove ${arn}` }).click()
+  await on.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+  await on.page.getByRole('button', { name: `Remove ${arn}` }).waitFor({ state: 'detached' })
+  expect(await db.selectFrom('snsTopic').select('arn').execute()).toEqual([])
+})

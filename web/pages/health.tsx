@@ -10,6 +10,7 @@ import { Mark, type MarkShape, type Tone } from '../marks.tsx'
 import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
+import { SnsTopics } from './sns-topics.tsx'
 
 export function useStatus(everyMs: number) {
   return useAsk<Status>(['status'], '/status', { refetchInterval: everyMs })
@@ -61,6 +62,7 @@ function Parts({ status }: { status: Status }) {
           />
         </section>
       )}
+      <SnsTopics />
       <h2>Backlog</h2>
       <Backlog backlog={status.backlog} now={now} />
       <h2>Queue</h2>

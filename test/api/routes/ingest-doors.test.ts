@@ -15,12 +15,19 @@ const directory = temporaryDirectory().path
 const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
 
 /** What stands for SNS: its certificate and what it was asked, over TLS that this certificate proves. */
-const sns = { server: undefined as Server | undefined, port: 0, asked: [] as string[], status: 200 }
+const sns = {
+  server: undefined as Server | undefined,
+  port: 0,
+  asked: [] as string[],
+  status: 200,
+  meanwhile: async () => {},
+}
 
 const api = useApi(() => ({
   askSns: async (url) => {
     const { pathname, search, host } = new URL(url)
     sns.asked.push(host)
+    await sns.meanwhile()
     const { status, body } = await request({
       method: 'GET',
       url: `https://localhost:${sns.port}${pathname}${search}`,
@@ -216,4 +223,89 @@ test('a topic that was unsubscribed waits for a person again, and one that was r
   expect((await deliver(message(bodiesOf.cloudwatch()))).body.code).toBe('UNCONFIRMED')
   const audit = await api.db.selectFrom('audit').select('subject').where('what', '=', 'source.topic_removed').execute()
   expect(audit).toEqual([{ subject: topicArn }])
+})
+
+/** Confirms a topic of this ARN, and answers its row. */
+async function confirmTopic(topic: string) {
+  const ask = message('You have chosen to subscribe', { type: 'SubscriptionConfirmation', topic })
+  expect((await deliver(ask, 'SubscriptionConfirmation')).status).toBe(202)
+  const row = (await topics()).find(({ arn }) => arn === topic)
+  expect((await api.post(`/sns/topics/${row?.id}/confirm`)).status).toBe(200)
+  return row
+}
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
+
+test('a state of an alarm that comes late, or is sent again, changes nothing that is newer', async () => {
+  await confirmTopic(topicArn)
+  const [began, ended, again] = [
+    message(bodiesOf.cloudwatch({ id: 'replayed', at: minutesAgo(30) })),
+    message(bodiesOf.cloudwatch({ id: 'replayed', at: minutesAgo(20), isOver: true })),
+    message(bodiesOf.cloudwatch({ id: 'replayed', at: minutesAgo(10) })),
+  ] as const
+  const opened = (await deliver(began)).taken.alerts[0]
+  expect(opened).toMatchObject({ outcome: 'opened' })
+  expect((await deliver(ended)).taken.alerts).toMatchObject([{ outcome: 'resolved' }])
+  // Over is over: the beginning of it opens nothing again.
+  expect((await deliver(began)).taken).toMatchObject({ alerts: [], ignored: expect.stringContaining('is known') })
+  expect(await statusOf(opened?.incidentId)).toBe('resolved')
+  const next = (await deliver(again)).taken.alerts[0]
+  for (const late of [began, ended, began, ended]) expect((await deliver(late)).taken.alerts).toEqual([])
+  const rows = await api.db
+    .selectFrom('alert')
+    .select('status')
+    .where('incidentId', '=', next?.incidentId ?? '')
+    .execute()
+  expect(rows.map(({ status }) => status)).toContain('firing')
+  const over = message(bodiesOf.cloudwatch({ id: 'replayed', at: minutesAgo(1), isOver: true }))
+  expect((await deliver(over)).taken.alerts).toMatchObject([{ outcome: 'resolved' }])
+})
+
+test('a topic of another account ends no alarm that is not of its account, and what it tells stands apart', async () => {
+  const foreign = 'arn:aws:sns:eu-north-1:999999999999:alarms'
+  await confirmTopic(foreign)
+  const opened = (await deliver(message(bodiesOf.cloudwatch({ id: 'theirs', at: minutesAgo(9) })))).taken.alerts[0]
+  const over = { ...JSON.parse(bodiesOf.cloudwatch({ id: 'theirs', at: minutesAgo(5), isOver: true })) }
+  const forms = [over, { ...over, AWSAccountId: '999999999999' }, { ...over, AWSAccountId: undefined }]
+  for (const each of forms) {
+    const { taken } = await deliver(message(JSON.stringify(each), { topic: foreign }))
+    expect(taken.alerts).toMatchObject([{ outcome: 'orphan', incidentId: null }])
+  }
+  expect(await statusOf(opened?.incidentId)).toBe('open')
+  const told = message(bodiesOf.cloudwatch({ id: 'theirs', at: minutesAgo(3) }), { topic: foreign })
+  const apart = (await deliver(told)).taken.alerts[0]
+  expect(apart).toMatchObject({ outcome: 'opened' })
+  expect(apart?.incidentId).not.toBe(opened?.incidentId)
+  const row = await api.db
+    .selectFrom('alert')
+    .select(['labels', 'annotations'])
+    .where('incidentId', '=', apart?.incidentId ?? '')
+    .executeTakeFirstOrThrow()
+  expect(row.labels).toMatchObject({ sns_topic: foreign, aws_account: '123456789012' })
+  expect(JSON.stringify(row.annotations)).toContain('A topic of the account 999999999999')
+})
+
+test('a subscription that comes in while another is confirmed waits for a press as well', async () => {
+  const topic = 'arn:aws:sns:eu-north-1:123456789012:renewed'
+  const ask = message('You have chosen to subscribe', { type: 'SubscriptionConfirmation', topic })
+  await deliver(ask, 'SubscriptionConfirmation')
+  const row = (await topics()).find(({ arn }) => arn === topic)
+  const newer = 'https://sns.eu-north-1.amazonaws.com/?Action=ConfirmSubscription&Token=newer'
+  const sent = sns.asked.length
+  sns.meanwhile = async () =>
+    void (await sql`update sns_topic set subscribe_url = ${newer} where arn = ${topic}`.execute(api.owner))
+  const first = await api.post(`/sns/topics/${row?.id}/confirm`)
+  sns.meanwhile = async () => {}
+  expect([first.status, first.body.isWaiting, first.body.confirmedBy]).toEqual([200, true, 'admin'])
+  expect((await api.post(`/sns/topics/${row?.id}/confirm`)).body.isWaiting).toBe(false)
+  expect(sns.asked.length).toBe(sent + 2)
+})
+
+test('a topic waits until a person has decided, also after the days of its confirmation', async () => {
+  const arns = ['a', 'b'].map((name) => `arn:aws:sns:eu-north-1:123456789012:waits-${name}`)
+  for (const topic of arns) {
+    await deliver(message('Subscribe', { type: 'SubscriptionConfirmation', topic }), 'SubscriptionConfirmation')
+    await sql`update sns_topic set asked_at = now() - interval '9 days' where arn = ${topic}`.execute(api.owner)
+  }
+  const waiting = (await topics()).filter(({ isWaiting }) => isWaiting).map(({ arn }) => arn)
+  expect(waiting).toEqual(expect.arrayContaining(arns))
 })

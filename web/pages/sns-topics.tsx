@@ -1,0 +1,98 @@
+import type { SnsTopic } from '../../domain/sns-topic.ts'
+import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Inert } from '../inert.tsx'
+import { Confirm, Failed } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { useSession } from '../session.ts'
+import { formatMoment } from '../time.ts'
+
+/** Topics of Amazon SNS: those that wait for a person, until that person has decided, and those that were confirmed. */
+export function SnsTopics() {
+  const { data: session } = useSession()
+  const mayRead = missing(session, 'read_config') === null
+  const topics = useAsk<ListPage<SnsTopic>>(['sns-topics'], '/sns/topics', {
+    refetchInterval: 10_000,
+    enabled: mayRead,
+  })
+  if (topics.error) return <Failed error={topics.error} isKept={topics.data !== undefined} />
+  if (!topics.data || topics.data.items.length === 0) return null
+  const refused = missing(session, 'write_config')
+  const waiting = topics.data.items.filter(({ isWaiting }) => isWaiting).length
+  return (
+    <section className="stack" aria-label="Topics of Amazon SNS">
+      <h2>Topics of Amazon SNS</h2>
+      {waiting > 0 && (
+        <p className="said lamp">
+          <strong>{waiting === 1 ? '1 topic waits' : `${waiting} topics wait`} for a person.</strong> Until it is
+          confirmed, its alarms reach nobody. Confirm only a topic that is yours.
+        </p>
+      )}
+      <div className="sheet narrow">
+        <Table
+          caption="Topics of Amazon SNS"
+          items={topics.data.items}
+          columns={columnsFor(refused)}
+          toKey={({ id }) => id}
+        />
+      </div>
+    </section>
+  )
+}
+
+const columnsFor = (refused: string | null): Column<SnsTopic>[] => [
+  { head: 'Topic', className: 'wraps', cell: ({ arn }) => <Inert text={arn} /> },
+  {
+    head: 'State',
+    className: 'wraps',
+    cell: ({ isWaiting, askedAt, confirmedAt, confirmedBy }) => (
+      <>
+        {isWaiting && `waits since ${formatMoment(askedAt)}`}
+        {isWaiting && confirmedAt && '; '}
+        {confirmedAt && (
+          <>
+            confirmed by <Inert text={confirmedBy ?? ''} />
+          </>
+        )}
+      </>
+    ),
+  },
+  {
+    head: 'Decision',
+    cell: (topic) => (
+      <div className="row">
+        {topic.isWaiting && (
+          <Confirm
+            button="Confirm"
+            label={topic.arn}
+            title="Confirm this topic"
+            refused={refused}
+            run={decide(topic, 'confirm')}
+          >
+            <p>
+              SNS is asked for the subscription of <Inert text={topic.arn} />, and its alarms are taken from now on.
+            </p>
+          </Confirm>
+        )}
+        <Confirm
+          button="Remove"
+          label={topic.arn}
+          title="Remove this topic"
+          refused={refused}
+          run={decide(topic, 'remove')}
+        >
+          <p>
+            Alarms of <Inert text={topic.arn} /> are refused. The subscription at SNS stays: end it there.
+          </p>
+        </Confirm>
+      </div>
+    ),
+  },
+]
+
+const decide =
+  ({ id }: SnsTopic, what: 'confirm' | 'remove') =>
+  async () => {
+    await ask(`/sns/topics/${id}/${what}`, { method: 'POST' })
+    await queryClient.invalidateQueries({ queryKey: ['sns-topics'] })
+  }
