@@ -101,6 +101,8 @@ async function writeFile(
   onProgress?: ImportProgress,
 ): Promise<SiteChange> {
   const { groups, nodes, hosts } = file
+  // Before what was imported is read: of two imports at once the later one adds to what the earlier one stored.
+  await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   const change: SiteChange = !hasPlatform
     ? await writeSite(trx, { groups, nodes, hosts }, { prune })
     : { added: [], changed: [], removed: [], kept: [] }
