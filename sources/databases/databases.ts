@@ -50,11 +50,13 @@ export const databases: Question = {
       key: 'database',
       counters: ['deadlocks', 'temp_bytes'],
     })
-    const items = rows.map(({ row, now }): SqlRow => ({
-      ...row,
-      ...(now.deadlocks ? { deadlocks_a_minute: perSecond(now.deadlocks * 60, seconds) } : {}),
-      ...(now.temp_bytes ? { temp_bytes_a_second: perSecond(now.temp_bytes, seconds) } : {}),
-    }))
+    const items = rows.map(
+      ({ row, now }): SqlRow => ({
+        ...row,
+        ...(now.deadlocks ? { deadlocks_a_minute: perSecond(now.deadlocks * 60, seconds) } : {}),
+        ...(now.temp_bytes ? { temp_bytes_a_second: perSecond(now.temp_bytes, seconds) } : {}),
+      }),
+    )
     const circle = items.some(({ deadlocks }) => Number(deadlocks) > 0) ? await watchCircles(ask) : []
     const [server = {}] = (await ask({ sql: serverSql })).rows
     const oldest = Math.max(0, ...items.map(({ age }) => Number(age)))
