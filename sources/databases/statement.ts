@@ -34,19 +34,19 @@ export function hideLiterals(sql: string, dialect: DatabaseServer['dialect']): s
 function readStep(text: string, at: number, dialect: DatabaseServer['dialect']): Step | null {
   const rest = text.slice(at)
   const isMysql = dialect === 'mysql'
-  const comment =
-    /^(?:--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))/.exec(rest)?.[0] ?? (isMysql ? /^#[^\n]*/.exec(rest)?.[0] : undefined)
+  const comment = readComment(rest, isMysql)
+  if (comment === null) return null
   if (comment !== undefined) return step(at, comment, ' ')
-  const tag = isMysql ? undefined : /^\$(?:[\p{L}_][\p{L}\p{N}_]*)?\$/u.exec(rest)?.[0]
+  const tag = isMysql ? undefined : /^\$(?:[A-Za-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$/u.exec(rest)?.[0]
   if (tag !== undefined) {
     const close = text.indexOf(tag, at + tag.length)
     return close < 0 ? null : { shown: '?', end: close + tag.length }
   }
   const opening = /^(?:[EeBbXxNn]|[Uu]&|_\w{1,20}\s*)?'/.exec(rest)?.[0] ?? (isMysql ? /^"/.exec(rest)?.[0] : undefined)
   if (opening !== undefined) return readString(text, at, opening, !isMysql && /^e/i.test(opening))
-  const name = /^(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`)/.exec(rest)?.[0]
+  const name = (isMysql ? /^`(?:[^`]|``)*`/ : /^"(?:[^"]|"")*"/).exec(rest)?.[0]
   if (name !== undefined) return step(at, name, name)
-  const word = /^[\p{L}_][\p{L}\p{N}_$]*/u.exec(rest)?.[0]
+  const word = /^[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*/u.exec(rest)?.[0]
   if (word !== undefined) return step(at, word, word)
   const parameter = /^\$\d+/.exec(rest)?.[0]
   if (parameter !== undefined) return step(at, parameter, '?')
@@ -55,6 +55,30 @@ function readStep(text: string, at: number, dialect: DatabaseServer['dialect']):
   if (/^["`]/.test(rest)) return null
   const [sign = ''] = rest
   return step(at, sign, sign)
+}
+
+/** A comment as its server ends it. Undefined: none stands here. Null: nobody can tell whether the server runs it, or where it ends. */
+function readComment(rest: string, isMysql: boolean): string | null | undefined {
+  if (!isMysql) {
+    if (rest.startsWith('--')) return /^--[^\n\r]*/.exec(rest)?.[0]
+    return rest.startsWith('/*') ? readNested(rest) : undefined
+  }
+  // Two signs without a space behind them are arithmetic to MySQL.
+  const line = /^(?:#|--(?=[\s\p{Cc}]|$))[^\n]*/u.exec(rest)?.[0]
+  if (line !== undefined) return line
+  const block = /^\/\*[\s\S]*?(?:\*\/|$)/.exec(rest)?.[0]
+  // By its version the server runs what stands in `/*!`; a quote or a comment in it may then reach over the end.
+  return block !== undefined && /^\/\*M?!/i.test(block) && /['"`#]|--|.\/\*/s.test(block) ? null : block
+}
+
+/** A comment of PostgreSQL, which holds others. */
+function readNested(rest: string): string {
+  let depth = 0
+  for (const { 0: mark, index } of rest.matchAll(/\/\*|\*\//g)) {
+    depth += mark === '/*' ? 1 : -1
+    if (depth === 0) return rest.slice(0, index + 2)
+  }
+  return rest
 }
 
 type Step = { shown: string; end: number }

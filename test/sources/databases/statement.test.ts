@@ -1,77 +1,90 @@
-import { describe, expect, test } from '@jest/globals'
-import fc from 'fast-check'
+import { describe, expect, it } from '@jest/globals'
 import { hideLiterals } from '../../../sources/databases/statement.ts'
 
-const secret = 'hunter2-4111'
+const shapes = {
+  postgresql: [
+    (it: string) => `SELECT '${it}'`,
+    (it: string) => `SELECT 'it''s ${it}'`,
+    (it: string) => `SELECT E'a\\'${it}'`,
+    (it: string) => `SELECT E'a\\\\' || '${it}'`,
+    (it: string) => `SELECT 'a\\' || '${it}'`,
+    (it: string) => `SELECT E'a'\n'b\\'${it}'`,
+    (it: string) => `SELECT $$${it}$$`,
+    (it: string) => `SELECT $tag$ $$ ' ${it} $tag$`,
+    (it: string) => `SELECT $€$ ${it} $€$`,
+    (it: string) => `SELECT a€$t$, 'x $t$ ${it}'`,
+    (it: string) => `SELECT N'${it}', X'${it}', B'${it}', U&'${it}' UESCAPE '!'`,
+    (it: string) => `SELECT '${it}`,
+    (it: string) => `SELECT $tag$ ${it}`,
+    (it: string) => `SELECT "a ${'b'}" FROM t WHERE c = '" ${it}'`,
+    (it: string) => `SELECT 1 -- ${it}`,
+    (it: string) => `SELECT 1 -- a\r, 'b\n${it}'`,
+    (it: string) => `SELECT 1 /* ${it} */`,
+    (it: string) => `SELECT 1 /* a /* b */ ${it} */`,
+    (it: string) => `SELECT 1 /* ${it}`,
+    (it: string) => `SELECT 1 \` '${it}' \` 2`,
+    (it: string) => `ALTER ROLE app PASSWORD '${it}'`,
+  ],
+  mysql: [
+    (it: string) => `SELECT '${it}'`,
+    (it: string) => `SELECT "${it}"`,
+    (it: string) => `SELECT "a""${it}"`,
+    (it: string) => `SELECT 'a\\'${it}'`,
+    (it: string) => `SELECT "a\\"${it}"`,
+    (it: string) => `SELECT 'a\\\\' '${it}'`,
+    (it: string) => `SELECT N'${it}', x'${it}', b'${it}', _utf8mb4 '${it}', _latin1'${it}'`,
+    (it: string) => `SELECT '${it}`,
+    (it: string) => `SELECT "${it}`,
+    (it: string) => `SELECT \`a'b\` FROM t WHERE c = '\` ${it}'`,
+    (it: string) => `SELECT 1 # ${it}`,
+    (it: string) => `SELECT 1 -- ${it}`,
+    (it: string) => `SELECT 1--'a\n${it}'`,
+    (it: string) => `SELECT 1 /* ${it} */`,
+    (it: string) => `SELECT /*!50000 'a */ ${it}' */`,
+    (it: string) => `SELECT /*M!100100 "a */ ${it}" */`,
+    (it: string) => `CHANGE MASTER TO MASTER_HOST='a', MASTER_PASSWORD='${it}'`,
+    (it: string) => `CREATE USER 'app'@'%' IDENTIFIED BY '${it}'`,
+  ],
+}
 
-describe('a statement is shown without its values', () => {
-  test.each([
-    ['select * from users where mail = $1 and age > 30', 'select * from users where mail = ? and age > ?'],
-    ["update orders set note = 'x' where id in (1, 2, 3)", 'update orders set note = ? where id in (?, …)'],
-    [`select "Full Name" from "People" where id = 0x1F`, 'select "Full Name" from "People" where id = ?'],
-    ["create role r login password 'p'", 'create role r login password ?'],
-    ['select 1 /* by anna */ -- token\nfrom t', 'select ? from t'],
-    ['select $tag$a secret$tag$, $$b$$ from t2', 'select ?, … from t2'],
-    ["select E'it\\'s', 'it''s' from t", 'select ?, … from t'],
-  ])('%s', (sql, shown) => {
-    expect(hideLiterals(sql, 'postgres')).toBe(shown)
-  })
+const secrets = Array.from({ length: 200 }, (_, index) => `planted${index}secret`)
 
-  /** Ways in which a server may be given the text, also cut off and in the other server's form. */
-  const forms: Record<string, string> = {
-    plain: `select '${secret}'`,
-    doubled: `select 'a''${secret}''b', 1`,
-    'with escapes': `select E'a\\'${secret}\\'', 'x'`,
-    'a backslash before the end': `select 'a\\', '${secret}'`,
-    'a doubled backslash': `select 'a\\\\', '${secret}'`,
-    'cut off': `insert into t values (1, '${secret}`,
-    'cut off in a tag': `do $body$ begin perform '${secret}`,
-    'a tag': `do $body$ begin perform '${secret}'; end $body$`,
-    'a comment': `select 1 -- ${secret}`,
-    'a comment within': `select /* ${secret} */ 1`,
-    'a comment that goes on': `select 1 /* ${secret}`,
-    national: `select N'${secret}'`,
-    unicode: `select U&'${secret}'`,
-    bits: `select B'${secret}', X'${secret}'`,
-    'a password': `alter role r password '${secret}'`,
-    'a link': `select dblink('host=h password=${secret}')`,
-    'a program': `copy t from program 'curl -H "${secret}"'`,
+describe('a statement without its values', () => {
+  for (const dialect of ['postgres', 'mysql'] as const) {
+    const written = dialect === 'mysql' ? shapes.mysql : shapes.postgresql
+    for (const shape of written) {
+      it(`hides what ${dialect} reads as a value: ${JSON.stringify(shape('…'))}`, () => {
+        expect(
+          secrets.map((secret) => hideLiterals(shape(secret), dialect)).filter((shown) => shown.includes('planted')),
+        ).toEqual([])
+      })
+    }
+
+    it(`hides the value of ${dialect} wherever a server has cut the statement`, () => {
+      for (const shape of written) {
+        const statement = shape('plantedsecret')
+        for (let end = 0; end <= statement.length; end++) {
+          expect(hideLiterals(statement.slice(0, end), dialect)).not.toContain('plan')
+        }
+      }
+    })
+
+    it(`hides one value of ${dialect} behind any other`, () => {
+      // Behind a string that is open, a quote would end it, and what follows is no value.
+      for (const first of written.filter((shape) => !/^[^#-]*planted$/.test(shape('planted')))) {
+        for (const second of written) {
+          expect(hideLiterals(`${first('planted')}\n; ${second('planted')}`, dialect)).not.toMatch(/planted/)
+        }
+      }
+    })
   }
-  test.each(Object.entries(forms))('hides what is %s, for either product', (_, sql) => {
-    for (const dialect of ['postgres', 'mysql'] as const)
-      expect([dialect, hideLiterals(sql, dialect)]).toEqual([dialect, expect.not.stringContaining(secret)])
-  })
 
-  test.each([
-    `select "${secret}"`,
-    `select 'a\\'${secret}'`,
-    `select 1 # ${secret}`,
-    `change master to master_password='${secret}'`,
-    `create user u identified by "${secret}"`,
-    `select _utf8mb4'${secret}'`,
-  ])('hides of MySQL %s', (sql) => {
-    expect(hideLiterals(sql, 'mysql')).not.toContain(secret)
-  })
-
-  test('whatever stands in a quoted value, and wherever the statement is cut, nothing of it is shown', () => {
-    const value = fc.stringMatching(/^[a-z]{3}[a-z'"\\$ -]{0,8}$/).map((text) => `Zq7${text}Zq7`)
-    const quoted = value.map((text) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`)
-    const statement = fc
-      .tuple(
-        fc.constantFrom('select ', 'insert into t values (1, ', 'update t set a = '),
-        fc.array(quoted, { minLength: 1, maxLength: 3 }),
-      )
-      .map(([head, values]) => head + values.join(', '))
-    fc.assert(
-      fc.property(
-        statement,
-        fc.nat(200),
-        fc.constantFrom('postgres' as const, 'mysql' as const),
-        (sql, cut, dialect) => {
-          expect(hideLiterals(sql.slice(0, sql.length - (cut % 20)), dialect)).not.toMatch(/Zq7/)
-        },
-      ),
-      { numRuns: 2_000 },
+  it('shows what a statement does', () => {
+    expect(hideLiterals('UPDATE "Order" SET a = 5 WHERE b IN (1, 2, 3) AND c = $1', 'postgres')).toBe(
+      'UPDATE "Order" SET a = ? WHERE b IN (?, …) AND c = ?',
+    )
+    expect(hideLiterals('SELECT /*!40001 SQL_NO_CACHE */ * FROM `order` WHERE a = "x"', 'mysql')).toBe(
+      'SELECT * FROM `order` WHERE a = ?',
     )
   })
 })
