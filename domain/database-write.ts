@@ -42,7 +42,3 @@ export const databaseWriteArguments = {
 export type DatabaseAct = SessionAct | SlotAct | { write: 'start_replica' }
 export type SessionAct = { write: 'cancel_query' | 'terminate_session'; pid: number; began: string }
 export type SlotAct = { write: 'drop_replication_slot'; slot: string }
-
-/** The arguments of a write, read again where they come in. Throws ZodError. */
-export const toDatabaseAct = (write: DatabaseWrite, given: unknown): DatabaseAct =>
-  ({ write, ...databaseWriteArguments[write].parse(given) }) as DatabaseAct

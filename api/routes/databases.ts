@@ -1,9 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { listSources } from '../../db/inventory/sources.ts'
 import { databaseSample, databaseState } from '../../domain/database-state.ts'
-import { type DatabaseAct, type DatabaseWrite, databaseWrites, toDatabaseAct } from '../../domain/database-write.ts'
+import {
+  type DatabaseAct,
+  type DatabaseWrite,
+  databaseWriteArguments,
+  databaseWrites,
+} from '../../domain/database-write.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import { resourceRef } from '../../domain/registry.ts'
+import { nameFaults } from '../../domain/schema-faults.ts'
 import { sourceName } from '../../domain/source.ts'
 import { risks } from '../../domain/tool.ts'
 import {
@@ -37,12 +43,17 @@ const about = {
 }
 type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
 
-const toAct = (write: DatabaseWrite, { pid, began, slot }: About): DatabaseAct =>
-  toDatabaseAct(write, {
+/** Throws a Problem for what the write does not take. */
+function toAct(write: DatabaseWrite, { pid, began, slot }: About): DatabaseAct {
+  const given = {
     ...(pid !== undefined && { pid }),
     ...(began !== undefined && { began }),
     ...(slot !== undefined && { slot }),
-  })
+  }
+  const parsed = databaseWriteArguments[write].safeParse(given)
+  if (!parsed.success) throw new Problem(422, 'INVALID', nameFaults(parsed.error, { whole: 'arguments' }))
+  return { write, ...parsed.data } as DatabaseAct
+}
 
 const identityOf = (name: string, { write: _, ...rest }: DatabaseAct) => ({ database: name, ...rest })
 

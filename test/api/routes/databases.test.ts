@@ -201,3 +201,16 @@ test('a person who ends a session asks for it by an incident that names them', a
   })
   expect(await isThere(about.pid)).toBe(true)
 })
+
+test.each<[DatabaseWrite, string]>([
+  ['terminate_session', ''],
+  ['terminate_session', 'pid=0&began=2026-11-21T01:46:02Z'],
+  ['drop_replication_slot', 'slot=No%20Name'],
+  ['start_replica', 'pid=7'],
+  ['cancel_query', 'slot=x'],
+])('what %s does not take is refused by name: %s', async (write, query) => {
+  expect((await api.get(`/databases/shop-db/${write}/preparation?${query}`)).status).toBe(422)
+  const body = { ...Object.fromEntries(new URLSearchParams(query)), reason: 'it blocks the shop' }
+  const answer = await api.post(`/databases/shop-db/${write}`, { body, headers: { 'if-match': 'x' } })
+  expect([answer.status, answer.body.code]).toEqual([422, 'INVALID'])
+})
