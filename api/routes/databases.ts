@@ -36,12 +36,16 @@ const tag = 'databases'
 const params = z.object({ name: sourceName })
 
 /** What a write is about, as a query and as a body say it. */
-const about = {
-  pid: z.coerce.number().int().optional(),
-  began: z.string().max(60).optional(),
-  slot: z.string().max(63).optional(),
-}
 type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
+
+/** Of each write exactly what it takes. */
+const bodyOf = (write: DatabaseWrite) => z.strictObject({ ...databaseWriteArguments[write].shape, ...directBody })
+
+/** The same in an address, where a number is a text. */
+const queryOf = (write: DatabaseWrite) => {
+  const { shape } = databaseWriteArguments[write]
+  return z.object({ ...shape, ...('pid' in shape && { pid: z.coerce.number().int().min(1).max(4_294_967_295) }) })
+}
 
 /** Throws a Problem for what the write does not take. */
 function toAct(write: DatabaseWrite, { pid, began, slot }: About): DatabaseAct {
@@ -117,7 +121,7 @@ function preparationEndpoint(write: DatabaseWrite) {
     description:
       'Nothing is changed. `stateFingerprint` is the `If-Match` of the POST. 409 where it cannot be done, with the statement that helps where a right is missing.',
     params,
-    query: z.object(about),
+    query: queryOf(write),
     answer: z.object({
       targets: z.array(resourceRef),
       identity: z.record(z.string(), z.unknown()),
@@ -133,7 +137,7 @@ function preparationEndpoint(write: DatabaseWrite) {
       dryRun: { possible: true, summary: `${summaries[write]} on pg-1`, details: {} },
     },
     problems: [404, 409],
-    run: ({ params: { name }, query }, deps) => prepareDatabaseWrite(deps, { name, act: toAct(write, query) }),
+    run: ({ params: { name }, query }, deps) => prepareDatabaseWrite(deps, { name, act: toAct(write, query as About) }),
   })
 }
 
@@ -146,12 +150,12 @@ function observationEndpoint(write: DatabaseWrite) {
     summary: `${summaries[write]}: whether it did, as the server shows it now`,
     description: '`key` is that of the write: a query is compared with the one that was cancelled.',
     params,
-    query: z.object({ ...about, key: z.string().regex(keyShape).max(400).optional() }),
+    query: queryOf(write).extend({ key: z.string().regex(keyShape).max(400).optional() }),
     answer: z.object({ holds: z.boolean().nullable(), observed: z.string() }),
     example: { holds: true, observed: 'session 4711 has ended' },
     problems: [404, 409],
     run: ({ params: { name }, query: { key, ...query } }, deps) =>
-      observeDatabaseWrite(deps, { name, act: toAct(write, query) }, key ?? null),
+      observeDatabaseWrite(deps, { name, act: toAct(write, query as About) }, key ?? null),
   })
 }
 
@@ -166,7 +170,7 @@ function writeEndpoint(write: DatabaseWrite) {
       '`If-Match` is the `stateFingerprint` of the preparation that was decided on: another session, query or slot is a 412. Agents need an approval that their run has used up.',
     params,
     headers: z.object({ 'if-match': z.string().max(120).optional() }),
-    body: z.strictObject({ ...about, ...directBody }),
+    body: bodyOf(write),
     bodyExample: { ...examples[write], reason: 'it blocks the checkout' },
     answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
     example: { detail: 'End session 4711 of app@shop on pg-1: done', key: `${incidentId}.1:4:tool_started:0` },
