@@ -78,24 +78,23 @@ export async function planOfEffect(db: Db, key: string): Promise<string | null> 
   return row?.tool === 'execute_migration' && typeof proposalId === 'string' ? proposalId : null
 }
 
-/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
-export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
+async function noteOfEffect(db: Db, key: string, note: Record<string, unknown>): Promise<void> {
   await db
     .updateTable('effect')
-    .set({ result: JSON.stringify({ proposalId }) })
+    .set({ result: JSON.stringify(note) })
     .where('key', '=', key)
     .where('status', '=', 'running')
     .execute()
 }
 
+/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
+export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
+  await noteOfEffect(db, key, { proposalId })
+}
+
 /** Notes, while an effect runs, which job it is and how far it has come: what is lost is asked for by that. */
 export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
-  await db
-    .updateTable('effect')
-    .set({ result: JSON.stringify({ job }) })
-    .where('key', '=', key)
-    .where('status', '=', 'running')
-    .execute()
+  await noteOfEffect(db, key, { job })
 }
 
 /** The last runs of a job, the newest first. */
@@ -113,22 +112,12 @@ export async function runsOfJob(db: Db, name: string, limit: number): Promise<Jo
 
 /** Notes, while an effect runs, what the VM was before it: the look afterwards compares with that. */
 export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
-  await db
-    .updateTable('effect')
-    .set({ result: JSON.stringify({ before }) })
-    .where('key', '=', key)
-    .where('status', '=', 'running')
-    .execute()
+  await noteOfEffect(db, key, { before })
 }
 
 /** What a write to a database compared, for those who look afterwards. */
 export async function noteCompared(db: Db, key: string, compared: Record<string, unknown>): Promise<void> {
-  await db
-    .updateTable('effect')
-    .set({ result: JSON.stringify({ compared }) })
-    .where('key', '=', key)
-    .where('status', '=', 'running')
-    .execute()
+  await noteOfEffect(db, key, { compared })
 }
 
 /** The plan that is being carried out now and starts or moves this VM; null where none is. */
