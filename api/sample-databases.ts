@@ -3,6 +3,7 @@ import type { DatabaseSample } from '../domain/database-state.ts'
 import { SourceError } from '../sources/kind.ts'
 import { readDatabaseState, sourceKinds } from '../sources/kinds.ts'
 import type { ApiDeps } from './deps.ts'
+import { startRounds } from './rounds.ts'
 
 /** Samples of servers of databases, by the name of the source: of this process, and gone with it. */
 
@@ -31,16 +32,8 @@ async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<vo
 }
 
 /** Answers how to stop. */
-export function startDatabaseSamples(deps: SampleDeps, everyMs: number): () => void {
-  let timer: NodeJS.Timeout
-  let isStopped = false
-  const tick = async () => {
-    await sampleDatabases(deps).catch((error) => deps.log.warn({ err: error }, 'databases were not sampled'))
-    if (!isStopped) timer = setTimeout(tick, everyMs)
-  }
-  timer = setTimeout(tick, 0)
-  return () => {
-    isStopped = true
-    clearTimeout(timer)
-  }
-}
+export const startDatabaseSamples = (deps: SampleDeps, everyMs: number): (() => void) =>
+  startRounds(
+    () => sampleDatabases(deps).catch((error) => deps.log.warn({ err: error }, 'databases were not sampled')),
+    everyMs,
+  )

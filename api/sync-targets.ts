@@ -5,6 +5,7 @@ import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
 import { listResources } from '../sources/kinds.ts'
 import type { ApiDeps } from './deps.ts'
+import { startRounds } from './rounds.ts'
 
 type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
@@ -43,16 +44,8 @@ export async function syncSource(
 }
 
 /** Answers how to stop. */
-export function startTargetSync(deps: TargetDeps, everyMs: number): () => void {
-  let timer: NodeJS.Timeout
-  let isStopped = false
-  const tick = async () => {
-    await syncTargets(deps).catch((error) => deps.log.warn({ err: error }, 'targets were not synchronised'))
-    if (!isStopped) timer = setTimeout(tick, everyMs)
-  }
-  timer = setTimeout(tick, 0)
-  return () => {
-    isStopped = true
-    clearTimeout(timer)
-  }
-}
+export const startTargetSync = (deps: TargetDeps, everyMs: number): (() => void) =>
+  startRounds(
+    () => syncTargets(deps).catch((error) => deps.log.warn({ err: error }, 'targets were not synchronised')),
+    everyMs,
+  )
