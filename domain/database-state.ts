@@ -20,7 +20,7 @@ export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),
   waiting: z.number(),
-  /** Of a replica itself, or of the one that is furthest behind; null: none replicates. */
+  /** How far a replica is behind; on a primary, its furthest replica. Null: none replicates. */
   lagBytes: z.number().nullable(),
 })
 export type DatabaseSample = z.infer<typeof databaseSample>

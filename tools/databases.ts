@@ -101,7 +101,7 @@ export const databaseTools: Tool[] = [
     say: ({ database: name, pid }) => `session ${pid} on ${name}`,
   }),
   defineWrite('drop_replication_slot', {
-    description: 'Drop a replication slot that nobody uses and that keeps WAL. Its replica has to be made anew.',
+    description: 'Drop a replication slot that nobody uses and that keeps WAL. Its replica must be rebuilt.',
     risk: 'critical',
     proof: state('there is no such slot'),
     withinSeconds: 15,

@@ -38,7 +38,7 @@ const params = z.object({ name: sourceName })
 /** What a write is about, as a query and as a body say it. */
 type About = { pid?: number | undefined; began?: string | undefined; slot?: string | undefined }
 
-/** Of each write exactly what it takes. */
+/** The body of each write: exactly what that write takes. */
 const bodyOf = (write: DatabaseWrite) => z.strictObject({ ...databaseWriteArguments[write].shape, ...directBody })
 
 /** The same in an address, where a number is a text. */

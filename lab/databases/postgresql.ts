@@ -13,7 +13,7 @@ export const replicaSlot = 'pg_2'
 /** How long the admin waits for a lock. */
 const maxLockMs = 2_000
 
-/** Few, so that a pool takes them all. Both servers have so many, for a replica needs what its primary has. */
+/** The limit is low so that a pool can use it up. A replica needs at least the limit of its primary, so both have it. */
 export const maxConnections = 40
 
 /** Small and without sync: a crash of the machine may lose it. Limits of age and of replay are low, so that a fault shows within a scenario. */

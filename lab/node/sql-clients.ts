@@ -16,7 +16,7 @@ type SessionPlan = {
   steps: string[]
   /** Run once the last step has ended. */
   after?: string[]
-  /** All over again at each whole multiple of so many milliseconds. An error is rolled back. */
+  /** Repeats the statements at each whole multiple of so many milliseconds. An error rolls back. */
   everyMs?: number
   /** Between two steps of a round. */
   pauseMs?: number
