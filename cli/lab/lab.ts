@@ -36,11 +36,12 @@ function connectLab(): LabClient {
   return labClient(run.labUrl, run.labControlToken)
 }
 
-/** The API of the start that runs here, as its admin. */
-function connectAdmin(): ApiClient {
+/** The start that runs here, and its API as its admin. */
+function connectAdmin(): { api: ApiClient; run: LocalRun; token: string } {
   const run = readLocalRun()
-  if (!run?.tokens.admin) throw new CommandFailed('auth', 'The run file has no admin token.')
-  return createApiClient({ url: run.url, token: run.tokens.admin, run })
+  const token = run?.tokens.admin
+  if (!run || !token) throw new CommandFailed('auth', 'The run file has no admin token.')
+  return { api: createApiClient({ url: run.url, token, run }), run, token }
 }
 
 function addOracleCommand(parent: CliCommand): void {
@@ -95,11 +96,10 @@ type ScenarioOptions = { scenario: ScenarioName; target?: string; timeout?: numb
 async function playScenario(options: ScenarioOptions): Promise<void> {
   const { scenario } = options
   const lab = connectLab()
-  const api = connectAdmin()
-  const run = readLocalRun() as LocalRun
+  const { api, run, token } = connectAdmin()
   if (deviceScenarios.has(scenario)) {
     printNote('The nodes of the lab enrol as devices of the mesh. This takes some seconds the first time.')
-    const enrolled = await enrolLab(run.url, run.tokens.admin ?? '', lab)
+    const enrolled = await enrolLab(run.url, token, lab)
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
   if (isMetricFault(scenario)) await watchLab(api, lab)
@@ -221,7 +221,7 @@ export function addLabCommand(program: CliCommand): void {
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
     .action(async ({ scenario, databases, ...options }: Options, self: CliCommand) => {
-      if (databases) await showDatabases(connectAdmin(), connectLab(), options)
+      if (databases) await showDatabases(connectAdmin().api, connectLab(), options)
       if (databases && !scenario) return
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
