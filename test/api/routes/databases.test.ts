@@ -5,7 +5,7 @@ import { eventsOf } from '../../../db/log/events.ts'
 import type { DatabaseWrite } from '../../../domain/database-write.ts'
 import { approvedWrite } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type SiteDatabase, siteDatabase } from '../../support/site-database.ts'
 
 const files = temporaryDirectory()
@@ -139,10 +139,11 @@ test('a query is cancelled and its session stays; one that began later is anothe
       () => 'ended',
       (error) => error.message,
     )
-    for (;;) {
+    await eventually('the query to run', async () => {
       const [row] = await shop.run('select state from pg_stat_activity where pid = $1', [about.pid])
-      if (row?.state === 'active') return { ended: asked }
-    }
+      return row?.state === 'active'
+    })
+    return { ended: asked }
   }
   const first = await ask()
   const { stateFingerprint } = await prepared('cancel_query', about)

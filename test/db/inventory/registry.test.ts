@@ -121,7 +121,9 @@ test('only what the platform or an administrator relates widens the vicinity, in
     { kind: 'shard', id: 'victim' },
   ])
   const toVictim = [{ from: ref('node', 'n'), kind: 'belongs_to' as const, to: ref('shard', 'victim') }]
-  await expect(declare(targets, [{ kind: 'node', id: 'n' }], toVictim)).rejects.toThrow('may list targets and its own server only')
+  await expect(declare(targets, [{ kind: 'node', id: 'n' }], toVictim)).rejects.toThrow(
+    'may list targets and its own server only',
+  )
   await declare(
     targets,
     [{ kind: 'target', id: 'n:9100' }],

@@ -8,7 +8,7 @@ import {
   readDatabaseState,
   readSource,
 } from '../../../sources/kinds.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type SiteDatabase, siteDatabase } from '../../support/site-database.ts'
 
 const files = temporaryDirectory()
@@ -84,12 +84,12 @@ test('sessions that wait for each other have no root, and are shown all the same
   await b.query('begin; update orders set note = 2 where id = 2')
   const waits = [a.query('update orders set note = 1 where id = 2'), b.query('update orders set note = 2 where id = 1')]
   waits.map((each) => each.catch(() => undefined))
-  for (;;) {
+  await eventually('both to wait', async () => {
     const [row] = await shop.run(
       "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
     )
-    if (row?.n === 2) break
-  }
+    return row?.n === 2
+  })
   const { summary } = await ask('blocking')
   expect(summary).toMatchObject({ sessionsWaiting: 2, roots: [{ blocks: 1 }] })
   expect(JSON.stringify(summary)).toMatch(/shop-a.*shop-b|shop-b.*shop-a/)
@@ -120,10 +120,10 @@ test('what is remarkable stands in the context within 1 kB, and the state of the
   await billing.query("begin; update orders set note = 'planted-4111' where id = 7")
   const waiting = await shop.open('web-1')
   const update = waiting.query("update orders set note = 'planted-4111' where id = 7")
-  for (;;) {
+  await eventually('one to wait', async () => {
     const { waiting: count } = (await readDatabaseState(source(), states)) ?? { waiting: 0 }
-    if (count > 0) break
-  }
+    return count > 0
+  })
   const [told] = await readContext('database', [source()], {}, states)
   const text = JSON.stringify(told)
   expect(text).toMatch(
