@@ -231,14 +231,14 @@ function addRightsCommand(parent: CliCommand): void {
     .description(
       'the statements that give a database its two logins: one reads, the other has the rights of the four writes',
     )
-    .argument('<name>', 'a source, or a kind: postgresql, mysql')
+    .argument('<name>', 'a source, or its kind: postgresql')
     .option('--write', 'of the login that writes')
     .connected('\nExample:\n  nightshift sources rights pg-1 --write')
     .calls(async (api, name: string, { write, json }: ConnectionOptions & { write?: boolean }) => {
       const kind = isDatabaseKind(name) ? name : (await readSources(api)).find((each) => each.name === name)?.kind
       if (kind === undefined) throw new CommandFailed('error', `No source is called ${inert(name)}.`)
       if (!isDatabaseKind(kind)) throw new CommandFailed('error', `${inert(name)} is no database: it needs no rights.`)
-      const statements = listRights(kind, write ? 'write' : 'read')
+      const statements = listRights(write ? 'write' : 'read')
       if (json) return printJson({ kind, statements })
       print(statements.map((each) => `${each};`).join('\n'))
     })
@@ -247,7 +247,7 @@ function addRightsCommand(parent: CliCommand): void {
 /** What a new source of a database needs, beside how it answered. */
 function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void {
   printNote(
-    `Its login needs these rights and no others:\n${listRights(kind, 'read')
+    `Its login needs these rights and no others:\n${listRights('read')
       .map((each) => `  ${each};`)
       .join('\n')}`,
   )

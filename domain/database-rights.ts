@@ -3,7 +3,7 @@
  * others. Run by an administrator in the database that the source names.
  */
 
-export type DatabaseKind = 'postgresql' | 'mysql'
+export type DatabaseKind = 'postgresql'
 type DatabaseLogin = 'read' | 'write'
 
 const postgresql: Record<DatabaseLogin, readonly string[]> = {
@@ -32,39 +32,7 @@ END $$`,
   ],
 }
 
-/** MySQL 8 and MariaDB since 10.5 name their privileges differently. */
-const mysql: Record<'MySQL' | 'MariaDB', Record<DatabaseLogin, readonly string[]>> = {
-  MySQL: {
-    read: [
-      `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
-      'GRANT PROCESS, REPLICATION CLIENT ON *.* TO nightshift_read',
-      'GRANT SELECT ON performance_schema.* TO nightshift_read',
-    ],
-    write: [
-      `CREATE USER nightshift_write IDENTIFIED BY 'choose-one'`,
-      'GRANT PROCESS, REPLICATION CLIENT, CONNECTION_ADMIN, REPLICATION_SLAVE_ADMIN ON *.* TO nightshift_write',
-    ],
-  },
-  MariaDB: {
-    read: [
-      `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
-      'GRANT PROCESS, SLAVE MONITOR, BINLOG MONITOR ON *.* TO nightshift_read',
-      'GRANT SELECT ON performance_schema.* TO nightshift_read',
-    ],
-    write: [
-      `CREATE USER nightshift_write IDENTIFIED BY 'choose-one'`,
-      'GRANT PROCESS, SLAVE MONITOR, CONNECTION ADMIN, REPLICATION SLAVE ADMIN ON *.* TO nightshift_write',
-    ],
-  },
-}
-
-export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === 'postgresql' || kind === 'mysql'
+export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === 'postgresql'
 
 /** Statements without their semicolons, in order. */
-export function listRights(
-  kind: DatabaseKind,
-  login: DatabaseLogin,
-  product: 'MySQL' | 'MariaDB' = 'MariaDB',
-): readonly string[] {
-  return kind === 'postgresql' ? postgresql[login] : mysql[product][login]
-}
+export const listRights = (login: DatabaseLogin): readonly string[] => postgresql[login]

@@ -52,11 +52,11 @@ function toSourceError(source: Named, error: unknown, directory: string): unknow
   return new SourceError('NO_CREDENTIAL', `${source.name}: ${error.message}${remedy}`, { cause: error })
 }
 
-const usualPorts = { postgres: 5_432, mysql: 3_306 } as const
+const usualPort = 5_432
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** The server of a source of a database, with the login of its credential. Unless an option says so, only one on this machine is spoken with in the clear. Throws SourceError. */
-export function readLogin(source: Named, directory: string, dialect: DatabaseServer['dialect']): DatabaseServer {
+export function readLogin(source: Named, directory: string): DatabaseServer {
   const { credential, caFile, options, url, timeoutSeconds } = source
   if (credential === null)
     throw new SourceError('NO_CREDENTIAL', `${source.name} has no login: ${addCommand(source)} --credential REF`)
@@ -67,9 +67,8 @@ export function readLogin(source: Named, directory: string, dialect: DatabaseSer
     if (user === '' || password.length < minCredentialCharacters)
       throw new NoCredential(`${credential} holds no user:password with ${minCredentialCharacters} characters at least`)
     return {
-      dialect,
       host: hostname.replace(/^\[|\]$/g, ''),
-      port: Number(port) || usualPorts[dialect],
+      port: Number(port) || usualPort,
       database: decodeURIComponent(pathname.slice(1)) || null,
       login: { user, password },
       tls: (options.tls as DatabaseServer['tls'] | undefined) ?? (loopback.test(hostname) ? 'off' : 'verified'),

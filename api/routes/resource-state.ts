@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import type { Scope } from '../../db/scope.ts'
+import { isNearlyFull } from '../../domain/connection-limit.ts'
 import { formatCount } from '../../domain/format.ts'
 import {
   type ResourceKind,
@@ -75,9 +76,6 @@ export async function readResourceState(
   return state
 }
 
-/** Of the limit: from here on a server is nearly full. */
-const fullAt = 0.8
-
 /** A server of databases, by its own source; what an inventory calls a database need not have one. */
 async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })
@@ -86,7 +84,7 @@ async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
     const state = source && (await readDatabaseState(source, deps.sources))
     if (!state) return unknown('no source says how a database does')
     const { product, version, role, connections, waiting, replication } = state
-    const isFull = connections.used >= (connections.max - connections.reserved) * fullAt
+    const isFull = isNearlyFull(connections)
     const ill = replication.filter(({ isIll }) => isIll).map(({ text }) => text)
     const facts = [
       `${product} ${version}, ${role}`,

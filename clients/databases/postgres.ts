@@ -29,6 +29,10 @@ const types = {
   },
 } as unknown as pg.CustomTypesConfig
 
+/** A time of a statement as RFC 3339; sessions are in UTC. `fraction`: to the microsecond, as what a write compares. */
+export const toTimeSql = (column: string, fraction = ''): string =>
+  `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS${fraction}"Z"')`
+
 /** Beyond 2^53 the digits themselves are what is true. */
 function toNumber(text: string): SqlValue {
   const number = Number(text)

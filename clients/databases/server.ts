@@ -1,10 +1,9 @@
-import { connect, isIP, Socket } from 'node:net'
+import { isIP, Socket } from 'node:net'
 import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
 
 /** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
 
 export type DatabaseServer = {
-  dialect: 'postgres' | 'mysql'
   host: string
   port: number
   /** Null: the one that the server gives a login by itself. */
@@ -21,11 +20,11 @@ export type DatabaseServer = {
 
 /** What a server says of itself when a session is opened. */
 export type ServerFacts = {
-  product: 'PostgreSQL' | 'MySQL' | 'MariaDB'
+  product: 'PostgreSQL'
   /** As the server writes it: `15.18`. */
   version: string
   major: number
-  /** Of this session. */
+  /** The process id of this session on the server. */
   pid: number
 }
 
@@ -69,7 +68,7 @@ type DatabaseErrorCode =
 export class DatabaseError extends Error {
   override name = 'DatabaseError' as const
   readonly code: DatabaseErrorCode
-  /** The server's own word: SQLSTATE of PostgreSQL, the number of MySQL. */
+  /** The server's own word: SQLSTATE. Null: the server said nothing. */
   readonly state: string | null
   constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
     super(message, options)
@@ -97,11 +96,6 @@ export function guardedSocket(): Socket {
   const guarded = (port: number, host: string): Socket => open({ port, host, lookup: guardedLookup(policy, refuse) })
   socket.connect = guarded as Socket['connect']
   return socket
-}
-
-export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'port'>): Socket {
-  requireAllowed(host)
-  return connect({ port, host, lookup: guardedLookup(policy, refuse) })
 }
 
 /** Throws DatabaseError for an address that the policy refuses. */

@@ -1,7 +1,7 @@
+import { openPostgres } from '../../clients/databases/postgres.ts'
 import { DatabaseError, type DatabaseServer, type DatabaseSession } from '../../clients/databases/server.ts'
-import { openSession } from '../../clients/databases/sessions.ts'
 import { sourceByName } from '../../db/inventory/sources.ts'
-import { type DatabaseKind, isDatabaseKind, listRights } from '../../domain/database-rights.ts'
+import { isDatabaseKind, listRights } from '../../domain/database-rights.ts'
 import type { Source } from '../../domain/source.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
@@ -10,16 +10,11 @@ import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
 export type DatabaseDeps = Pick<EffectDeps, 'db' | 'locks'> & { sources: { directory: string } }
 
-const dialects: Record<DatabaseKind, DatabaseServer['dialect']> = { postgresql: 'postgres', mysql: 'mysql' }
-
-/** The source of a server that may be written to; refused where there is none, and where nobody gave it the second credential. */
-export async function requireWritable(
-  { db }: Pick<DatabaseDeps, 'db'>,
-  name: string,
-): Promise<Source & { kind: DatabaseKind }> {
+/** Finds the source of a server that may be written to. Refuses a server without a source or without the second credential. */
+export async function requireWritable({ db }: Pick<DatabaseDeps, 'db'>, name: string): Promise<Source> {
   const source = await sourceByName(db, name)
   if (!source || !isDatabaseKind(source.kind)) throw refuseMissing(`database server ${name} among the sources`)
-  if (source.writeCredential !== null) return { ...source, kind: source.kind }
+  if (source.writeCredential !== null) return source
   const detail = `${name} is read alone: no credential for writes is set. An administrator makes a login by "nightshift sources rights ${name} --write" and gives it with --write-credential.`
   throw new EffectRefused('conflict', 'NO_WRITE_CREDENTIAL', detail)
 }
@@ -27,12 +22,12 @@ export async function requireWritable(
 /** Works in a session of the writing login, and ends it. What the server refuses is a refusal in words. */
 export async function withWriter<T>(
   deps: DatabaseDeps,
-  source: Source & { kind: DatabaseKind },
+  source: Source,
   work: (session: DatabaseSession) => Promise<T>,
 ): Promise<T> {
   let session: DatabaseSession | null = null
   try {
-    session = await openSession(toServer(deps, source))
+    session = await openPostgres(toServer(deps, source))
     return await work(session)
   } catch (error) {
     throw error instanceof DatabaseError ? toRefusal(source, error, session !== null) : error
@@ -41,22 +36,18 @@ export async function withWriter<T>(
   }
 }
 
-function toServer({ sources }: DatabaseDeps, source: Source & { kind: DatabaseKind }): DatabaseServer {
+function toServer({ sources }: DatabaseDeps, source: Source): DatabaseServer {
   try {
-    return readLogin({ ...source, credential: source.writeCredential }, sources.directory, dialects[source.kind])
+    return readLogin({ ...source, credential: source.writeCredential }, sources.directory)
   } catch (error) {
     throw new EffectRefused('unavailable', 'NO_CREDENTIAL', (error as Error).message)
   }
 }
 
-function toRefusal(
-  { name, kind }: Source & { kind: DatabaseKind },
-  { code, message, state }: DatabaseError,
-  isOpen: boolean,
-): EffectRefused {
+function toRefusal({ name }: Source, { code, message, state }: DatabaseError, isOpen: boolean): EffectRefused {
   const said = `${message}${state === null ? '' : ` (${state})`}`
   if (code === 'not_allowed') {
-    const rights = listRights(kind, 'write')
+    const rights = listRights('write')
       .filter((each) => each.startsWith('GRANT'))
       .join('; ')
     return new EffectRefused(

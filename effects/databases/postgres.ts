@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { DatabaseSession, SqlValue } from '../../clients/databases/server.ts'
 import type { DatabaseAct, SessionAct, SlotAct } from '../../domain/database-write.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
@@ -10,7 +11,7 @@ import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 type Row = Record<string, SqlValue>
 
-const time = (column: string): string => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+const time = (column: string): string => toTimeSql(column, '.US')
 
 const maxBlocked = 6
 
@@ -110,7 +111,7 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
     told: [
       `${type} slot ${slot}${plugin ? ` (${plugin}, database ${database})` : ''}, inactive`,
       `it keeps ${formatSize(Number(keeps_bytes ?? 0))} of WAL from ${kept_from ?? 'nowhere'}${keeps_transactions === null ? '' : `, and ${keeps_transactions} transactions from being cleared`}`,
-      'a replica or consumer that used it has to be made anew, once what it misses is removed',
+      'the replica or consumer that used it must be rebuilt once the server removes WAL that it has not read',
       'undo: none; a new slot begins where the server is then',
     ],
     untried: ['Who used it, and whether it comes back, is not known to the server.'],

@@ -1,7 +1,6 @@
 import type { DatabaseSession, SqlValue } from '../../clients/databases/server.ts'
 import { withAdvisoryLock } from '../../db/advisory-lock.ts'
 import { effectByKey, noteCompared } from '../../db/writes/effects.ts'
-import type { DatabaseKind } from '../../domain/database-rights.ts'
 import type { DatabaseAct } from '../../domain/database-write.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { ref } from '../../domain/registry.ts'
@@ -28,14 +27,6 @@ export type DatabaseWriter = {
   observe(session: DatabaseSession, act: DatabaseAct, compared: FoundTarget['compared'] | null): Promise<Observation>
 }
 
-const writers: Record<DatabaseKind, DatabaseWriter | null> = { postgresql: postgresWriter, mysql: null }
-
-const requireWriter = (kind: DatabaseKind): DatabaseWriter => {
-  const writer = writers[kind]
-  if (writer) return writer
-  throw new EffectRefused('conflict', 'NOT_THERE', `Sources of the kind ${kind} have no writes.`)
-}
-
 const risks: Record<DatabaseAct['write'], Risk> = {
   cancel_query: 'medium',
   terminate_session: 'medium',
@@ -48,7 +39,7 @@ type Named = { name: string; act: DatabaseAct }
 /** What a write would do, for its card. Changes nothing. */
 export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Named): Promise<Preparation> {
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => requireWriter(source.kind).find(session, act))
+  const found = await withWriter(deps, source, (session) => postgresWriter.find(session, act))
   const { write, ...about } = act
   return {
     targets: [ref('database', name)],
@@ -74,9 +65,7 @@ export async function requireSameTarget(
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => requireWriter(source.kind).find(session, act)).catch(
-    asChanged,
-  )
+  const found = await withWriter(deps, source, (session) => postgresWriter.find(session, act)).catch(asChanged)
   if (isSameFingerprint(ifMatch, digestOf(found.compared))) return found
   const detail = `${found.summary}: it is not as it was when this was decided. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
@@ -98,7 +87,7 @@ export async function performDatabaseWrite(
   const done = await withAdvisoryLock(deps.locks, `database:${name}`, async () => {
     const source = await requireWritable(deps, name)
     await noteCompared(deps.db, key, found.compared)
-    return await withWriter(deps, source, (session) => requireWriter(source.kind).send(session, act, found))
+    return await withWriter(deps, source, (session) => postgresWriter.send(session, act, found))
   }).catch(toEnding)
   if (done === null)
     return { status: 'failed', detail: `nothing was done: another write to ${name} is under way`, result: {} }
@@ -129,5 +118,5 @@ export async function observeDatabaseWrite(
   const source = await requireWritable(deps, name)
   const effect = key === null ? null : await effectByKey(deps.db, key)
   const compared = (effect?.result.compared as FoundTarget['compared'] | undefined) ?? null
-  return await withWriter(deps, source, (session) => requireWriter(source.kind).observe(session, act, compared))
+  return await withWriter(deps, source, (session) => postgresWriter.observe(session, act, compared))
 }

@@ -1,10 +1,11 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { formatCount } from '../../domain/format.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
 import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
-/** Who blocks whom: sessions that wait for a lock, as trees below those that hold it and wait for nobody. */
+/** Sessions that wait for a lock, as trees. The root of a tree holds the lock and waits for nobody. */
 
 const maxSessions = 300
 
@@ -18,7 +19,7 @@ const postgresSql = `
         when l.database = (select oid from pg_database where datname = current_database()) then l.relation::regclass::text
         else 'a table of another database' end
       from pg_locks l where l.pid = a.pid and not l.granted limit 1) as wants,
-    to_char((select min(l.waitstart) from pg_locks l where l.pid = a.pid and not l.granted), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waits_since
+    ${toTimeSql('(select min(l.waitstart) from pg_locks l where l.pid = a.pid and not l.granted)')} as waits_since
   from pg_stat_activity a left join waiting w using (pid)
   where w.pid is not null or a.pid in (select unnest(blockers) from waiting)
   order by a.xact_start nulls last limit ${maxSessions}`
@@ -30,7 +31,7 @@ const withoutWaitstart = postgresSql.replace(
 )
 
 const preparedSql = `
-  select p.gid, p.owner, p.database, to_char(p.prepared, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as prepared
+  select p.gid, p.owner, p.database, ${toTimeSql('p.prepared')} as prepared
   from pg_prepared_xacts p order by p.prepared limit 5`
 
 type Node = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }

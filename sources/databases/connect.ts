@@ -1,9 +1,4 @@
-import {
-  DatabaseError,
-  type DatabaseServer,
-  type SqlAnswer,
-  type SqlStatement,
-} from '../../clients/databases/server.ts'
+import { DatabaseError, type SqlAnswer, type SqlStatement } from '../../clients/databases/server.ts'
 import { withSession } from '../../clients/databases/sessions.ts'
 import { hideCredentials } from '../../domain/hidden-credentials.ts'
 import type { Source } from '../../domain/source.ts'
@@ -15,10 +10,9 @@ export type AskDatabase = (statement: SqlStatement) => Promise<SqlAnswer>
 
 /** Speaks with a server by its reading credential, which is read at each question and stays in this process. */
 export const connectDatabase =
-  (dialect: DatabaseServer['dialect']) =>
   (source: Source, directory: string): AskDatabase =>
   async (statement) => {
-    const server = readLogin(source, directory, dialect)
+    const server = readLogin(source, directory)
     const hide = hideCredentials([server.login.password])
     try {
       return hide.value(await withSession(server, (session) => session.read(statement)))

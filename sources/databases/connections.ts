@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
@@ -13,7 +14,7 @@ const limitSql = `
 const holdersSql = `
   select usename as user, datname as database, application_name as application, host(client_addr) as from,
     coalesce(state, 'unknown') as state, count(*)::int as count,
-    to_char(min(state_change), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as oldest
+    ${toTimeSql('min(state_change)')} as oldest
   from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
   group by 1, 2, 3, 4, 5 order by count(*) desc limit 100`
 

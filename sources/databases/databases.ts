@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { formatCount } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import { fitSummary } from '../kind.ts'
@@ -14,13 +15,13 @@ const databasesSql = `
   select d.datname as database, case when has_database_privilege(d.oid, 'connect') then pg_database_size(d.oid) end as bytes,
     age(d.datfrozenxid) as age, mxid_age(d.datminmxid) as multixact_age, s.numbackends as sessions,
     s.deadlocks, s.temp_files, s.temp_bytes, s.conflicts, s.xact_rollback as rollbacks, s.xact_commit as commits,
-    to_char(s.stats_reset, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as counted_since
+    ${toTimeSql('s.stats_reset')} as counted_since
   from pg_database d join pg_stat_database s on s.datid = d.oid where d.datallowconn
   order by age(d.datfrozenxid) desc limit 30`
 
 const serverSql = `
-  select current_setting('server_version') as version, to_char(pg_postmaster_start_time(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started,
-    to_char(pg_conf_load_time(), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as settings_loaded, pg_is_in_recovery() as replica,
+  select current_setting('server_version') as version, ${toTimeSql('pg_postmaster_start_time()')} as started,
+    ${toTimeSql('pg_conf_load_time()')} as settings_loaded, pg_is_in_recovery() as replica,
     current_setting('autovacuum') as autovacuum, current_setting('autovacuum_freeze_max_age')::bigint as freeze_max_age,
     current_setting('work_mem') as work_mem, current_setting('temp_file_limit') as temp_file_limit`
 

@@ -1,3 +1,4 @@
+import { isNearlyFull } from '../../domain/connection-limit.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import { cutText } from '../kind.ts'
@@ -8,7 +9,7 @@ import { readReplication } from './replication.ts'
 import type { ShownSession, SqlRow } from './sessions.ts'
 import { readTransactions } from './transactions.ts'
 
-/** What is remarkable about a server right now, in a line each: for the first turn of an investigation, 1 kB at most. */
+/** Lines for the first turn of an investigation: each says one remarkable thing about the server now. 1 kB at most. */
 
 const maxFacts = 8
 const maxFactCharacters = 240
@@ -16,8 +17,6 @@ const maxBytes = 1_000
 /** A transaction is long after this, and what happened within the last hour is said as a change. */
 const longSeconds = 60
 const recentSeconds = 3_600
-/** Of the limit: fewer connections are not remarkable. */
-const fullAt = 0.8
 
 const serverSql = `
   select extract(epoch from now() - pg_postmaster_start_time())::int as up_seconds,
@@ -73,8 +72,9 @@ function sayRoot({ root, blocks }: Awaited<ReturnType<typeof readBlocking>>['roo
   return `${formatCount(blocks, 'session')} waiting for locks below ${who}`
 }
 
-function sayConnections({ used, max, reserved, holders }: Awaited<ReturnType<typeof readConnections>>): string | null {
-  if (used < (max - reserved) * fullAt) return null
+function sayConnections(connections: Awaited<ReturnType<typeof readConnections>>): string | null {
+  if (!isNearlyFull(connections)) return null
+  const { used, max, reserved, holders } = connections
   const [first] = holders
   const most = first
     ? `; ${first.count} of them ${first.application ?? first.user} on ${first.database}, ${first.state}`

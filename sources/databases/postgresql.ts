@@ -42,7 +42,7 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   title: 'PostgreSQL',
   protocol: 'postgresql',
   options: z.strictObject({ tls: z.enum(['off', 'unverified', 'verified']).optional() }),
-  connect: connectDatabase('postgres'),
+  connect: connectDatabase,
   async probe(ask) {
     const { rows, server } = await ask({
       sql: `select pg_is_in_recovery() as replica, current_database() as database, pg_has_role('pg_read_all_stats', 'usage') as sees_all`,

@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { formatCount } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import { fitSummary } from '../kind.ts'
@@ -6,8 +7,6 @@ import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 
 /** Replication: what a primary sends and what its slots keep, or what a replica receives, replays and waits for. */
-
-const time = (column: string): string => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
 const roleSql = 'select pg_is_in_recovery() as replica'
 
@@ -23,26 +22,26 @@ const slotsSql = (isReplica: boolean, major: number): string => `
   select slot_name as slot, slot_type as type, plugin, database, active, active_pid,
     pg_wal_lsn_diff(${isReplica ? 'pg_last_wal_receive_lsn()' : 'pg_current_wal_lsn()'}, restart_lsn)::bigint as keeps_bytes,
     ${major >= 13 ? 'wal_status, safe_wal_size as room_bytes,' : ''}
-    age(coalesce(xmin, catalog_xmin)) as keeps_transactions${major >= 17 ? `, ${time('inactive_since')} as inactive_since` : ''}
+    age(coalesce(xmin, catalog_xmin)) as keeps_transactions${major >= 17 ? `, ${toTimeSql('inactive_since')} as inactive_since` : ''}
   from pg_replication_slots order by keeps_bytes desc nulls last limit 20`
 
 const replicaSql = (major: number): string => `
   select pg_is_wal_replay_paused() as replay_paused,
     ${major >= 14 ? 'pg_get_wal_replay_pause_state() as pause_state,' : ''}
     pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::bigint as received_not_replayed_bytes,
-    ${time('pg_last_xact_replay_timestamp()')} as last_replayed,
+    ${toTimeSql('pg_last_xact_replay_timestamp()')} as last_replayed,
     case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() then 0
       else extract(epoch from now() - pg_last_xact_replay_timestamp())::numeric(12, 1) end as behind_seconds,
     current_setting('max_standby_streaming_delay') as waits_for_queries_at_most,
     current_setting('hot_standby_feedback') as hot_standby_feedback`
 
 const receiverSql = `
-  select status, sender_host, sender_port, slot_name as slot, ${time('last_msg_receipt_time')} as last_message
+  select status, sender_host, sender_port, slot_name as slot, ${toTimeSql('last_msg_receipt_time')} as last_message
   from pg_stat_wal_receiver`
 
 /** What a replica's own sessions hold up: their snapshots are what replay waits for. */
 const holdUpSql = `
-  select pid, usename as user, application_name as name, state, ${time('xact_start')} as transaction_since
+  select pid, usename as user, application_name as name, state, ${toTimeSql('xact_start')} as transaction_since
   from pg_stat_activity where backend_xmin is not null and backend_type = 'client backend' and pid <> pg_backend_pid()
   order by xact_start limit 3`
 

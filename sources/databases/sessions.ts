@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { SqlValue } from '../../clients/databases/server.ts'
 import { hideLiterals } from './statement.ts'
 
@@ -15,18 +16,18 @@ export type ShownSession = {
   from?: string
   database?: string
   state: string
-  /** Of its transaction, where it has one. */
+  /** Begin of its transaction; absent: it has none. */
   transactionSince?: string
-  /** Of its state. */
+  /** Begin of its state. */
   stateSince?: string
   statement: string
 }
 
 /** Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html) of which a session is made. */
 export const sessionColumns = `a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client,
-  to_char(a.backend_start, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as backend_start,
-  to_char(a.xact_start, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as xact_start,
-  to_char(a.state_change, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as state_change,
+  ${toTimeSql('a.backend_start', '.US')} as backend_start,
+  ${toTimeSql('a.xact_start')} as xact_start,
+  ${toTimeSql('a.state_change')} as state_change,
   a.state, a.wait_event_type, a.wait_event, a.backend_type, left(a.query, 4000) as query`
 
 const text = (value: SqlValue | undefined): string | null =>

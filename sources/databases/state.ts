@@ -9,6 +9,8 @@ import { readTransactions } from './transactions.ts'
 /** A server as people see it on its page. */
 
 const maxTransactions = 10
+/** More than a segment of WAL: what is less is on its way. */
+const lagsFromBytes = 16_777_216
 /** Shorter transactions are the server's daily work. */
 const longSeconds = 10
 
@@ -48,7 +50,7 @@ function sayParts({ role, standbys, slots, replica, receiver }: Replication): Da
   if (role === 'primary') {
     const sent = standbys.map(({ name, from, state, sync_state, not_replayed_bytes }) => ({
       text: `${name} at ${from ?? 'this machine'}: ${state}, ${sync_state}, ${formatSize(Number(not_replayed_bytes ?? 0))} behind`,
-      isIll: state !== 'streaming',
+      isIll: state !== 'streaming' || Number(not_replayed_bytes ?? 0) > lagsFromBytes,
     }))
     return [...sent, ...kept]
   }

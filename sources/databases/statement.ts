@@ -1,4 +1,3 @@
-import type { DatabaseServer } from '../../clients/databases/server.ts'
 import { cutText } from '../kind.ts'
 
 /**
@@ -8,7 +7,7 @@ import { cutText } from '../kind.ts'
 
 const maxCharacters = 200
 
-export function hideLiterals(sql: string, dialect: DatabaseServer['dialect']): string {
+export function hideLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
   const text = sql.slice(0, 20_000)
   let shown = ''
   let at = 0
@@ -31,7 +30,7 @@ export function hideLiterals(sql: string, dialect: DatabaseServer['dialect']): s
 }
 
 /** What stands at a place, as it is shown, and where it ends. Null: nobody can tell where it ends. */
-function readStep(text: string, at: number, dialect: DatabaseServer['dialect']): Step | null {
+function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step | null {
   const rest = text.slice(at)
   const isMysql = dialect === 'mysql'
   const comment = readComment(rest, isMysql)

@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { formatCount } from '../../domain/format.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
@@ -26,7 +27,7 @@ const textsSql = (ids: readonly string[]): string => `
 const extensionSql = `
   select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'`
 
-const sinceSql = `select to_char(stats_reset, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since from pg_stat_statements_info`
+const sinceSql = `select ${toTimeSql('stats_reset')} as since from pg_stat_statements_info`
 
 const remedy =
   'pg_stat_statements is not in this database: shared_preload_libraries, then CREATE EXTENSION pg_stat_statements'

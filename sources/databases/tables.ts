@@ -1,3 +1,4 @@
+import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { fitSummary } from '../kind.ts'
 import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
@@ -5,14 +6,12 @@ import { type Counted, perSecond, readTwice } from './twice.ts'
 
 /** Tables of the database that the source names: which are read in whole now, which have dead rows, which are old, and what holds vacuum back. */
 
-const time = (column: string): string => `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
-
 const tablesSql = `
   select s.schemaname || '.' || s.relname as table, s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,
     s.seq_scan as whole_scans, s.seq_tup_read as rows_by_whole_scans, coalesce(s.idx_scan, 0) as index_scans,
     age(c.relfrozenxid) as age, array_to_string(c.reloptions, ', ') as options,
-    ${time('greatest(s.last_vacuum, s.last_autovacuum)')} as vacuumed,
-    ${time('greatest(s.last_analyze, s.last_autoanalyze)')} as analyzed,
+    ${toTimeSql('greatest(s.last_vacuum, s.last_autovacuum)')} as vacuumed,
+    ${toTimeSql('greatest(s.last_analyze, s.last_autoanalyze)')} as analyzed,
     array_to_string(array(select i.relname || case when x.indisvalid then '' else ' (invalid)' end
       from pg_index x join pg_class i on i.oid = x.indexrelid where x.indrelid = s.relid order by 1 limit 8), ', ') as indexes
   from pg_stat_user_tables s join pg_class c on c.oid = s.relid limit 2000`

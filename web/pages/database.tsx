@@ -1,4 +1,5 @@
 import type { CSSProperties } from 'react'
+import { isNearlyFull } from '../../domain/connection-limit.ts'
 import type { DatabaseSample, DatabaseState, StateSession } from '../../domain/database-state.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
 import type { Reading } from '../../domain/plot.ts'
@@ -38,19 +39,15 @@ export function ServerNow({ name }: { name: string }) {
   )
 }
 
-/** Of the limit: from here on a server is nearly full. */
-const fullAt = 0.8
-
 function ServerFacts({ server: { product, version, role, connections, replication } }: { server: Answer }) {
   const { used, max, reserved } = connections
-  const isFull = used >= (max - reserved) * fullAt
   return (
     <dl className="facts">
       <Fact name="Server">
         {product} {version}, {role}
       </Fact>
       <Fact name="Connections">
-        <span className={isFull ? 'tone-ink' : ''}>
+        <span className={isNearlyFull(connections) ? 'tone-ink' : ''}>
           {used} of {max}
         </span>
         {reserved > 0 && <span className="soft small"> {reserved} for superusers</span>}
@@ -139,9 +136,9 @@ function OverTime({ name, samples, max }: { name: string; samples: DatabaseSampl
         />
       )}
       <Chart
-        {...plain(name, 'connections', 'Connections')}
+        {...plain(name, 'connections', `Connections, of ${max}`)}
         series={[{ labels: { connections: 'in use' }, points: connections }]}
-        limit={{ sign: '<', value: max }}
+        limit={null}
       />
     </div>
   )
@@ -159,7 +156,7 @@ function plain(
 const columns: Column<DatabaseState['transactions'][number]>[] = [
   { head: 'Session', className: 'wraps', cell: (each) => <Inert text={nameOf(each)} /> },
   { head: 'Open', className: 'nowrap', cell: ({ openSeconds }) => formatSpan(openSeconds * 1_000) },
-  { head: 'State', className: 'wraps', cell: ({ state }) => state },
+  { head: 'State', cell: ({ state }) => state },
   {
     head: 'Statement',
     className: 'wide wraps',

@@ -29,7 +29,7 @@ type DatabasePlay = {
   question: string
   find(summary: Facts, database: string): RootFound | null
   /** What the answer says once it is over. */
-  isOver?(summary: Facts): string | null
+  isOver?(summary: Facts, before: Facts): string | null
 }
 
 const reason = (root: string) => ({ reason: root.slice(0, 400) })
@@ -149,21 +149,6 @@ const plays: Record<string, DatabasePlay> = {
       return { root: `${most.database} had ${most.deadlocks} deadlocks${circle}`, facts: most, write: null, nextStep }
     },
   },
-  mysql_slave_sql_thread_not_running: {
-    question: 'replication',
-    find(summary, database) {
-      const replica = object(summary.replica)
-      const error = text(replica, 'error', 'sql_error', 'last_sql_error')
-      const said = error ? `the applier stopped by ${error}` : 'the replica was stopped, without an error'
-      return {
-        root: said,
-        facts: replica,
-        write: error ? null : call('start_replica', { database, ...reason(said) }),
-        nextStep: 'Compare the rows on both servers before anything is skipped.',
-      }
-    },
-    isOver: (summary) => (object(summary.replica).sql_running === 'Yes' ? '"sql_running":"Yes"' : null),
-  },
 }
 
 const meanOf = (part: unknown): number => number(object(part), 'mean_ms') ?? 0
@@ -178,7 +163,10 @@ function longQuery(because: string): DatabasePlay {
       const said = `${nameOf(longest)}, runs for ${longest.openSeconds} s: ${because}`
       return { root: said, facts: longest, write: ofSession('cancel_query', database, longest, said) }
     },
-    isOver: () => '"transactions":',
+    isOver: (summary, { pid }) =>
+      firstOf(summary, 'transactions', (each) => each.pid === pid && each.state === 'active')
+        ? null
+        : '"transactions":',
   }
 }
 
@@ -202,7 +190,7 @@ export function askServer(conversation: Conversation): OperatorTurn {
   const since = stepsAfter(conversation.steps, write.tool)
   const [again] = answersOf(since, play.question)
   if (!again) return { say: 'I ask whether it helped.', calls: [ask] }
-  const over = play.isOver?.(summaryOf(again)) ?? null
+  const over = play.isOver?.(summaryOf(again), found.facts) ?? null
   if (over === null || lastVerification([written, ...since]) === 'not_held')
     return escalate(conversation, `On ${database} ${root}. ${write.tool} did not end it.`)
   return resolve(conversation, 'repaired', `On ${database} ${root}. ${write.tool} ended it.`, [
