@@ -4,6 +4,7 @@ import { effectByKey, noteCompared } from '../../db/writes/effects.ts'
 import type { DatabaseAct } from '../../domain/database-write.ts'
 import { digestOf } from '../../domain/digest.ts'
 import { ref } from '../../domain/registry.ts'
+import { addressOf, type Source } from '../../domain/source.ts'
 import type { Observation, Preparation, Risk } from '../../domain/tool.ts'
 import { type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
@@ -36,6 +37,10 @@ const risks: Record<DatabaseAct['write'], Risk> = {
 
 type Named = { name: string; act: DatabaseAct }
 
+/** What was decided about, on this server: a source of that name may lead to another one meanwhile. */
+const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
+  digestOf({ server: addressOf(url), ...compared })
+
 /** What a write would do, for its card. Changes nothing. */
 export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Named): Promise<Preparation> {
   const source = await requireWritable(deps, name)
@@ -44,7 +49,7 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
   return {
     targets: [ref('database', name)],
     identity: { database: name, ...about },
-    stateFingerprint: digestOf(found.compared),
+    stateFingerprint: fingerprintOf(source, found),
     asks: { risk: risks[write], why: 'what changes a database is asked every time' },
     dryRun: {
       possible: true,
@@ -66,7 +71,7 @@ export async function requireSameTarget(
   }
   const source = await requireWritable(deps, name)
   const found = await withWriter(deps, source, (session) => postgresWriter.find(session, act)).catch(asChanged)
-  if (isSameFingerprint(ifMatch, digestOf(found.compared))) return found
+  if (isSameFingerprint(ifMatch, fingerprintOf(source, found))) return found
   const detail = `${found.summary}: it is not as it was when this was decided. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
 }

@@ -131,6 +131,32 @@ test('a superuser, ourselves and what the server runs are never touched', async 
   }
 })
 
+test('what was decided about one server is not done to another that its source leads to since', async () => {
+  const plain = {
+    scheme: null,
+    headers: {},
+    caFile: null,
+    certFile: null,
+    keyFile: null,
+    options: {},
+    timeoutSeconds: 5,
+  }
+  const point = (url: string) => {
+    const { credential, writeCredential } = shop
+    const source = { kind: 'postgresql', url, ...plain, credential, writeCredential }
+    return putSource(api.db, 'moves', source, 'anna', { known: [credential, writeCredential], isTrusted: true })
+  }
+  await point(shop.url)
+  const { about } = await idleSession()
+  const answer = await prepare('terminate_session', about, 'moves')
+  const { stateFingerprint } = answer.body as unknown as Preparation
+  const { hostname } = new URL(shop.url)
+  // The same server by its other name: all that a session shows is the same.
+  await point(shop.url.replace(hostname, hostname === 'localhost' ? '127.0.0.1' : 'localhost'))
+  const moved = await send('terminate_session', about, stateFingerprint, 'moves')
+  expect([moved.status, moved.body.code, await isThere(about.pid)]).toEqual([412, 'STATE_CHANGED', true])
+})
+
 test('a query is cancelled and its session stays; one that began later is another one', async () => {
   const client = await shop.open('report')
   const about = await identify(client)
