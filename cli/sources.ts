@@ -1,6 +1,12 @@
 import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { type DatabaseKind, isDatabaseKind, listRights } from '../domain/database-rights.ts'
+import {
+  type DatabaseKind,
+  type DatabaseProduct,
+  isDatabaseKind,
+  listRights,
+  productsOf,
+} from '../domain/database-rights.ts'
 import { type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
 import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
@@ -231,26 +237,35 @@ function addRightsCommand(parent: CliCommand): void {
     .description(
       'the statements that give a database its two logins: one reads, the other has the rights of the four writes',
     )
-    .argument('<name>', 'a source, or its kind: postgresql')
+    .argument('<name>', 'a source, or its kind: postgresql, mysql')
     .option('--write', 'of the login that writes')
     .connected('\nExample:\n  nightshift sources rights pg-1 --write')
     .calls(async (api, name: string, { write, json }: ConnectionOptions & { write?: boolean }) => {
       const kind = isDatabaseKind(name) ? name : (await readSources(api)).find((each) => each.name === name)?.kind
       if (kind === undefined) throw new CommandFailed('error', `No source is called ${inert(name)}.`)
       if (!isDatabaseKind(kind)) throw new CommandFailed('error', `${inert(name)} is no database: it needs no rights.`)
-      const statements = listRights(write ? 'write' : 'read')
-      if (json) return printJson({ kind, statements })
-      print(statements.map((each) => `${each};`).join('\n'))
+      const login = write ? 'write' : 'read'
+      if (json)
+        return printJson({
+          kind,
+          products: productsOf(kind).map((product) => ({ product, statements: listRights(product, login) })),
+        })
+      print(formatRights(kind, login))
     })
+}
+
+/** The statements of a kind, by product where there are several. */
+function formatRights(kind: DatabaseKind, login: 'read' | 'write'): string {
+  const products = productsOf(kind)
+  const headOf = (product: DatabaseProduct) => (products.length > 1 ? [`-- ${product}`] : [])
+  return products
+    .flatMap((product) => [...headOf(product), ...listRights(product, login).map((each) => `${each};`)])
+    .join('\n')
 }
 
 /** What a new source of a database needs, beside how it answered. */
 function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void {
-  printNote(
-    `Its login needs these rights and no others:\n${listRights('read')
-      .map((each) => `  ${each};`)
-      .join('\n')}`,
-  )
+  printNote(`Its login needs these rights and no others:\n${formatRights(kind, 'read').replaceAll(/^/gm, '  ')}`)
   if (!writes)
     printNote(
       `It is read alone. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,

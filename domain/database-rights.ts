@@ -3,7 +3,7 @@
  * others. Run by an administrator in the database that the source names.
  */
 
-export type DatabaseKind = 'postgresql'
+export type DatabaseKind = 'postgresql' | 'mysql'
 type DatabaseLogin = 'read' | 'write'
 
 const postgresql: Record<DatabaseLogin, readonly string[]> = {
@@ -32,7 +32,44 @@ END $$`,
   ],
 }
 
-export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === 'postgresql'
+/** Privileges of MariaDB since 10.5. The columns of `mysql.user` tell who is a superuser, and no password. */
+const mariadb: Record<DatabaseLogin, readonly string[]> = {
+  read: [
+    `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
+    'GRANT PROCESS, SLAVE MONITOR ON *.* TO nightshift_read',
+    'GRANT SELECT ON performance_schema.* TO nightshift_read',
+  ],
+  write: [
+    `CREATE USER nightshift_write IDENTIFIED BY 'choose-one'`,
+    'GRANT PROCESS, SLAVE MONITOR, CONNECTION ADMIN, REPLICATION SLAVE ADMIN ON *.* TO nightshift_write',
+    'GRANT SELECT (Host, User, Super_priv) ON mysql.user TO nightshift_write',
+  ],
+}
+
+/** Privileges of MySQL since 8.0. */
+const mysql: Record<DatabaseLogin, readonly string[]> = {
+  read: [
+    `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,
+    'GRANT PROCESS, REPLICATION CLIENT ON *.* TO nightshift_read',
+    'GRANT SELECT ON performance_schema.* TO nightshift_read',
+  ],
+  write: [
+    `CREATE USER nightshift_write IDENTIFIED BY 'choose-one'`,
+    'GRANT PROCESS, REPLICATION CLIENT, CONNECTION_ADMIN, REPLICATION_SLAVE_ADMIN ON *.* TO nightshift_write',
+    'GRANT SELECT ON performance_schema.* TO nightshift_write',
+    'GRANT SELECT (Host, User, Super_priv) ON mysql.user TO nightshift_write',
+  ],
+}
+
+export const isDatabaseKind = (kind: string): kind is DatabaseKind => kind === 'postgresql' || kind === 'mysql'
+
+export type DatabaseProduct = 'PostgreSQL' | 'MariaDB' | 'MySQL'
+
+/** Two products speak MySQL, and name their privileges differently. */
+export const productsOf = (kind: DatabaseKind): readonly DatabaseProduct[] =>
+  kind === 'postgresql' ? ['PostgreSQL'] : ['MariaDB', 'MySQL']
+
+const rights = { PostgreSQL: postgresql, MariaDB: mariadb, MySQL: mysql }
 
 /** Statements without their semicolons, in order. */
-export const listRights = (login: DatabaseLogin): readonly string[] => postgresql[login]
+export const listRights = (product: DatabaseProduct, login: DatabaseLogin): readonly string[] => rights[product][login]

@@ -16,6 +16,8 @@ export type ListedDatabase = {
 /** Words by which jobs of exporters name a server of each product. */
 const jobWords: Record<string, readonly string[]> = {
   PostgreSQL: ['postgres', 'postgresql'],
+  MySQL: ['mysql'],
+  MariaDB: ['mysql', 'mariadb'],
 }
 
 const maxNames = 40

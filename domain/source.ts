@@ -45,7 +45,7 @@ const place = z.string().regex(/^\//).max(500).nullable().default(null)
 
 const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
-  url: z.url({ protocol: /^(?:https?|postgresql)$/ }).max(500),
+  url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
   /** With the rights of the kind's writes, and no others: effects alone read it, once a person approved. */
   writeCredential: credentialRef.nullable().default(null),
@@ -85,7 +85,7 @@ export const listReferences = ({
   ...(keyFile === null ? [] : [`file:${keyFile}`]),
 ]
 
-const usualPorts: Record<string, string> = { 'postgresql:': '5432' }
+const usualPorts: Record<string, string> = { 'postgresql:': '5432', 'mysql:': '3306' }
 
 /** The server that an address leads to: what a credential is given for. One server has one spelling here, whatever stands behind its port. */
 export function addressOf(address: string): string {

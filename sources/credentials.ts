@@ -52,7 +52,7 @@ function toSourceError(source: Named, error: unknown, directory: string): unknow
   return new SourceError('NO_CREDENTIAL', `${source.name}: ${error.message}${remedy}`, { cause: error })
 }
 
-const usualPort = 5_432
+const usualPorts = { postgres: 5_432, mysql: 3_306 } as const
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** The server of a source of a database, with the login of its credential. Unless an option says so, only one on this machine is spoken with in the clear. Throws SourceError. */
@@ -60,15 +60,17 @@ export function readLogin(source: Named, directory: string): DatabaseServer {
   const { credential, caFile, options, url, timeoutSeconds } = source
   if (credential === null)
     throw new SourceError('NO_CREDENTIAL', `${source.name} has no login: ${addCommand(source)} --credential REF`)
-  const { hostname, port, pathname } = new URL(url)
+  const { protocol, hostname, port, pathname } = new URL(url)
+  const dialect = protocol === 'mysql:' ? 'mysql' : 'postgres'
   try {
     const secret = readRef(credential, directory)
     const [user = '', password = ''] = secret.split(/:(.*)/s)
     if (user === '' || password.length < minCredentialCharacters)
       throw new NoCredential(`${credential} holds no user:password with ${minCredentialCharacters} characters at least`)
     return {
+      dialect,
       host: hostname.replace(/^\[|\]$/g, ''),
-      port: Number(port) || usualPort,
+      port: Number(port) || usualPorts[dialect],
       database: decodeURIComponent(pathname.slice(1)) || null,
       login: { user, password },
       tls: (options.tls as DatabaseServer['tls'] | undefined) ?? (loopback.test(hostname) ? 'off' : 'verified'),

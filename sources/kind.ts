@@ -136,7 +136,7 @@ export type SourceKind<Ask = AskSource> = {
   /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
   /** Of its addresses, where that is neither http nor https. */
-  protocol?: 'postgresql'
+  protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
   /** How it is spoken with. `directory`: the only one whose files the source may name. Limits, breaker and health are around it: `guardAsker`. */
   connect(source: Source, directory: string): Ask

@@ -4,6 +4,7 @@ import { nameFaults } from '../domain/schema-faults.ts'
 import type { Source } from '../domain/source.ts'
 import { alertmanager } from './alertmanager/source.ts'
 import { guardAsker, type SourceStates } from './ask.ts'
+import { mysql } from './databases/mysql.ts'
 import { postgresql } from './databases/postgresql.ts'
 import { http } from './http/source.ts'
 import {
@@ -21,7 +22,7 @@ import { victorialogs } from './logs/victorialogs.ts'
 import { prometheus } from './prometheus/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */
-const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql]
+const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql, mysql]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 

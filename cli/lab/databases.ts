@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDatabaseKind, listRights } from '../../domain/database-rights.ts'
+import { listRights } from '../../domain/database-rights.ts'
 import { sourceTest } from '../../domain/source.ts'
 import type { LabClient } from '../../lab/client.ts'
 import type { ApiClient } from '../api.ts'
@@ -11,7 +11,7 @@ import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
 type OpenDrawer = Awaited<ReturnType<LabClient['openDatabases']>>
 
-/** Has the databases of the lab run, each PostgreSQL as a source, and says where they are. */
+/** Has the databases of the lab run, each as a source, and says where they are. */
 export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { json?: boolean }): Promise<void> {
   const { servers, credentials } = await connectDatabases(api, lab, { isQuiet: json === true })
   if (json) return printJson({ servers, credentials })
@@ -26,7 +26,7 @@ export async function showDatabases(api: ApiClient, lab: LabClient, { json }: { 
   )
 }
 
-/** Opens the drawer, gives the two logins their rights, and makes each PostgreSQL a source. */
+/** Opens the drawer, gives the two logins their rights, and makes each server a source. */
 export async function connectDatabases(
   api: ApiClient,
   lab: LabClient,
@@ -36,17 +36,17 @@ export async function connectDatabases(
   const drawer = await lab.openDatabases()
   for (const { name, kind, replicatesFrom } of drawer.servers) {
     // What a primary is given its replica gets from it.
-    if (replicatesFrom !== null || !isDatabaseKind(kind)) continue
+    if (replicatesFrom !== null) continue
+    const product = kind === 'postgresql' ? 'PostgreSQL' : 'MariaDB'
     for (const login of ['read', 'write'] as const)
-      for (const statement of listRights(login)) if (isRight(statement)) await lab.applyGrants(name, statement)
+      for (const statement of listRights(product, login)) if (isRight(statement)) await lab.applyGrants(name, statement)
   }
-  for (const server of drawer.servers.filter(({ kind }) => isDatabaseKind(kind)))
-    await connectServer(api, drawer, server)
+  for (const server of drawer.servers) await connectServer(api, drawer, server)
   return drawer
 }
 
 /** The lab made the two logins already, with passwords that it alone knows. */
-const isRight = (statement: string): boolean => !/^CREATE ROLE\b/.test(statement)
+const isRight = (statement: string): boolean => !/^CREATE (?:ROLE|USER)\b/.test(statement)
 
 async function connectServer(
   api: ApiClient,

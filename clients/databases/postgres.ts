@@ -115,6 +115,7 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
     product: 'PostgreSQL',
     version: String(row.version).split(' ')[0] ?? '',
     major: Math.floor(Number(row.number) / 10_000),
+    number: Number(row.number),
     pid: Number(row.pid),
   }
 }

@@ -1,9 +1,14 @@
-import { isIP, Socket } from 'node:net'
+import { connect, isIP, Socket } from 'node:net'
+import type { DatabaseProduct } from '../../domain/database-rights.ts'
 import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
 
 /** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
 
+/** What a server speaks: MariaDB speaks MySQL's. */
+export type Dialect = 'postgres' | 'mysql'
+
 export type DatabaseServer = {
+  dialect: Dialect
   host: string
   port: number
   /** Null: the one that the server gives a login by itself. */
@@ -20,10 +25,12 @@ export type DatabaseServer = {
 
 /** What a server says of itself when a session is opened. */
 export type ServerFacts = {
-  product: 'PostgreSQL'
+  product: DatabaseProduct
   /** As the server writes it: `15.18`. */
   version: string
   major: number
+  /** As one number that grows: 15.18 is 150018, 10.11.6 is 101106. */
+  number: number
   /** The process id of this session on the server. */
   pid: number
 }
@@ -68,7 +75,7 @@ type DatabaseErrorCode =
 export class DatabaseError extends Error {
   override name = 'DatabaseError' as const
   readonly code: DatabaseErrorCode
-  /** The server's own word: SQLSTATE. Null: the server said nothing. */
+  /** The server's own word: SQLSTATE of PostgreSQL, the number of MySQL. Null: the server said nothing. */
   readonly state: string | null
   constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
     super(message, options)
@@ -96,6 +103,12 @@ export function guardedSocket(): Socket {
   const guarded = (port: number, host: string): Socket => open({ port, host, lookup: guardedLookup(policy, refuse) })
   socket.connect = guarded as Socket['connect']
   return socket
+}
+
+/** The same for a client that takes a socket which connects already. Throws DatabaseError. */
+export function connectGuarded({ host, port }: Pick<DatabaseServer, 'host' | 'port'>): Socket {
+  requireAllowed(host)
+  return connect({ port, host, lookup: guardedLookup(policy, refuse) })
 }
 
 /** Throws DatabaseError for an address that the policy refuses. */

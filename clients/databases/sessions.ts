@@ -1,3 +1,4 @@
+import { openMysql } from './mysql.ts'
 import { openPostgres } from './postgres.ts'
 import { DatabaseError, type DatabaseServer, type DatabaseSession } from './server.ts'
 
@@ -10,6 +11,10 @@ const kept = new Map<string, Kept>()
 const idleMs = 330_000
 /** Questions to one server at once; one more is refused. */
 const maxWaiting = 6
+
+/** Opens a session with whatever the server speaks. Throws DatabaseError. */
+export const openSession = (server: DatabaseServer): Promise<DatabaseSession> =>
+  server.dialect === 'postgres' ? openPostgres(server) : openMysql(server)
 
 /**
  * Lends the one session with this server, alone for as long as `work` takes; a session that broke meanwhile is opened again, and nothing is asked twice.
@@ -29,7 +34,7 @@ export async function withSession<T>(
   const turn = entry.turn
     .catch(() => undefined)
     .then(async () => {
-      if (!entry.session || entry.session.isOver()) entry.session = await openPostgres(server)
+      if (!entry.session || entry.session.isOver()) entry.session = await openSession(server)
       return await work(entry.session)
     })
   entry.turn = turn

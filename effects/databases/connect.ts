@@ -1,7 +1,7 @@
-import { openPostgres } from '../../clients/databases/postgres.ts'
 import { DatabaseError, type DatabaseServer, type DatabaseSession } from '../../clients/databases/server.ts'
+import { openSession } from '../../clients/databases/sessions.ts'
 import { sourceByName } from '../../db/inventory/sources.ts'
-import { isDatabaseKind, listRights } from '../../domain/database-rights.ts'
+import { isDatabaseKind, listRights, productsOf } from '../../domain/database-rights.ts'
 import type { Source } from '../../domain/source.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
@@ -27,10 +27,10 @@ export async function withWriter<T>(
 ): Promise<T> {
   let session: DatabaseSession | null = null
   try {
-    session = await openPostgres(toServer(deps, source))
+    session = await openSession(toServer(deps, source))
     return await work(session)
   } catch (error) {
-    throw error instanceof DatabaseError ? toRefusal(source, error, session !== null) : error
+    throw error instanceof DatabaseError ? toRefusal(source, error, session) : error
   } finally {
     session?.end()
   }
@@ -44,10 +44,16 @@ function toServer({ sources }: DatabaseDeps, source: Source): DatabaseServer {
   }
 }
 
-function toRefusal({ name }: Source, { code, message, state }: DatabaseError, isOpen: boolean): EffectRefused {
+function toRefusal(
+  { name, kind }: Source,
+  { code, message, state }: DatabaseError,
+  session: DatabaseSession | null,
+): EffectRefused {
   const said = `${message}${state === null ? '' : ` (${state})`}`
   if (code === 'not_allowed') {
-    const rights = listRights('write')
+    const products = session ? [session.server.product] : isDatabaseKind(kind) ? productsOf(kind) : []
+    const rights = products
+      .flatMap((product) => listRights(product, 'write'))
       .filter((each) => each.startsWith('GRANT'))
       .join('; ')
     return new EffectRefused(
@@ -60,5 +66,9 @@ function toRefusal({ name }: Source, { code, message, state }: DatabaseError, is
     return new EffectRefused('unavailable', 'UNAUTHORIZED', `${name} refused the login of its writes: ${said}`)
   if (code === 'rejected') return new EffectRefused('conflict', 'SERVER_REFUSED', `${name} refused it: ${said}`)
   // Before it was open nothing was sent.
-  return new EffectRefused('unavailable', isOpen ? 'DATABASE_LOST' : 'DATABASE_AWAY', `${name} gave no answer: ${said}`)
+  return new EffectRefused(
+    'unavailable',
+    session ? 'DATABASE_LOST' : 'DATABASE_AWAY',
+    `${name} gave no answer: ${said}`,
+  )
 }

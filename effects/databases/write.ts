@@ -9,6 +9,7 @@ import type { Observation, Preparation, Risk } from '../../domain/tool.ts'
 import { type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
 import { type DatabaseDeps, requireWritable, withWriter } from './connect.ts'
+import { mysqlWriter } from './mysql.ts'
 import { postgresWriter } from './postgres.ts'
 
 /** What a write would be about, as the server shows it now. */
@@ -28,6 +29,9 @@ export type DatabaseWriter = {
   observe(session: DatabaseSession, act: DatabaseAct, compared: FoundTarget['compared'] | null): Promise<Observation>
 }
 
+const writerOf = ({ server }: DatabaseSession): DatabaseWriter =>
+  server.product === 'PostgreSQL' ? postgresWriter : mysqlWriter
+
 const risks: Record<DatabaseAct['write'], Risk> = {
   cancel_query: 'medium',
   terminate_session: 'medium',
@@ -44,7 +48,7 @@ const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
 /** What a write would do, for its card. Changes nothing. */
 export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Named): Promise<Preparation> {
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => postgresWriter.find(session, act))
+  const found = await withWriter(deps, source, (session) => writerOf(session).find(session, act))
   const { write, ...about } = act
   return {
     targets: [ref('database', name)],
@@ -70,7 +74,7 @@ export async function requireSameTarget(
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => postgresWriter.find(session, act)).catch(asChanged)
+  const found = await withWriter(deps, source, (session) => writerOf(session).find(session, act)).catch(asChanged)
   if (isSameFingerprint(ifMatch, fingerprintOf(source, found))) return found
   const detail = `${found.summary}: it is not as it was when this was decided. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)
@@ -92,7 +96,7 @@ export async function performDatabaseWrite(
   const done = await withAdvisoryLock(deps.locks, `database:${name}`, async () => {
     const source = await requireWritable(deps, name)
     await noteCompared(deps.db, key, found.compared)
-    return await withWriter(deps, source, (session) => postgresWriter.send(session, act, found))
+    return await withWriter(deps, source, (session) => writerOf(session).send(session, act, found))
   }).catch(toEnding)
   if (done === null)
     return { status: 'failed', detail: `nothing was done: another write to ${name} is under way`, result: {} }
@@ -123,5 +127,5 @@ export async function observeDatabaseWrite(
   const source = await requireWritable(deps, name)
   const effect = key === null ? null : await effectByKey(deps.db, key)
   const compared = (effect?.result.compared as FoundTarget['compared'] | undefined) ?? null
-  return await withWriter(deps, source, (session) => postgresWriter.observe(session, act, compared))
+  return await withWriter(deps, source, (session) => writerOf(session).observe(session, act, compared))
 }

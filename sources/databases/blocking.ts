@@ -3,6 +3,7 @@ import { formatCount } from '../../domain/format.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
+import type { BlockingTree, ServerReader } from './reader.ts'
 import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
 /** Sessions that wait for a lock, as trees. The root of a tree holds the lock and waits for nobody. */
@@ -34,28 +35,26 @@ const preparedSql = `
   select p.gid, p.owner, p.database, ${toTimeSql('p.prepared')} as prepared
   from pg_prepared_xacts p order by p.prepared limit 5`
 
-type Node = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }
-
-type BlockingTree = {
-  /** Sessions that wait for a lock. */
-  waiting: number
-  roots: {
-    root: ShownSession | null
-    blocks: number
-    longestSince: string | null
-    tree: { depth: number; text: string }[]
-  }[]
-}
+/** A session that waits or is waited for. */
+export type LockNode = { session: ShownSession; blockers: number[]; wants: string | null; waitsSince: string | null }
 
 /** A blocker without a session, which PostgreSQL calls 0, is a prepared transaction. */
 const preparedPid = 0
 
-export async function readBlocking(ask: AskDatabase): Promise<BlockingTree & { prepared: SqlRow[]; whole: string }> {
+export async function readBlocking(ask: AskDatabase): Promise<BlockingTree> {
   const first = await ask({ sql: withoutWaitstart })
   const { rows } = first.server.major >= 14 && first.rows.length > 0 ? await ask({ sql: postgresSql }) : first
-  const nodes = new Map(rows.map((row) => [Number(row.pid), toNode(row)]))
-  const isPrepared = [...nodes.values()].some(({ blockers }) => blockers.includes(preparedPid))
-  const prepared = isPrepared ? (await ask({ sql: preparedSql })).rows : []
+  const nodes = rows.map(toNode)
+  const isPrepared = nodes.some(({ blockers }) => blockers.includes(preparedPid))
+  return toTrees(nodes, { prepared: isPrepared ? (await ask({ sql: preparedSql })).rows : [], unexplained: [] })
+}
+
+/** Sessions as the trees in which they wait for each other. */
+export function toTrees(
+  found: readonly LockNode[],
+  { prepared, unexplained }: Pick<BlockingTree, 'prepared' | 'unexplained'>,
+): BlockingTree {
+  const nodes = new Map(found.map((node) => [node.session.pid, node]))
   const waiting = [...nodes.values()].filter(({ blockers }) => blockers.length > 0)
   const holders = new Set(waiting.flatMap(({ blockers }) => blockers))
   const roots = [...holders].filter((pid) => (nodes.get(pid)?.blockers.length ?? 0) === 0)
@@ -63,14 +62,15 @@ export async function readBlocking(ask: AskDatabase): Promise<BlockingTree & { p
     .map((pid) => toTree(pid, nodes))
     .sort((a, b) => b.blocks - a.blocks)
   return {
-    waiting: waiting.length,
+    waiting: waiting.length + unexplained.length,
     roots: trees,
     prepared,
-    whole: rows.map((row) => JSON.stringify(toNode(row))).join('\n'),
+    unexplained,
+    whole: [...found.map((node) => JSON.stringify(node)), ...unexplained].join('\n'),
   }
 }
 
-function toNode(row: SqlRow): Node {
+function toNode(row: SqlRow): LockNode {
   const blockers = String(row.blockers ?? '')
   return {
     session: toSession(row),
@@ -81,7 +81,7 @@ function toNode(row: SqlRow): Node {
 }
 
 /** One session of each circle that waits for itself, below no root: the server ends one of them after deadlock_timeout. */
-function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, Node>): number[] {
+function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNode>): number[] {
   const below = (from: readonly number[]) => {
     const seen = new Set(from)
     for (const pid of seen) for (const [each, { blockers }] of nodes) if (blockers.includes(pid)) seen.add(each)
@@ -98,7 +98,7 @@ function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, Node>):
 }
 
 /** A session that waits for several stands below each, once. */
-function toTree(rootPid: number, nodes: ReadonlyMap<number, Node>): BlockingTree['roots'][number] {
+function toTree(rootPid: number, nodes: ReadonlyMap<number, LockNode>): BlockingTree['roots'][number] {
   const tree: { depth: number; text: string }[] = []
   const seen = new Set<number>([rootPid])
   let longestSince: string | null = null
@@ -116,11 +116,12 @@ function toTree(rootPid: number, nodes: ReadonlyMap<number, Node>): BlockingTree
   return { root: nodes.get(rootPid)?.session ?? null, blocks: seen.size - 1, longestSince, tree }
 }
 
-export const blocking: Question = {
+/** The question as a product is asked it. */
+export const askBlocking = (read: ServerReader['readBlocking']): Question => ({
   name: 'blocking',
   asks: 'who waits for whose locks',
   async read(ask) {
-    const { waiting, roots, prepared, whole } = await readBlocking(ask)
+    const { waiting, roots, prepared, unexplained, whole } = await read(ask)
     const summary = fitSummary(roots, (kept, omitted) => ({
       sessionsWaiting: waiting,
       roots: kept.map(({ root, tree, ...rest }) => ({
@@ -129,14 +130,20 @@ export const blocking: Question = {
         waiting: tree.slice(0, 8).map(({ depth, text }) => `${'· '.repeat(depth)}${text}`),
         ...(tree.length > 8 && { moreWaiting: tree.length - 8 }),
       })),
+      ...(unexplained.length > 0 && { holderNotListed: unexplained.slice(0, 5) }),
       ...(omitted > 0 && { moreRoots: omitted }),
     }))
     return { summary, whole, isEmpty: waiting === 0 }
   },
   say: ({ sessionsWaiting, roots }) => {
     const [first] = (roots ?? []) as { pid?: number; user?: string; blocks: number }[]
-    if (!first) return 'no session waits for a lock'
+    const waiting = Number(sessionsWaiting)
+    if (waiting === 0) return 'no session waits for a lock'
+    const count = `${formatCount(waiting, 'session')} waiting for a lock`
+    if (!first) return `${count}; the server does not list who holds it`
     const who = first.pid === undefined ? 'a prepared transaction' : `session ${first.pid} of ${first.user}`
-    return `${formatCount(Number(sessionsWaiting), 'session')} waiting for a lock; ${who} blocks ${first.blocks}`
+    return `${count}; ${who} blocks ${first.blocks}`
   },
-}
+})
+
+export const blocking: Question = askBlocking(readBlocking)

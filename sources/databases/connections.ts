@@ -2,6 +2,7 @@ import { toTimeSql } from '../../clients/databases/postgres.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
+import type { Connections, ServerReader } from './reader.ts'
 
 /** Connections against the limit, by who holds them and what they do. */
 
@@ -18,14 +19,6 @@ const holdersSql = `
   from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()
   group by 1, 2, 3, 4, 5 order by count(*) desc limit 100`
 
-type Connections = {
-  used: number
-  max: number
-  /** For superusers alone. */
-  reserved: number
-  holders: Record<string, unknown>[]
-}
-
 export async function readConnections(ask: AskDatabase): Promise<Connections> {
   const { rows } = await ask({ sql: limitSql })
   const holders = (await ask({ sql: holdersSql })).rows
@@ -40,11 +33,12 @@ export async function readConnections(ask: AskDatabase): Promise<Connections> {
   }
 }
 
-export const connections: Question = {
+/** The question as a product is asked it. */
+export const askConnections = (read: ServerReader['readConnections']): Question => ({
   name: 'connections',
   asks: 'used of the limit, by whom',
   async read(ask) {
-    const { holders, ...limits } = await readConnections(ask)
+    const { holders, ...limits } = await read(ask)
     return {
       summary: fitSummary(holders, (kept, omitted) => ({
         ...limits,
@@ -60,4 +54,6 @@ export const connections: Question = {
     const most = first ? `; most by ${first.application ?? first.user} (${first.count}, ${first.state})` : ''
     return `${used} of ${max} connections in use${most}`
   },
-}
+})
+
+export const connections: Question = askConnections(readConnections)

@@ -1,38 +1,13 @@
 import { z } from 'zod'
-import { defineSourceKind, defineSourceTool, type SourceKind } from '../kind.ts'
-import { blocking } from './blocking.ts'
+import { defineSourceKind, type SourceKind } from '../kind.ts'
+import { askPostgres } from './ask-database.ts'
 import { type AskDatabase, connectDatabase } from './connect.ts'
-import { connections } from './connections.ts'
-import { databases } from './databases.ts'
 import { readFacts } from './facts.ts'
 import { listPostgres } from './inventory.ts'
-import type { Question } from './question.ts'
-import { replication } from './replication.ts'
+import { postgresReader } from './postgres-reader.ts'
 import { readState } from './state.ts'
-import { statements } from './statements.ts'
-import { tables } from './tables.ts'
-import { transactions } from './transactions.ts'
 
-/** PostgreSQL by questions that have a name. Each is a few statements of ours, in a transaction that cannot write. */
-
-const all: readonly Question[] = [blocking, connections, replication, transactions, statements, tables, databases]
-const names = all.map(({ name }) => name) as [string, ...string[]]
-
-const find = (name: unknown): Question => all.find((each) => each.name === name) as Question
-
-const askDatabase = defineSourceTool({
-  name: 'ask_database',
-  firstFor: ['database'],
-  description: 'Ask a database server one question about its state now.',
-  input: z.strictObject({
-    source: z.string().max(40).optional().describe('where there are several'),
-    question: z.enum(names).describe(all.map(({ name, asks }) => `${name}: ${asks}`).join('; ')),
-  }),
-  judge: () => ({ ok: true as const }),
-  labels: () => ({}),
-  say: (summary, { question }) => find(question).say(summary),
-  read: async (ask: AskDatabase, { question }) => await find(question).read(ask),
-})
+/** PostgreSQL as a source. */
 
 /** Oldest version that the questions are written for: older ones lack the views. */
 const oldestMajor = 10
@@ -53,9 +28,9 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
     return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
   },
-  contextOf: { database: (ask) => readFacts(ask) },
+  contextOf: { database: (ask) => readFacts(ask, postgresReader) },
   listResources: listPostgres,
   is: 'database',
-  readState,
-  tools: [askDatabase],
+  readState: (ask) => readState(ask, postgresReader),
+  tools: [askPostgres],
 })

@@ -45,7 +45,7 @@ const holdUpSql = `
   from pg_stat_activity where backend_xmin is not null and backend_type = 'client backend' and pid <> pg_backend_pid()
   order by xact_start limit 3`
 
-type Replication = {
+export type Replication = {
   role: 'primary' | 'replica'
   standbys: SqlRow[]
   slots: SqlRow[]

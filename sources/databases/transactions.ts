@@ -2,7 +2,8 @@ import { formatCount } from '../../domain/format.ts'
 import { fitSummary } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
-import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
+import type { LongTransaction, OpenTransactions, ServerReader } from './reader.ts'
+import { describeSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
 /** Transactions that are open for long: what they hold back, and which of them do nothing. */
 
@@ -21,11 +22,7 @@ const runningSql = `
   select ${sessionColumns}, extract(epoch from now() - a.query_start)::int as open_seconds
   from pg_stat_activity a where a.backend_type = 'autovacuum worker' order by a.query_start limit 5`
 
-type LongTransaction = ShownSession & { openSeconds: number; holdsBack: number | null }
-
-export async function readTransactions(
-  ask: AskDatabase,
-): Promise<{ long: LongTransaction[]; prepared: SqlRow[]; vacuums: string[] }> {
+export async function readTransactions(ask: AskDatabase): Promise<OpenTransactions> {
   const long = (await ask({ sql: longSql })).rows.map((row) => ({
     ...toSession(row),
     openSeconds: Number(row.open_seconds),
@@ -36,11 +33,12 @@ export async function readTransactions(
   return { long, prepared, vacuums }
 }
 
-export const transactions: Question = {
+/** The question as a product is asked it. */
+export const askTransactions = (readOpen: ServerReader['readTransactions']): Question => ({
   name: 'transactions',
   asks: 'long, idle, prepared',
   async read(ask) {
-    const { long, prepared, vacuums } = await readTransactions(ask)
+    const { long, prepared, vacuums } = await readOpen(ask)
     return {
       summary: fitSummary(long, (kept, omitted) => ({
         transactions: kept,
@@ -58,4 +56,6 @@ export const transactions: Question = {
     if (!first) return `no transaction is open${also}`
     return `the oldest of ${formatCount((shown as unknown[]).length, 'transaction')} is open for ${first.openSeconds} s: session ${first.pid} of ${first.user}, ${first.state}${also}`
   },
-}
+})
+
+export const transactions: Question = askTransactions(readTransactions)

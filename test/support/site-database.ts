@@ -35,7 +35,7 @@ export async function siteDatabase(directory: string, rights: { write?: boolean 
   const give = async (login: 'read' | 'write') => {
     const role = `nightshift_${login}_${suffix}`
     const password = randomBytes(12).toString('hex')
-    for (const statement of listRights(login))
+    for (const statement of listRights('PostgreSQL', login))
       await admin.query(statement.replaceAll(`nightshift_${login}`, role).replace('choose-one', password))
     const file = join(directory, `${login}-${suffix}`)
     writeFileSync(file, `${role}:${password}\n`)

@@ -1,0 +1,83 @@
+import type { ServerFacts, SqlAnswer, SqlStatement, SqlValue } from './server.ts'
+
+/** Replicas of MySQL and MariaDB, as their status tells it in the words of each version. */
+
+/** One connection of a replica to a primary. The texts of errors hold values of rows: their numbers and tables are said. */
+export type ReplicaChannel = {
+  channel: string
+  from: string
+  receiver: string
+  applier: string
+  receiverError: ReplicaError | null
+  applierError: ReplicaError | null
+  behindSeconds: number | null
+  /** Received and not applied. */
+  waitsBytes: number
+  delaySeconds: number
+  position: string
+}
+type ReplicaError = { number: number; text: string }
+
+type StatusRow = Record<string, SqlValue>
+
+/** MariaDB names each of its connections; MySQL has one row a channel. */
+const replicaSql = ({ product, number }: ServerFacts): string =>
+  product === 'MariaDB' ? 'show all slaves status' : number >= 80_022 ? 'show replica status' : 'show slave status'
+
+/** What the numbers of errors mean that an applier or receiver stops at (https://mariadb.com/kb/en/mariadb-error-code-reference/). */
+const errorWords: Record<number, string> = {
+  1032: 'a row that it would change is not there',
+  1045: 'the primary refused its login',
+  1062: 'a row with that key is there already',
+  1146: 'a table is not there',
+  1205: 'it waited too long for a lock',
+  1213: 'a deadlock',
+  1236: 'the primary does not have the position that it asks for',
+  1396: 'a statement about users failed',
+  1593: 'it cannot read from that primary',
+  1594: 'its relay log cannot be read',
+  1677: 'a column has another type',
+  2003: 'the primary cannot be reached',
+  2013: 'the connection broke',
+}
+
+function toError(number: unknown, text: unknown): ReplicaError | null {
+  if (Number(number) === 0) return null
+  const table = /\bon table ([\w$]+\.[\w$]+)/.exec(String(text))?.[1]
+  const words = errorWords[Number(number)]
+  return {
+    number: Number(number),
+    text: `error ${Number(number)}${words ? ` (${words})` : ''}${table ? ` on table ${table}` : ''}`,
+  }
+}
+
+/** Both products gave their columns other names in the years. */
+const pick = (row: StatusRow, ...names: string[]) =>
+  names.map((name) => row[name]).find((value) => value !== undefined) ?? null
+
+function toChannel(row: StatusRow): ReplicaChannel {
+  const file = pick(row, 'Source_Log_File', 'Master_Log_File')
+  const applied = pick(row, 'Relay_Source_Log_File', 'Relay_Master_Log_File')
+  const [read, done] = [
+    pick(row, 'Read_Source_Log_Pos', 'Read_Master_Log_Pos'),
+    pick(row, 'Exec_Source_Log_Pos', 'Exec_Master_Log_Pos'),
+  ]
+  const behind = pick(row, 'Seconds_Behind_Source', 'Seconds_Behind_Master')
+  return {
+    channel: String(pick(row, 'Connection_name', 'Channel_Name') ?? ''),
+    from: `${pick(row, 'Source_Host', 'Master_Host')}:${pick(row, 'Source_Port', 'Master_Port')}`,
+    receiver: String(pick(row, 'Replica_IO_Running', 'Slave_IO_Running')),
+    applier: String(pick(row, 'Replica_SQL_Running', 'Slave_SQL_Running')),
+    receiverError: toError(row.Last_IO_Errno, row.Last_IO_Error),
+    applierError: toError(row.Last_SQL_Errno, row.Last_SQL_Error),
+    behindSeconds: behind === null ? null : Number(behind),
+    waitsBytes: file === applied ? Math.max(0, Number(read) - Number(done)) : Number(row.Relay_Log_Space ?? 0),
+    delaySeconds: Number(row.SQL_Delay ?? 0),
+    position: `${applied}:${done}`,
+  }
+}
+
+export const readChannels = async (
+  ask: (statement: SqlStatement) => Promise<SqlAnswer>,
+  server: ServerFacts,
+): Promise<ReplicaChannel[]> => (await ask({ sql: replicaSql(server) })).rows.map(toChannel)

@@ -1,0 +1,198 @@
+import { type Connection, createConnection } from 'mysql2/promise'
+import {
+  connectGuarded,
+  DatabaseError,
+  type DatabaseServer,
+  type DatabaseSession,
+  findTransportFault,
+  lockTimeoutMs,
+  maxAnswerBytes,
+  type ServerFacts,
+  type SqlAnswer,
+  type SqlStatement,
+  type SqlValue,
+  serverHeadStartMs,
+} from './server.ts'
+
+/** MySQL and MariaDB by `mysql2`, one statement at a time; values go by prepared statements, so that no mode of the server reads them as SQL. */
+
+type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFacts; end: () => void }
+
+/** Opens a session within the time of the server. Throws DatabaseError. */
+export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
+  let connection: Connection
+  try {
+    connection = await createConnection({
+      host: server.host,
+      port: server.port,
+      user: server.login.user,
+      password: server.login.password,
+      ...(server.database !== null && { database: server.database }),
+      ...toTls(server),
+      stream: () => connectGuarded(server),
+      charset: 'utf8mb4',
+      dateStrings: true,
+      supportBigNumbers: true,
+      connectTimeout: server.timeoutMs,
+      // A server may ask its client for a file.
+      flags: ['-LOCAL_FILES'],
+    })
+  } catch (error) {
+    throw toDatabaseError(error)
+  }
+  let isOver = false
+  connection.on('error', () => {
+    isOver = true
+  })
+  const end = () => {
+    isOver = true
+    connection.destroy()
+  }
+  try {
+    const facts = await readFacts({ connection, server })
+    const opened = { connection, server, facts, end }
+    return {
+      server: facts,
+      read: (statement) => readOnly(opened, statement),
+      write: async (statement) => toAnswer(await ask(opened, statement), statement, facts),
+      isOver: () => isOver,
+      end,
+    }
+  } catch (error) {
+    end()
+    throw toDatabaseError(error)
+  }
+}
+
+function toTls({ tls, ca, client }: DatabaseServer) {
+  if (tls === 'off') return {}
+  const isVerified = tls === 'verified'
+  return {
+    ssl: {
+      rejectUnauthorized: isVerified,
+      verifyIdentity: isVerified,
+      ...(ca !== null && { ca }),
+      ...(client !== null && client),
+    },
+  }
+}
+
+async function readFacts(opened: Pick<Opened, 'connection' | 'server'>): Promise<ServerFacts> {
+  const { connection, server } = opened
+  const [rows] = (await connection.query('select version() as version, connection_id() as pid')) as unknown as [
+    { version: string; pid: number }[],
+  ]
+  const { version = '', pid = 0 } = rows[0] ?? {}
+  const product = /mariadb/i.test(version) ? 'MariaDB' : 'MySQL'
+  const limitMs = Math.max(500, server.timeoutMs - serverHeadStartMs)
+  const limit = product === 'MariaDB' ? `max_statement_time = ${limitMs / 1_000}` : `max_execution_time = ${limitMs}`
+  const lockSeconds = Math.ceil(lockTimeoutMs / 1_000)
+  // The views of InnoDB give their times in the server's own zone, whatever the session's is.
+  await connection.query(
+    `set session ${limit}, lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}, time_zone = 'SYSTEM'`,
+  )
+  // `5.5.5-10.11.6-MariaDB` is what MariaDB says to clients of old.
+  const number = /(\d+)\.(\d+)\.(\d+)/.exec(version.replace(/^5\.5\.5-/, ''))
+  const [, major = 0, minor = 0, patch = 0] = (number ?? []).map(Number)
+  return { product, version: number?.[0] ?? version, major, number: major * 10_000 + minor * 100 + patch, pid }
+}
+
+/** In a transaction that cannot write; of a question about rows no more are made than are read. */
+async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAnswer> {
+  const { facts, end } = opened
+  const { maxRows } = statement
+  const leave = async () => {
+    if (maxRows !== undefined) await ask(opened, { sql: 'set session sql_select_limit = default' })
+    await ask(opened, { sql: 'rollback' })
+  }
+  try {
+    await ask(opened, { sql: 'start transaction read only' })
+    if (maxRows !== undefined) await ask(opened, { sql: `set session sql_select_limit = ${maxRows + 1}` })
+    const answer = await ask(opened, statement)
+    await leave()
+    return toAnswer(answer, statement, facts)
+  } catch (error) {
+    // The server did not speak: what it still does for this session ends with it.
+    if (!(error instanceof DatabaseError) || error.state === null) end()
+    else await leave().catch(end)
+    throw error
+  }
+}
+
+type RawAnswer = { columns: string[]; rows: Record<string, unknown>[] }
+
+/** One statement, whose answer is broken off beyond `maxAnswerBytes` and after the time of the server. Throws DatabaseError. */
+async function ask({ connection, server, end }: Opened, { sql, values }: SqlStatement): Promise<RawAnswer> {
+  const { stream } = (connection as unknown as { connection: { stream: NodeJS.ReadableStream } }).connection
+  let bytes = 0
+  let fail: (error: DatabaseError) => void
+  const broken = new Promise<never>((_, reject) => {
+    fail = (error) => {
+      end()
+      reject(error)
+    }
+  })
+  const count = (piece: Uint8Array) => {
+    bytes += piece.byteLength
+    if (bytes > maxAnswerBytes) fail(new DatabaseError('too_large', `it answered more than ${maxAnswerBytes / 1e6} MB`))
+  }
+  const deadline = setTimeout(
+    () => fail(new DatabaseError('timeout', 'it gave no whole answer in time')),
+    server.timeoutMs,
+  )
+  stream.on('data', count)
+  try {
+    const asked = values ? connection.execute(sql, [...values]) : connection.query(sql)
+    return findRows((await Promise.race([asked, broken])) as unknown as [unknown, unknown])
+  } catch (error) {
+    throw toDatabaseError(error)
+  } finally {
+    clearTimeout(deadline)
+    stream.removeListener('data', count)
+  }
+}
+
+/** A block of statements answers a list: the first rows in it are what is asked for. */
+function findRows([rows, fields]: [unknown, unknown]): RawAnswer {
+  if (!Array.isArray(rows)) return { columns: [], rows: [] }
+  if (Array.isArray(rows[0])) return findRows([rows[0], (fields as unknown[])[0]])
+  return { columns: ((fields ?? []) as { name: string }[]).map(({ name }) => name), rows }
+}
+
+function toAnswer({ columns, rows }: RawAnswer, { maxRows }: SqlStatement, server: ServerFacts): SqlAnswer {
+  const kept = maxRows === undefined ? rows : rows.slice(0, maxRows)
+  return { columns, rows: kept.map(toPlain), isCut: kept.length < rows.length, server }
+}
+
+const toPlain = (row: Record<string, unknown>): Record<string, SqlValue> =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toValue(value)]))
+
+function toValue(value: unknown): SqlValue {
+  if (value === null || typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string')
+    return value
+  return Buffer.isBuffer(value) ? value.toString('utf8') : JSON.stringify(value)
+}
+
+/** Numbers of https://mariadb.com/kb/en/mariadb-error-code-reference/ and of MySQL's reference. */
+const codes: readonly [numbers: readonly number[], DatabaseError['code']][] = [
+  [[1045, 1698, 1862, 3118, 4151], 'refused_login'],
+  [[1044, 1142, 1143, 1227, 1370, 1419], 'not_allowed'],
+  [[1049], 'no_database'],
+  [[1040, 1203, 1226], 'full'],
+  [[1205, 1213], 'locked'],
+  [[1969, 3024], 'timeout'],
+  [[1053, 1317, 1927, 2006, 2013], 'ended'],
+]
+
+function toDatabaseError(error: unknown): DatabaseError {
+  const fault = findTransportFault(error)
+  if (fault) return fault
+  const { errno, code, message } = error as { errno?: number; code?: string; message: string }
+  const cause = { cause: error }
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it speaks no TLS', null, cause)
+  if (typeof errno === 'number' && errno >= 1_000) {
+    const word = codes.find(([numbers]) => numbers.includes(errno))?.[1] ?? 'rejected'
+    return new DatabaseError(word, message.replace(/\s+/g, ' ').trim().slice(0, 300), String(errno), cause)
+  }
+  return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
+}
