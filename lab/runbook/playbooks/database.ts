@@ -71,6 +71,8 @@ const plays: Record<string, DatabasePlay> = {
     },
     isOver: (summary) => (firstOf(summary, 'slots', ({ active }) => active === false) ? null : '"role":"primary"'),
   },
+  mysql_slave_sql_thread_not_running: replicaPlay(),
+  mysql_slave_io_thread_not_running: replicaPlay(),
   postgresql_replication_lag: longQuery('replay waits for it'),
   postgresql_temp_files_high: longQuery('it holds the temporary files'),
   postgresql_too_many_connections: {
@@ -151,6 +153,31 @@ const plays: Record<string, DatabasePlay> = {
   },
 }
 
+/** A replica that was stopped is started; one that stopped at an error meets it again. */
+function replicaPlay(): DatabasePlay {
+  return {
+    question: 'replication',
+    find(summary, database) {
+      const channel = firstOf(summary, 'channels')
+      if (!channel) return null
+      const [receiver, applier] = [text(channel, 'receiver'), text(channel, 'applier')]
+      const error = [text(channel, 'applierError'), text(channel, 'receiverError')].find((each) => each !== 'none')
+      const root = `the receiver of the replica runs: ${receiver}, its applier: ${applier}, ${error ?? 'without an error'}`
+      const isStopped = error === undefined && (receiver === 'No' || applier === 'No')
+      return {
+        root,
+        facts: channel,
+        write: isStopped ? call('start_replica', { database, ...reason(root) }) : null,
+        nextStep: 'Compare the row at both servers before anything is skipped.',
+      }
+    },
+    isOver: (summary) =>
+      firstOf(summary, 'channels', ({ receiver, applier }) => receiver === 'Yes' && applier === 'Yes')
+        ? '"applier":"Yes"'
+        : null,
+  }
+}
+
 const meanOf = (part: unknown): number => number(object(part), 'mean_ms') ?? 0
 
 /** The query that runs longest: what waits for it, or what it fills, is the trouble. */
@@ -194,7 +221,7 @@ export function askServer(conversation: Conversation): OperatorTurn {
   if (over === null || lastVerification([written, ...since]) === 'not_held')
     return escalate(conversation, `On ${database} ${root}. ${write.tool} did not end it.`)
   return resolve(conversation, 'repaired', `On ${database} ${root}. ${write.tool} ended it.`, [
-    { kind: 'was', text: root, quotes: quotedOf(first, found.facts, 'pid', 'slot', 'state', 'keeps_bytes') },
+    { kind: 'was', text: root, quotes: quotedOf(first, found.facts, 'pid', 'slot', 'state', 'keeps_bytes', 'applier') },
     {
       kind: 'did',
       text: `${write.tool} on ${database}`,

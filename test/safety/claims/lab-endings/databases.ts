@@ -30,6 +30,8 @@ const acted = (seq: number, tool: string, args: Record<string, unknown>, observe
     },
   )
 
+const duplicate = 'error 1062 (a row with that key is there already) on table shop.orders'
+
 const session = (pid: number, application: string, state: string) => ({
   pid,
   began: '2026-11-27T14:50:19.794980Z',
@@ -133,25 +135,49 @@ export const databaseEndings: LabEnding[] = [
     'db_replica_stopped',
     about('MysqlSlaveSqlThreadNotRunning', 'maria-2'),
     [
-      asked(4, 'replication', { role: 'replica', replica: { sql_running: 'No', error: null } }, 'maria-2'),
+      asked(
+        4,
+        'replication',
+        { product: 'MariaDB', role: 'replica', channels: [{ receiver: 'No', applier: 'No', applierError: 'none' }] },
+        'maria-2',
+      ),
       acted(10, 'start_replica', {}, 'the replica replicates', 'maria-2'),
-      asked(14, 'replication', { role: 'replica', replica: { sql_running: 'Yes', error: null } }, 'maria-2'),
+      asked(
+        14,
+        'replication',
+        { product: 'MariaDB', role: 'replica', channels: [{ receiver: 'Yes', applier: 'Yes', applierError: 'none' }] },
+        'maria-2',
+      ),
     ],
     { resolved: 'repaired' },
     {
       text: 'The replica maria-2 was started.',
       claims: [
         did('I started the replica.', [10, 'start_replica on maria-2: done']),
-        is('sql_running is Yes.', [14, '"sql_running":"Yes"']),
+        is('The applier is Yes.', [14, '"applier":"Yes"']),
       ],
     },
   ),
   played(
     'db_replica_duplicate_key',
     about('MysqlSlaveSqlThreadNotRunning', 'maria-2'),
-    [asked(4, 'replication', { role: 'replica', replica: { sql_running: 'No', errno: 1062 } }, 'maria-2')],
+    [
+      asked(
+        4,
+        'replication',
+        {
+          product: 'MariaDB',
+          role: 'replica',
+          channels: [{ receiver: 'Yes', applier: 'No', applierError: duplicate }],
+        },
+        'maria-2',
+      ),
+    ],
     { escalated: 'no_tool' },
-    { text: 'The applier stopped by error 1062.', claims: [is('errno is 1062.', [4, '"errno":1062'])] },
+    {
+      text: 'The applier stopped by error 1062.',
+      claims: [is('The applierError is error 1062.', [4, `"applierError":"${duplicate}"`])],
+    },
   ),
   handedOver(
     'db_connections_exhausted',
