@@ -26,15 +26,18 @@ type Input = { database: string; reason: string } & Record<string, unknown>
 
 const pathOf = (write: DatabaseWrite, name: string): string => `/api/v1/databases/${name}/${write}`
 
-const queryOf = (about: Record<string, unknown>): string =>
-  new URLSearchParams(Object.entries(about).map(([name, value]): [string, string] => [name, String(value)])).toString()
+/** A path with what the write is about; `start_replica` is about the server alone. */
+function askedAt(path: string, about: Record<string, unknown>): string {
+  const pairs = Object.entries(about).map(([name, value]): [string, string] => [name, String(value)])
+  return pairs.length === 0 ? path : `${path}?${new URLSearchParams(pairs)}`
+}
 
 async function prepare(
   write: DatabaseWrite,
   { database: name, reason: _, ...about }: Input,
   { core, signal }: ToolContext,
 ) {
-  const answer = await core.get(`${pathOf(write, name)}/preparation?${queryOf(about)}`, { ...(signal && { signal }) })
+  const answer = await core.get(askedAt(`${pathOf(write, name)}/preparation`, about), { ...(signal && { signal }) })
   if (!answer.ok) throw new DatabaseWriteError(answer.problem.detail || answer.problem.title)
   return preparation.parse(answer.data)
 }
@@ -45,7 +48,7 @@ async function observe(
   core: CorePort,
   stepKey: string,
 ) {
-  const answer = await core.get(`${pathOf(write, name)}/observation?${queryOf({ ...about, key: stepKey })}`)
+  const answer = await core.get(askedAt(`${pathOf(write, name)}/observation`, { ...about, key: stepKey }))
   return answer.ok ? observation.parse(answer.data) : null
 }
 

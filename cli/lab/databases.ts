@@ -1,4 +1,5 @@
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { listRights } from '../../domain/database-rights.ts'
 import { sourceTest } from '../../domain/source.ts'
@@ -48,6 +49,8 @@ export async function connectDatabases(
 /** The lab made the two logins already, with passwords that it alone knows. */
 const isRight = (statement: string): boolean => !/^CREATE (?:ROLE|USER)\b/.test(statement)
 
+const digestFile = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
+
 async function connectServer(
   api: ApiClient,
   { credentials }: OpenDrawer,
@@ -63,7 +66,9 @@ async function connectServer(
   }
   const credential = copy(credentials.read, 'read')
   const writeCredential = copy(credentials.write, 'write')
-  await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential })
+  // The servers listen elsewhere at each start of the lab: whoever can read the files may send them there.
+  const credentialSha256 = [credentials.read, credentials.write].map(digestFile).join(',')
+  await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential, credentialSha256 })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))
   if (!ok) throw new CommandFailed('error', `${name} gives no answer as a source: ${inert(detail)}`)
 }

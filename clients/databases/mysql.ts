@@ -18,7 +18,7 @@ import {
 
 type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
-/** Opens a session within the time of the server. Throws DatabaseError. */
+/** Opens a session within the time of the server, in no database: none of its statements needs the right to one. Throws DatabaseError. */
 export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
   let connection: Connection
   try {
@@ -27,7 +27,6 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       port: server.port,
       user: server.login.user,
       password: server.login.password,
-      ...(server.database !== null && { database: server.database }),
       ...toTls(server),
       stream: () => connectGuarded(server),
       charset: 'utf8mb4',
