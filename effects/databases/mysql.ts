@@ -100,7 +100,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
       isCancel
         ? 'its query ends with an error; the session and its transaction stay'
         : 'its transaction is rolled back, and its client sees the connection end',
-      'undo: none; what it did in that transaction is lost',
+      isCancel ? 'undo: none' : 'undo: none; what it did in that transaction is lost',
     ],
     untried: [
       isCancel
@@ -140,7 +140,7 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
     summary: 'Start the replica',
     told: [
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
-      `it stands at ${position}; ${formatSize(waitsBytes)} are received and not applied`,
+      `it stands at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received and not applied`,
       'it would go on from there, and read from its primary what it missed',
       'undo: STOP REPLICA',
     ],

@@ -106,7 +106,8 @@ const mysql = [
   databaseRule(
     'MysqlSlaveIoThreadNotRunning',
     'critical',
-    `${last('mysql_slave_status_slave_io_running')} == 0`,
+    // Where both threads stand still, the other alert says it.
+    `${last('mysql_slave_status_slave_io_running')} == 0 unless ${last('mysql_slave_status_slave_sql_running')} == 0`,
     'A replica reads nothing from its primary',
     'Its IO thread does not run.',
   ),
