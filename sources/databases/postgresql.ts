@@ -9,7 +9,7 @@ import { listPostgres } from './inventory.ts'
 import type { Question } from './question.ts'
 import { replication } from './replication.ts'
 import { readState } from './state.ts'
-import { statements } from './statements.ts'
+import { countStatements, statements } from './statements.ts'
 import { tables } from './tables.ts'
 import { transactions } from './transactions.ts'
 
@@ -31,7 +31,7 @@ const askDatabase = defineSourceTool({
   judge: () => ({ ok: true as const }),
   labels: () => ({}),
   say: (summary, { question }) => find(question).say(summary),
-  read: async (ask: AskDatabase, { question }) => await find(question).read(ask),
+  read: async (ask: AskDatabase, { question }, { pastStatements }) => await find(question).read(ask, pastStatements),
 })
 
 /** Oldest version that the questions are written for: older ones lack the views. */
@@ -57,5 +57,6 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   listResources: listPostgres,
   is: 'database',
   readState,
+  countStatements,
   tools: [askDatabase],
 })
