@@ -10,6 +10,7 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
 import { questionType } from '../domain/question.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
+import type { InvestigationResult } from '../workflows/investigate.ts'
 import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'
 import { ownWorkflowId } from './own-run.ts'
@@ -23,6 +24,8 @@ type QueueDeps = {
   isEnabled?: boolean
   log?: { error(fields: object, message: string): void }
 }
+
+type Ended = Partial<InvestigationResult> | null
 
 /** A run that was started this long ago and has not claimed its incident does so no more. */
 const aboutToClaimMs = 120_000
@@ -84,8 +87,8 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       const { status, startTime } = await handle.describe()
       // It may be about to claim.
       if (status.name === 'RUNNING' && Date.now() - startTime.getTime() < aboutToClaimMs) return 'leave'
-      if (status.name === 'COMPLETED' && ((await handle.result()) as { status?: unknown })?.status === 'open')
-        return 'start'
+      // The rows say nothing of it: after a restore the end of a run that worked reads the incident as open, too.
+      if (status.name === 'COMPLETED' && ((await handle.result()) as Ended)?.how === 'not_claimed') return 'start'
       return (await useUpAttempt(db, incidentId, attempt)) ? 'skipped' : 'leave'
     },
 

@@ -1,7 +1,9 @@
 import { listSources } from '../db/inventory/sources.ts'
+import { hasSnapshotOfToday, keepSnapshot } from '../db/inventory/statement-snapshots.ts'
 import type { DatabaseSample } from '../domain/database-state.ts'
+import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
-import { readDatabaseState, sourceKinds } from '../sources/kinds.ts'
+import { countStatements, readDatabaseState, sourceKinds } from '../sources/kinds.ts'
 import type { ApiDeps } from './deps.ts'
 import { startRounds } from './rounds.ts'
 
@@ -25,10 +27,21 @@ async function sampleDatabases({ db, sources, closing }: SampleDeps): Promise<vo
       return null
     })
     if (!state) continue
+    await keepDaily({ db, sources }, source)
     const { connections, waiting, lagBytes } = state
     const sample = { at: new Date().toISOString(), connections: connections.used, waiting, lagBytes }
     kept.set(source.name, [...samplesOf(source.name), sample].slice(-maxSamples))
   }
+}
+
+/** What the server has counted of its statements, once a day. */
+async function keepDaily({ db, sources }: Pick<SampleDeps, 'db' | 'sources'>, source: Source): Promise<void> {
+  if (await hasSnapshotOfToday(db, source.name)) return
+  const counted = await countStatements(source, sources).catch((error: unknown) => {
+    if (!(error instanceof SourceError)) throw error
+    return null
+  })
+  if (counted) await keepSnapshot(db, source.name, counted)
 }
 
 /** Answers how to stop. */

@@ -10,6 +10,7 @@ import { carriedIncidents, noteRunMissing, noteRunSeen, releaseLostRun } from '.
 import { type Overdue, overdueIncidents, releaseStranded } from '../db/incidents/overdue.ts'
 import { findLapsedOwners } from '../db/incidents/owners.ts'
 import { dropOldChanges } from '../db/inventory/changes.ts'
+import { dropOldSnapshots } from '../db/inventory/statement-snapshots.ts'
 import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/apply-lifecycle.ts'
 import { StaleRunError } from '../db/log/append.ts'
 import { sendDigests } from '../db/outbox/digests.ts'
@@ -120,6 +121,7 @@ export function startWatchdog(deps: WatchdogDeps, intervalSeconds: number): () =
         await dropOldAnswers(deps.db)
         await dropOldChanges(deps.db)
         await dropOldBodies(deps.db)
+        await dropOldSnapshots(deps.db)
         droppedAt = performance.now()
       }
     } catch (error) {

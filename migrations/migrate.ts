@@ -56,6 +56,7 @@ import * as sourceTenants from './0051-source-tenants.ts'
 import * as oneValue from './0052-one-value.ts'
 import * as snsTopics from './0053-sns-topics.ts'
 import * as writeCredential from './0054-write-credential.ts'
+import * as statementSnapshots from './0055-statement-snapshots.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -214,6 +215,7 @@ const migrations: Record<string, Migration> = {
   '0052-one-value': oneValue,
   '0053-sns-topics': snsTopics,
   '0054-write-credential': writeCredential,
+  '0055-statement-snapshots': statementSnapshots,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -3,6 +3,7 @@ import type { DatabaseState } from '../domain/database-state.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { ListedDatabase } from '../domain/listed-database.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
+import type { StatementCounts, StatementSnapshot } from '../domain/statement-snapshot.ts'
 
 /** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
 export type AskSource = (request: SourceRequest) => Promise<unknown>
@@ -82,6 +83,8 @@ export type ReadContext = {
   options: Record<string, unknown>
   /** When the incident began; null outside one. */
   incidentBeganMs: number | null
+  /** Of a server of databases: snapshots of what it counted of its statements, of the last eight days. */
+  pastStatements?: () => Promise<StatementSnapshot[]>
 }
 
 /** A tool that a kind of source serves. Judged by its arguments alone, in the kernel and again before it is sent. */
@@ -151,6 +154,8 @@ export type SourceKind<Ask = AskSource> = {
   is?: InventoryKind
   /** Of a server of databases: how it is now, for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
+  /** Of a server of databases: what it has counted of its statements. Null: it counts none. */
+  countStatements?(ask: Ask): Promise<StatementCounts | null>
   tools: readonly SourceTool<Ask>[]
 }
 

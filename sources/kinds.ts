@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { DatabaseState } from '../domain/database-state.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import type { Source } from '../domain/source.ts'
+import type { StatementCounts } from '../domain/statement-snapshot.ts'
 import { alertmanager } from './alertmanager/source.ts'
 import { guardAsker, type SourceStates } from './ask.ts'
 import { mysql } from './databases/mysql.ts'
@@ -119,6 +120,12 @@ export async function listResources(source: Source, states: SourceStates): Promi
 export async function readDatabaseState(source: Source, states: SourceStates): Promise<DatabaseState | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readState?.(ask).catch(rethrow)) ?? null
+}
+
+/** What the server of a source has counted of its statements; null where it counts none. Throws SourceError. */
+export async function countStatements(source: Source, states: SourceStates): Promise<StatementCounts | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.countStatements?.(ask).catch(rethrow)) ?? null
 }
 
 /** Sources that one part of a context asks, and how far back it looks. */

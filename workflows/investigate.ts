@@ -16,7 +16,12 @@ import { buildPorts, signalGroup } from './steps.ts'
 
 export type { InvestigationInput }
 
-type InvestigationResult = { status: string; headHash: string | null }
+/** `how` is of the run itself: the rows may be older than what it did. Version 0.1.0 said nothing of it. */
+export type InvestigationResult = {
+  status: string
+  headHash: string | null
+  how: 'not_claimed' | 'fenced' | 'closed' | 'escalated'
+}
 
 const guardedSignals = 'guarded-signals'
 /** Since 0.2 an answer that has to be corrected takes no turn. */
@@ -88,13 +93,13 @@ async function escalate(run: RunState, end: Extract<LoopEnd, { end: 'escalate' }
   return await finish(run, 'escalated')
 }
 
-async function finish(run: RunState, how: string): Promise<InvestigationResult> {
+async function finish(run: RunState, how: InvestigationResult['how']): Promise<InvestigationResult> {
   await condition(allHandlersFinished)
   const closing = await rows.closing(run.input.incidentId)
   showInTemporal({ status: closing.status })
   setCurrentDetails(`${how}: ${closing.status}`)
   await signalGroup(run, 'ended')
-  return closing
+  return { ...closing, how }
 }
 
 /** A row was asked for by a run that is no longer the incident's. */

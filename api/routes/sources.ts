@@ -10,6 +10,7 @@ import {
   sourceByName,
   storeReading,
 } from '../../db/inventory/sources.ts'
+import { listSnapshots } from '../../db/inventory/statement-snapshots.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
 import { ref } from '../../domain/registry.ts'
@@ -265,8 +266,9 @@ const readEndpoint = endpoint({
     }
     const startedAt = performance.now()
     try {
-      const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs })
       const { name } = planned.source
+      const pastStatements = () => listSnapshots(deps.db, name)
+      const read = await readSource(planned, deps.sources, { nowMs: Date.now(), incidentBeganMs, pastStatements })
       const whole = read.isCut || read.isPartial ? markPart(read.whole) : read.whole
       const digest = incident
         ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole })

@@ -128,6 +128,17 @@ export type SourceTables = {
   credentialAddress: { reference: string; address: string; givenAt: Time }
   /** A whole answer belongs to the incident that asked. */
   sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }
+  /** What a server of databases counted of its statements, once a day. */
+  statementSnapshot: {
+    source: string
+    day: string
+    takenAt: Time
+    server: string
+    version: string
+    countedSince: string | null
+    isWhole: boolean
+    counts: string
+  }
 }
 
 /** What was deployed or configured: a row for each resource it is about, one without where none was found. */

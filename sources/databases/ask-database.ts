@@ -43,7 +43,8 @@ const askDatabase = (questions: readonly Question[]): SourceTool<AskDatabase> =>
     judge: () => ({ ok: true as const }),
     labels: () => ({}),
     say: (summary, { question }) => find(questionsOf(summary), question).say(summary),
-    read: async (ask: AskDatabase, { question }) => await find(questions, question).read(ask),
+    read: async (ask: AskDatabase, { question }, { pastStatements }) =>
+      await find(questions, question).read(ask, pastStatements),
   })
 
 export const askPostgres: SourceTool<AskDatabase> = askDatabase(postgresQuestions)

@@ -6,6 +6,7 @@ import { readFacts } from './facts.ts'
 import { listPostgres } from './inventory.ts'
 import { postgresReader } from './postgres-reader.ts'
 import { readState } from './state.ts'
+import { countStatements } from './statements.ts'
 
 /** PostgreSQL as a source. */
 
@@ -32,5 +33,6 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   listResources: listPostgres,
   is: 'database',
   readState: (ask) => readState(ask, postgresReader),
+  countStatements,
   tools: [askPostgres],
 })

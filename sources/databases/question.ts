@@ -1,4 +1,4 @@
-import type { ToolReading } from '../kind.ts'
+import type { ReadContext, ToolReading } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 
 /** A question that has a name: its statements are ours, and its answer is folded to 2 kB. */
@@ -7,7 +7,7 @@ export type Question = {
   /** For a model, in a few words. */
   asks: string
   /** Throws SourceError. */
-  read(ask: AskDatabase): Promise<ToolReading>
+  read(ask: AskDatabase, pastStatements?: ReadContext['pastStatements']): Promise<ToolReading>
   /** The answer in one sentence for people, without the name of the source. */
   say(summary: Record<string, unknown>): string
 }

@@ -1,22 +1,28 @@
 import { toTimeSql } from '../../clients/databases/postgres.ts'
+import type { SqlAnswer } from '../../clients/databases/server.ts'
 import { formatCount } from '../../domain/format.ts'
-import { fitSummary } from '../kind.ts'
+import type { StatementCounts } from '../../domain/statement-snapshot.ts'
+import { fitSummary, SourceError } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
+import { findPast, type PastCost } from './past.ts'
 import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 import { hideLiterals } from './statement.ts'
 import { type Counted, perSecond, readTwice } from './twice.ts'
 
-/** Statements that cost most, by pg_stat_statements: what they take now, and what they took since the counters began. */
+/** Statements that cost most, by pg_stat_statements: what they take now, and what they took a week before. */
 
 const maxCounted = 1_000
 const maxShown = 12
+/** Texts that a snapshot keeps. */
+const maxTexts = 20
 
 /** Names of the columns since version 13; before it was `total_time`. */
 const countersSql = (major: number): string => `
-  select s.userid::text || ' ' || s.dbid::text || ' ' || s.queryid::text as key, s.userid, s.dbid, s.queryid::text as id,
-    s.calls, s.rows, s.${major >= 13 ? 'total_exec_time' : 'total_time'} as total_ms, s.temp_blks_written as temp_blocks
-  from pg_stat_statements s order by total_ms desc limit ${maxCounted}`
+  select s.userid::text || ' ' || s.dbid::text || ' ' || s.queryid::text as key, s.queryid::text as id,
+    s.calls, s.rows, s.${major >= 13 ? 'total_exec_time' : 'total_time'} as total_ms, s.temp_blks_written as temp_blocks,
+    s.shared_blks_hit + s.shared_blks_read + s.local_blks_hit + s.local_blks_read + s.temp_blks_read as touched
+  from pg_stat_statements s where s.queryid is not null order by total_ms desc limit ${maxCounted}`
 
 /** Texts of those that are shown: the counters are read without them. */
 const textsSql = (ids: readonly string[]): string => `
@@ -27,6 +33,8 @@ const textsSql = (ids: readonly string[]): string => `
 const extensionSql = `
   select n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'`
 
+const systemSql = 'select system_identifier::text as system from pg_control_system()'
+
 const sinceSql = `select ${toTimeSql('stats_reset')} as since from pg_stat_statements_info`
 
 const remedy =
@@ -34,51 +42,148 @@ const remedy =
 
 const round = (value: number): number => Math.round(value * 10) / 10
 
-function toItem({ row, now }: Counted, seconds: number, text: SqlRow | undefined): Record<string, unknown> {
-  const { calls = 0, total_ms = 0, temp_blocks = 0 } = now
-  const before = { calls: Number(row.calls) - calls, total: Number(row.total_ms) - total_ms }
+/** The extension of a server, and its counters since when. Null: it is not there. */
+type Extension = Pick<StatementCounts, 'server' | 'version' | 'countedSince'> & {
+  major: number
+  read: (sql: string) => Promise<SqlAnswer>
+  /** With the schema of the extension, wherever that is. */
+  named: (sql: string) => string
+}
+
+/** A word for the server that stays the same at any address. Empty: this login may not ask for it. */
+async function findSystem(ask: AskDatabase): Promise<string> {
+  try {
+    return String((await ask({ sql: systemSql })).rows[0]?.system ?? '')
+  } catch (error) {
+    if (error instanceof SourceError && error.code === 'UNAUTHORIZED') return ''
+    throw error
+  }
+}
+
+async function findExtension(ask: AskDatabase): Promise<Extension | null> {
+  const { rows, server } = await ask({ sql: extensionSql })
+  const [found] = rows
+  if (!found) return null
+  const schema = String(found.schema).replaceAll('"', '""')
+  const named = (sql: string) => sql.replaceAll(/\bpg_stat_statements(?:_info)?\b/g, `"${schema}".$&`)
+  const read = (sql: string) => ask({ sql: named(sql) })
+  const [info] = server.major >= 14 ? (await read(sinceSql)).rows : []
+  const countedSince = info?.since == null ? null : String(info.since)
+  return { server: await findSystem(ask), version: server.version, countedSince, major: server.major, read, named }
+}
+
+const toCounts = ({ server, version, countedSince }: Extension, rows: readonly SqlRow[]): StatementCounts => ({
+  server,
+  version,
+  countedSince,
+  isWhole: rows.length < maxCounted,
+  counts: rows.map((row) => ({
+    key: String(row.key),
+    calls: Number(row.calls),
+    ms: Number(row.total_ms),
+    rows: Number(row.rows),
+    touched: Number(row.touched),
+    statement: null,
+  })),
+})
+
+const readTexts = async ({ read }: Extension, rows: readonly SqlRow[]): Promise<SqlRow[]> =>
+  rows.length === 0 ? [] : (await read(textsSql(rows.map(({ id }) => String(id))))).rows
+
+const shownText = (texts: readonly SqlRow[], id: unknown): string =>
+  hideLiterals(String(texts.find((each) => each.id === id)?.query ?? ''), 'postgres')
+
+/** What the server has counted, for a snapshot. Null: it counts no statements. */
+export async function countStatements(ask: AskDatabase): Promise<StatementCounts | null> {
+  const extension = await findExtension(ask)
+  if (!extension) return null
+  const { rows } = await extension.read(countersSql(extension.major))
+  const texts = await readTexts(extension, rows.slice(0, maxTexts))
+  const counted = toCounts(extension, rows)
+  const withText = counted.counts.map((each, place) =>
+    place < maxTexts ? { ...each, statement: shownText(texts, rows[place]?.id) } : each,
+  )
+  return { ...counted, counts: withText }
+}
+
+type Shown = { mean_ms: number } | string
+
+type Before = PastCost | 'not called' | 'not kept'
+
+/** What it took then, per call and per hour. */
+const sayBefore = (before: Before): unknown =>
+  typeof before === 'string'
+    ? before
+    : {
+        ...(before.callsAnHour !== undefined && { calls_an_hour: round(before.callsAnHour) }),
+        mean_ms: round(before.meanMs),
+        blocks_a_call: round(before.touchedACall),
+      }
+
+function toItem({ row, now }: Counted, seconds: number, before: Before | null): Record<string, unknown> {
+  const { calls = 0, total_ms = 0, temp_blocks = 0, touched = 0 } = now
+  const past = { calls: Number(row.calls) - calls, total: Number(row.total_ms) - total_ms }
+  const sinceCounted = past.calls > 0 ? { calls: past.calls, mean_ms: round(past.total / past.calls) } : 'not called'
   return {
-    statement: hideLiterals(String(text?.query ?? ''), 'postgres'),
-    user: text?.user ?? null,
-    database: text?.database ?? null,
-    now: calls > 0 ? { calls_a_second: perSecond(calls, seconds), mean_ms: round(total_ms / calls) } : 'not called',
-    before: before.calls > 0 ? { calls: before.calls, mean_ms: round(before.total / before.calls) } : 'not called',
+    now:
+      calls > 0
+        ? {
+            calls_a_second: perSecond(calls, seconds),
+            mean_ms: round(total_ms / calls),
+            blocks_a_call: round(touched / calls),
+          }
+        : 'not called',
+    before: before === null ? sinceCounted : sayBefore(before),
     ...(temp_blocks > 0 && { temp_blocks_now: temp_blocks }),
   }
 }
 
-async function readStatements(ask: AskDatabase, named: (sql: string) => string, major: number) {
-  const of = { key: 'key', counters: ['calls', 'total_ms', 'temp_blocks'] }
-  const { rows, seconds } = await readTwice(ask, named(countersSql(major)), of)
+async function readStatements(extension: Extension, snapshots: Parameters<typeof findPast>[1]) {
+  const of = { key: 'key', counters: ['calls', 'total_ms', 'temp_blocks', 'touched'] }
+  const ask: AskDatabase = ({ sql }) => extension.read(sql)
+  const { rows, seconds } = await readTwice(ask, countersSql(extension.major), of)
+  const past = findPast(
+    toCounts(
+      extension,
+      rows.map(({ row }) => row),
+    ),
+    snapshots,
+    Date.now(),
+  )
   const top = rows
     .toSorted(
       (a, b) => (b.now.total_ms ?? 0) - (a.now.total_ms ?? 0) || Number(b.row.total_ms) - Number(a.row.total_ms),
     )
     .slice(0, maxShown)
-  if (top.length === 0) return []
-  const texts = (await ask({ sql: named(textsSql(top.map(({ row }) => String(row.id)))) })).rows
-  return top.map((each) =>
-    toItem(
-      each,
-      seconds,
-      texts.find(({ id }) => id === each.row.id),
-    ),
+  const texts = await readTexts(
+    extension,
+    top.map(({ row }) => row),
   )
+  const items = top.map((each) => {
+    const text = texts.find(({ id }) => id === each.row.id)
+    const statement = shownText(texts, each.row.id)
+    const before = past.of?.(String(each.row.key)) ?? null
+    return {
+      statement,
+      user: text?.user ?? null,
+      database: text?.database ?? null,
+      ...toItem(each, seconds, before),
+    }
+  })
+  return { items, comparedWith: past.against }
 }
 
 export const statements: Question = {
   name: 'statements',
-  asks: 'what costs most',
-  async read(ask) {
-    const { rows, server } = await ask({ sql: extensionSql })
-    if (rows.length === 0) return { summary: { unavailable: remedy }, whole: '', isEmpty: false, isPartial: true }
-    const schema = String(rows[0]?.schema).replaceAll('"', '""')
-    const named = (sql: string) => sql.replaceAll(/\bpg_stat_statements(?:_info)?\b/g, `"${schema}".$&`)
-    const items = await readStatements(ask, named, server.major)
-    const [info] = server.major >= 14 ? (await ask({ sql: named(sinceSql) })).rows : []
+  asks: 'what costs most, now and a week before',
+  async read(ask, pastStatements) {
+    const extension = await findExtension(ask)
+    if (!extension) return { summary: { unavailable: remedy }, whole: '', isEmpty: false, isPartial: true }
+    const { items, comparedWith } = await readStatements(extension, (await pastStatements?.()) ?? [])
     return {
       summary: fitSummary(items, (kept, omitted) => ({
-        countedSince: info?.since ?? 'not known',
+        countedSince: extension.countedSince ?? 'not known',
+        comparedWith,
         statements: kept,
         ...(omitted > 0 && { notShown: omitted }),
       })),
@@ -88,8 +193,9 @@ export const statements: Question = {
   },
   say: ({ statements: shown, unavailable }) => {
     if (unavailable) return String(unavailable)
-    const [first] = (shown ?? []) as { statement: string; now: { mean_ms: number } | string }[]
-    const now = typeof first?.now === 'object' ? `, ${first.now.mean_ms} ms each now` : ''
+    const [first] = (shown ?? []) as { statement: string; now: Shown; before: Shown }[]
+    const before = typeof first?.before === 'object' ? `, ${first.before.mean_ms} ms before` : ''
+    const now = typeof first?.now === 'object' ? `, ${first.now.mean_ms} ms each now${before}` : ''
     return `${formatCount((shown as unknown[]).length, 'statement')} by their time now${first ? `; most: ${first.statement}${now}` : ''}`
   },
 }

@@ -1,10 +1,9 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { putSource, storeReading } from '../../db/inventory/sources.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { announced } from '../support/announced.ts'
-import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { axeOf, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 import { type LocalServer, startLocalServer } from '../support/local-server.ts'
 
@@ -151,7 +150,7 @@ test.each([
     await screenshot(on.page, `chart-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     await on.page.evaluate('scrollTo(0, 0)')
-    const axe = new AxeBuilder({ page: on.page as never }).setLegacyMode(true)
+    const axe = axeOf(on.page)
     const { violations } = await axe
       .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
       .analyze()

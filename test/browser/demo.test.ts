@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { Browser } from 'playwright-core'
-import { hears, openPage, signedIn, type Watched } from '../support/browser.ts'
+import { atIncidents, hears, openPage, signedIn, type Watched } from '../support/browser.ts'
 import { launch } from '../support/chromium.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -31,7 +31,7 @@ async function deadHost(host: string) {
 }
 
 test('by mouse: an incident comes in live, its card is read, approved in two presses, and the repair is seen', async () => {
-  page = await signedIn(browser, spine)
+  page = await atIncidents(browser, spine)
   expect(page.url()).toBe(`${spine.url}/incidents`)
   await page.getByText('No incidents yet.').waitFor()
   await deadHost('host-osl-1')
@@ -85,7 +85,7 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
 test('by keyboard alone: found with j and Enter, decided with a and Tab, and a held key approves nothing', async () => {
   await deadHost('host-osl-2')
   const { id } = await spine.pendingApproval()
-  page = await signedIn(browser, spine)
+  page = await atIncidents(browser, spine)
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key)
   }
@@ -216,7 +216,7 @@ test('by keyboard alone: a standing grant is given with an approval, and revoked
 })
 
 test('a page goes on by itself where it was when the server was away', async () => {
-  page = await signedIn(browser, spine)
+  page = await atIncidents(browser, spine)
   await hears(page)
   await spine.kill('api')
   await page.getByText('Reconnecting…').waitFor()
@@ -238,7 +238,7 @@ test('a page goes on by itself where it was when the server was away', async () 
 })
 
 test('a page that is open stays open when the server stops answering while it asks', async () => {
-  page = await signedIn(browser, spine)
+  page = await atIncidents(browser, spine)
   let letListen = () => {}
   const held = new Promise<void>((resolve) => {
     letListen = resolve
@@ -258,7 +258,7 @@ test('a page that is open stays open when the server stops answering while it as
 })
 
 test('what came in before the page could listen is on it all the same', async () => {
-  page = await signedIn(browser, spine)
+  page = await atIncidents(browser, spine)
   await page.route('**/api/v1/stream*', (route) => route.abort())
   await page.reload()
   await page.getByText('Reconnecting…').waitFor()

@@ -1,6 +1,5 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { axeOf, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { type LocalServer, startLocalServer } from '../support/local-server.ts'
 
 const set = useBrowser()
@@ -85,7 +84,7 @@ test.each([
   await page.getByLabel('Mail server').waitFor()
   await page.getByText('the mail server answered 554').first().waitFor()
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
-  const { violations } = await new AxeBuilder({ page }).include(`#destination-${place}`).analyze()
+  const { violations } = await axeOf(page).include(`#destination-${place}`).analyze()
   expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([])
   await screenshot(page, `destination-${colorScheme}-${width}`)
   expect(page.complaints).toEqual([])

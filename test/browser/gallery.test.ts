@@ -1,7 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import type { Browser } from 'playwright-core'
-import { openPage, screenshot, type Watched } from '../support/browser.ts'
+import { axeOf, openPage, screenshot, type Watched } from '../support/browser.ts'
 import { launch } from '../support/chromium.ts'
 import { openGallery } from '../support/gallery.ts'
 
@@ -45,7 +44,7 @@ test.each([
     await page.evaluate('document.fonts.ready')
     await screenshot(page, `gallery-${width}-${colorScheme}`)
     // Two states of the same page are drawn here, one below the other.
-    const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).disableRules(['landmark-unique'])
+    const axe = axeOf(page).disableRules(['landmark-unique'])
     const { violations } = await axe.analyze()
     expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`))).toEqual([])
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
@@ -69,7 +68,7 @@ test.each([
     await screenshot(page, `drawer-${width}`)
     expect(await page.evaluate('document.activeElement.closest("dialog") !== null')).toBe(true)
     expect((await drawer.boundingBox())?.width).toBe(Math.min(440, width))
-    const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).include('.drawer')
+    const axe = axeOf(page).include('.drawer')
     expect((await axe.analyze()).violations.map(({ id }) => id)).toEqual([])
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     await page.keyboard.press('Escape')
@@ -97,7 +96,7 @@ test.each([
   await screenshot(page, `row-gallery-${width}`)
   const isWhole = '((drawer) => drawer.scrollWidth <= drawer.clientWidth)(document.querySelector(".drawer"))'
   expect(await page.evaluate(isWhole)).toBe(true)
-  const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true).include('.drawer')
+  const axe = axeOf(page).include('.drawer')
   expect((await axe.analyze()).violations.map(({ id }) => id)).toEqual([])
   expect(await page.evaluate(sizes)).toEqual(['12px', '14px', '16px', '22px'])
 })

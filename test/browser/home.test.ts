@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import pino from 'pino'
 import { startDeliveries } from '../../worker/deliver.ts'
 import { asked } from '../support/announced.ts'
-import { screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
+import { atIncidents, screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { allAtOnce, claimedIncident, openedIncident } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type PushService, startPushService } from '../support/push-service.ts'
@@ -265,7 +265,7 @@ describe('notifications', () => {
   })
 
   test('on a phone the pages of the night are at the thumb, and all else behind More', async () => {
-    on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width: 390, height: 844 } })
+    on.page = await atIncidents(on.browser, on.spine, 'approver', { viewport: { width: 390, height: 844 } })
     const { page } = on
     const bar = page.getByRole('navigation', { name: 'Pages', exact: true })
     const box = await bar.boundingBox()

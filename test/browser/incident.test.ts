@@ -4,7 +4,7 @@ import { append } from '../../db/log/append.ts'
 import { publishLiveAnswer } from '../../db/log/live.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../support/announced.ts'
-import { firstScreen, hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { atIncidents, firstScreen, hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 
 const on = useBrowser()
@@ -335,7 +335,7 @@ test('times are in the zone of the person, and in UTC where they chose it, also 
 
 test('a pasted id is gone to, and an address that leads nowhere says so', async () => {
   const id = await openedIncident(on.spine.db, { title: 'A fan is loud' })
-  on.page = await signedIn(on.browser, on.spine)
+  on.page = await atIncidents(on.browser, on.spine)
   await on.page.getByRole('searchbox').fill(` ${id} `)
   await on.page.getByRole('heading', { name: 'A fan is loud' }).waitFor()
   const answer = await on.page.goto(`${on.spine.url}/ingest/grafana`)

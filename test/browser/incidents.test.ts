@@ -1,7 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { asked } from '../support/announced.ts'
-import { hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { axeOf, hears, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident, openedIncident } from '../support/database.ts'
 
 const on = useBrowser()
@@ -194,7 +193,7 @@ describe('the list of incidents', () => {
           .waitFor()
       }
       await screenshot(page, `incidents-all-${width}-${colorScheme}`)
-      const { violations } = await new AxeBuilder({ page: page as never }).setLegacyMode(true).analyze()
+      const { violations } = await axeOf(page).analyze()
       expect(violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`))).toEqual([])
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     },

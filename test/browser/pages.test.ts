@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Browser, Page } from 'playwright-core'
 import { append } from '../../db/log/append.ts'
@@ -8,7 +7,16 @@ import { putConfig } from '../../db/settings.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { wroteRows } from '../support/announced.ts'
-import { openPage, planAsked, pressButton, screenshot, signedIn, type Watched } from '../support/browser.ts'
+import {
+  atIncidents,
+  axeOf,
+  openPage,
+  planAsked,
+  pressButton,
+  screenshot,
+  signedIn,
+  type Watched,
+} from '../support/browser.ts'
 import { launch } from '../support/chromium.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -114,8 +122,7 @@ afterAll(async () => {
 const looks = ['color-contrast', 'target-size', 'link-in-text-block', 'scrollable-region-focusable']
 
 async function findings(page: Page, rules?: string[]): Promise<string[]> {
-  // There are no frames: the legacy mode spares a tab of its own for each look.
-  const axe = new AxeBuilder({ page: page as never }).setLegacyMode(true)
+  const axe = axeOf(page)
   const asked = rules
     ? axe.withRules(rules)
     : axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
@@ -315,12 +322,22 @@ test('nothing plays by itself for who asked their system for less motion', async
   await page.context().close()
 })
 
-test('a sign-in page is what a stranger gets, and a used code says so', async () => {
+test('a sign-in page is what a stranger gets, the code of the start leads to Home, and a used one says so', async () => {
+  const stranger = await openPage(browser, spine.url)
+  await stranger.goto(`${spine.url}/incidents`)
+  await stranger.getByRole('heading', { name: 'Sign in' }).waitFor()
+  expect(await findings(stranger)).toEqual([])
+  const minted = await fetch(`${spine.url}/auth/codes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${spine.tokens.approver}` },
+  })
+  const { code } = (await minted.json()) as { code: string }
+  await stranger.goto(`${spine.url}/sign-in#code=${code}`)
+  await stranger.getByRole('heading', { name: 'Home' }).waitFor()
+  expect(stranger.complaints).toEqual([])
+  await stranger.context().close()
   const page = await openPage(browser, spine.url)
-  await page.goto(`${spine.url}/incidents`)
-  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-  expect(await findings(page)).toEqual([])
-  await page.goto(`${spine.url}/sign-in#code=nsc_used`)
+  await page.goto(`${spine.url}/sign-in#code=${code}`)
   await page.getByRole('alert').getByText('used already').waitFor()
   expect(page.url()).toBe(`${spine.url}/sign-in`)
   await page.getByLabel('API token').fill(spine.tokens.agent)
@@ -330,7 +347,7 @@ test('a sign-in page is what a stranger gets, and a used code says so', async ()
 })
 
 test('keys can be switched off, and filters live in the address', async () => {
-  const page = await signedIn(browser, spine)
+  const page = await atIncidents(browser, spine)
   await page.keyboard.press('/')
   await page.keyboard.type('host-osl')
   await page.waitForURL(/q=host-osl/)

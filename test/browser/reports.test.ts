@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { AxeBuilder } from '@axe-core/playwright'
 import { beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { connect } from '../../db/connect.ts'
 import { type Closing, closeIncident } from '../../db/incidents/close-incident.ts'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
-import { screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
+import { axeOf, screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { anAlert, claimedIncident } from '../support/database.ts'
 import { looked, verified, wrote } from '../support/events.ts'
 
@@ -25,7 +24,7 @@ async function signIn(width: number, colorScheme: 'light' | 'dark'): Promise<Wat
 
 /** What the page breaks of the rules for everybody, of its width, and of ours. */
 async function faults(page: Watched, width: number): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page: page as never }).setLegacyMode(true).analyze()
+  const { violations } = await axeOf(page).analyze()
   const wide = (await page.evaluate('document.documentElement.scrollWidth')) as number
   const found = violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 120)}`))
   return [...found, ...(wide > width ? [`${wide} pixels wide`] : []), ...page.complaints]

@@ -1,9 +1,8 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test } from '@jest/globals'
 import { append } from '../../db/log/append.ts'
 import { agentActor } from '../../domain/event.ts'
 import { asked } from '../support/announced.ts'
-import { screenshot, signedIn, useBrowser } from '../support/browser.ts'
+import { axeOf, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 
 /** A row of the log beside the page that rests on it: opened by its number, stepped through, and left again. */
@@ -178,7 +177,7 @@ test.each([
     expect(await on.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     // Where a page stands scrolled, what lies over it covers a part of something.
     await on.page.evaluate('scrollTo(0, 0)')
-    const axe = new AxeBuilder({ page: on.page as never }).setLegacyMode(true)
+    const axe = axeOf(on.page)
     const { violations } = await axe
       .withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
       .analyze()

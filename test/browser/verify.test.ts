@@ -31,6 +31,14 @@ async function anApproved(): Promise<{ incident: string; approval: string }> {
 
 test('an incident and the audit say on the page what was held, and name what somebody changed', async () => {
   const { incident, approval } = await anApproved()
+  const pages = await Promise.all(
+    looks.map(([width, colorScheme]) =>
+      signedIn(on.browser, on.spine, 'admin', {
+        colorScheme,
+        viewport: { width, height: width === 390 ? 844 : 900 },
+      }),
+    ),
+  )
   for (const state of ['sound', 'altered'] as const) {
     if (state === 'altered') {
       // As somebody does it who has the services' own role, or more.
@@ -43,12 +51,8 @@ test('an incident and the audit say on the page what was held, and name what som
         await sql`update approval_decision set operator_id = 'opr_ghost' where approval_id = ${approval}`.execute(trx)
       })
     }
-    for (const [width, scheme] of looks) {
-      const page = await signedIn(on.browser, on.spine, 'admin', {
-        colorScheme: scheme,
-        viewport: { width, height: width === 390 ? 844 : 900 },
-      })
-      on.page = page
+    for (const [at, [width, scheme]] of looks.entries()) {
+      const page = pages[at]!
       for (const [name, path] of [
         ['incident', `/incidents/${incident}`],
         ['audit', '/audit'],
@@ -70,7 +74,7 @@ test('an incident and the audit say on the page what was held, and name what som
         expect([name, width, wide]).toEqual([name, width, 0])
       }
       expect(page.complaints).toEqual([])
-      await page.context().close()
     }
   }
+  await Promise.all(pages.map((page) => page.context().close()))
 })

@@ -8,8 +8,10 @@ import { eventsOf } from '../../db/log/events.ts'
 import { agentActor } from '../../domain/event.ts'
 import { type Runs, temporalRuns } from '../../effects/runs.ts'
 import { runWatchdogRound } from '../../effects/watchdog.ts'
+import type { InvestigateIncident } from '../../workflows/investigate.ts'
 import { asked } from '../support/announced.ts'
 import { claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
+import { investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
 import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 
 const database = useDatabase()
@@ -126,7 +128,7 @@ test('a run that is lost again and again is started three times more and no furt
   expect(await standing(id)).toMatchObject({ status: 'escalated' })
 })
 
-test('an attempt that Temporal remembers and the restored rows do not is skipped, and one of which nothing came is not', async () => {
+test('an attempt that Temporal remembers and the restored rows do not is skipped, unless it may be about to claim', async () => {
   const { db } = database
   const { freeAttempt } = queueActivities({ db, client: temporal.client, taskQueue: 'nightshift', environment: {} })
   const id = await openedIncident(db)
@@ -138,4 +140,29 @@ test('an attempt that Temporal remembers and the restored rows do not is skipped
   expect(await freeAttempt(id, 1)).toBe('skipped')
   expect(await standing(id)).toMatchObject({ status: 'open', attempt: 1 })
   expect((await eventsOf(db, id)).at(-1)).toMatchObject({ attempt: 1, metadata: { code: 'attempt_skipped' } })
+})
+
+test('an attempt that worked, and whose end read the restored rows, is skipped; one that claimed nothing begins again', async () => {
+  const { db } = database
+  const { freeAttempt } = queueActivities({ db, client: temporal.client, taskQueue: 'nightshift', environment: {} })
+  const ended = async (script: RunScript) => {
+    const incidentId = await openedIncident(db)
+    const { activities } = scriptedRun(script)
+    const closing = async () => ({ status: 'open', headHash: null })
+    await temporal.working({ ...activities, closing }, async (taskQueue) => {
+      const run = await temporal.client.workflow.start<typeof InvestigateIncident>('InvestigateIncident', {
+        taskQueue,
+        workflowId: `investigate:${incidentId}:1`,
+        args: [investigation(incidentId)],
+      })
+      expect(await run.result()).toMatchObject({ status: 'open' })
+    })
+    return incidentId
+  }
+  const unclaimed = await ended({ claim: async () => null })
+  expect(await freeAttempt(unclaimed, 1)).toBe('start')
+  expect(await standing(unclaimed)).toMatchObject({ attempt: 0 })
+  const worked = await ended({})
+  expect(await freeAttempt(worked, 1)).toBe('skipped')
+  expect(await standing(worked)).toMatchObject({ status: 'open', attempt: 1 })
 })

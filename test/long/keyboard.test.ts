@@ -7,7 +7,7 @@ import { missingServers } from '../../lab/monitoring.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
-import { screenshot, signedIn, type Watched } from '../support/browser.ts'
+import { atIncidents, screenshot, type Watched } from '../support/browser.ts'
 import { launch } from '../support/chromium.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
@@ -146,7 +146,7 @@ test.each(cases)(
     const incident = await begun(each, began)
     // What a person is asked about is not repaired yet, whatever the page says; what ended alone is.
     const { healthy: isHealthyBefore } = await spine.lab.oracle(fault, target)
-    const page = await signedIn(browser, spine, 'approver')
+    const page = await atIncidents(browser, spine, 'approver')
     const answers = await walk(page, each, incident)
     await page.locator('.glance').getByText(ends).waitFor()
     const { healthy, checks } = await spine.lab.oracle(fault, target)

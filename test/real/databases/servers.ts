@@ -11,8 +11,8 @@ export type RealServer = {
   stop(): Promise<void>
 }
 
-/** Debian's PostgreSQL on a socket in this directory. */
-export async function startPostgresql(directory: string): Promise<RealServer> {
+/** Debian's PostgreSQL on a socket in this directory; `more`: its settings beside that. */
+export async function startPostgresql(directory: string, more: readonly string[] = []): Promise<RealServer> {
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   const sockets = join(directory, 'postgresql')
   mkdirSync(sockets)
@@ -22,9 +22,10 @@ export async function startPostgresql(directory: string): Promise<RealServer> {
   const options = { stdio: 'ignore' as const, ...account }
   const initdb = ['--pgdata', data, '--username', 'site', '--auth', 'trust', '--no-sync', '--encoding', 'UTF8']
   execFileSync(findProgram('initdb')!, [...initdb, '--locale', 'C'], options)
-  const settings = ['listen_addresses=', `unix_socket_directories=${sockets}`, 'fsync=off']
+  const settings = ['listen_addresses=', `unix_socket_directories=${sockets}`, 'fsync=off', ...more]
   const server = spawn(findProgram('postgres')!, ['-D', data, ...settings.flatMap((each) => ['-c', each])], options)
-  const at = ['-h', sockets, '-U', 'site', '-d', 'postgres']
+  const port = more.flatMap((each) => (each.startsWith('port=') ? ['-p', each.slice(5)] : []))
+  const at = ['-h', sockets, ...port, '-U', 'site', '-d', 'postgres']
   await eventually('PostgreSQL to answer', () => answers(findProgram('psql')!, [...at, '-c', 'select 1']))
   return { at, stop: () => ended(server, 'SIGINT') }
 }

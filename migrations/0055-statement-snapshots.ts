@@ -1,0 +1,18 @@
+import { type Kysely, sql } from 'kysely'
+
+/** What servers of databases counted of their statements: one row a day and source, kept for eight days. `counts` has no values of statements. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table statement_snapshot (
+      source text not null references source (name) on delete cascade,
+      day date not null,
+      taken_at timestamptz not null default nightshift_now(),
+      server text not null check (length(server) <= 200),
+      version text not null check (length(version) <= 200),
+      counted_since timestamptz,
+      is_whole boolean not null,
+      counts text not null check (octet_length(counts) <= 20000),
+      primary key (source, day)
+    )`.execute(db)
+  await sql`grant select, insert, delete on statement_snapshot to nightshift_app`.execute(db)
+}
