@@ -3,6 +3,7 @@ import { DatabaseError, type DatabaseServer, type DatabaseSession } from '../../
 import { sourceByName } from '../../db/inventory/sources.ts'
 import { isDatabaseKind, listRights } from '../../domain/database-rights.ts'
 import type { Source } from '../../domain/source.ts'
+import { redact } from '../../safety/redact.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
@@ -45,7 +46,7 @@ function toServer({ sources }: DatabaseDeps, source: Source): DatabaseServer {
 }
 
 function toRefusal({ name }: Source, { code, message, state }: DatabaseError, isOpen: boolean): EffectRefused {
-  const said = `${message}${state === null ? '' : ` (${state})`}`
+  const said = `${redact(message)}${state === null ? '' : ` (${state})`}`
   if (code === 'not_allowed') {
     const rights = listRights('write')
       .filter((each) => each.startsWith('GRANT'))

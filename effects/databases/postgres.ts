@@ -5,6 +5,7 @@ import type { DatabaseAct, SessionAct, SlotAct } from '../../domain/database-wri
 import { formatCount, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
+import { redact } from '../../safety/redact.ts'
 import { EffectRefused } from '../effect.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
@@ -59,7 +60,9 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
       'NOTHING_TO_CHANGE',
       `Session ${pid} runs no query: it is ${state}. terminate_session ends it.`,
     )
-  const who = `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`
+  const who = redact(
+    `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
+  )
   return {
     // A query that began later is another one; what is idle in a transaction is the same while that transaction is.
     compared: {
@@ -73,7 +76,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     told: [
       `session ${pid} of ${who}, since ${began}`,
       `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
-      sayBlocked(Number(blocks), String(blocked)),
+      sayBlocked(Number(blocks), redact(String(blocked))),
       isCancel
         ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
         : 'its transaction is rolled back, and its client sees the connection end',
