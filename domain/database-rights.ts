@@ -6,6 +6,10 @@
 export type DatabaseKind = 'postgresql' | 'mysql'
 type DatabaseLogin = 'read' | 'write'
 
+/** All that changes of a slot once somebody used it, or made it again; servers before version 17 do not say since when it is inactive. */
+export const slotStateSql = `concat_ws(' ', s.slot_type, s.plugin, s.database, 'from', s.restart_lsn, 'to', s.confirmed_flush_lsn,
+      'keeps', s.xmin, s.catalog_xmin, to_jsonb(s) ->> 'inactive_since')`
+
 const postgresql: Record<DatabaseLogin, readonly string[]> = {
   read: [
     `CREATE ROLE nightshift_read LOGIN PASSWORD 'choose-one'`,
@@ -17,17 +21,18 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     'GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write',
     'CREATE SCHEMA IF NOT EXISTS nightshift',
     // The attribute REPLICATION would let it read every row of the server.
-    `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, kept_from pg_lsn) RETURNS boolean
+    `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, seen text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-  PERFORM FROM pg_replication_slots WHERE slot_name = wanted AND NOT active AND restart_lsn IS NOT DISTINCT FROM kept_from;
+  PERFORM FROM pg_replication_slots s WHERE slot_name = wanted AND NOT active
+    AND seen = ${slotStateSql};
   IF NOT FOUND THEN RETURN false; END IF;
   PERFORM pg_drop_replication_slot(wanted);
   RETURN true;
 END $$`,
-    'REVOKE ALL ON FUNCTION nightshift.drop_inactive_slot(name, pg_lsn) FROM PUBLIC',
+    'REVOKE ALL ON FUNCTION nightshift.drop_inactive_slot(name, text) FROM PUBLIC',
     'GRANT USAGE ON SCHEMA nightshift TO nightshift_write',
-    'GRANT EXECUTE ON FUNCTION nightshift.drop_inactive_slot(name, pg_lsn) TO nightshift_write',
+    'GRANT EXECUTE ON FUNCTION nightshift.drop_inactive_slot(name, text) TO nightshift_write',
     'GRANT EXECUTE ON FUNCTION pg_catalog.pg_wal_replay_resume() TO nightshift_write',
   ],
 }

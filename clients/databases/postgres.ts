@@ -189,6 +189,9 @@ const codes: readonly [state: RegExp, DatabaseError['code']][] = [
   [/^(?:57P01|57P02|57P05|25P03|08)/, 'ended'],
 ]
 
+/** Data exceptions quote the value. */
+const isAboutValue = /^22/
+
 function toDatabaseError(error: unknown): DatabaseError {
   const fault = findTransportFault(error)
   if (fault) return fault
@@ -196,7 +199,12 @@ function toDatabaseError(error: unknown): DatabaseError {
   const cause = { cause: error }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
-    return new DatabaseError(word, oneLine(message), code, cause)
+    return new DatabaseError(
+      word,
+      oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message),
+      code,
+      cause,
+    )
   }
   if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no whole answer in time', null, cause)
   if (/password|authentication|SASL|SCRAM/i.test(message))

@@ -3,6 +3,7 @@ import { openSession } from '../../clients/databases/sessions.ts'
 import { sourceByName } from '../../db/inventory/sources.ts'
 import { isDatabaseKind, listRights, productsOf } from '../../domain/database-rights.ts'
 import type { Source } from '../../domain/source.ts'
+import { redact } from '../../safety/redact.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
@@ -49,7 +50,7 @@ function toRefusal(
   { code, message, state }: DatabaseError,
   session: DatabaseSession | null,
 ): EffectRefused {
-  const said = `${message}${state === null ? '' : ` (${state})`}`
+  const said = `${redact(message)}${state === null ? '' : ` (${state})`}`
   if (code === 'not_allowed') {
     const products = session ? [session.server.product] : isDatabaseKind(kind) ? productsOf(kind) : []
     const rights = products

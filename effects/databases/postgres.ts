@@ -1,9 +1,11 @@
 import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { DatabaseSession, SqlValue } from '../../clients/databases/server.ts'
+import { slotStateSql } from '../../domain/database-rights.ts'
 import type { DatabaseAct, SessionAct, SlotAct } from '../../domain/database-write.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
+import { redact } from '../../safety/redact.ts'
 import { EffectRefused } from '../effect.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
@@ -13,6 +15,9 @@ type Row = Record<string, SqlValue>
 
 const time = (column: string): string => toTimeSql(column, '.US')
 
+/** Which start of which server it is: another one at its address shows another time. */
+const startedSql = time('pg_postmaster_start_time()')
+
 const maxBlocked = 6
 
 /** Sessions that wait for it, through however many others. */
@@ -21,7 +26,7 @@ const sessionSql = `
     select pid, unnest(pg_blocking_pids(pid)) as by from pg_stat_activity where wait_event_type = 'Lock'),
   below as (select pid from edges where by = $1 union select e.pid from edges e join below on e.by = below.pid)
   select a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client, a.state, a.backend_type,
-    ${time('a.backend_start')} as began, ${time('a.xact_start')} as transaction_began, ${time('a.query_start')} as query_began,
+    ${startedSql} as started, ${time('a.backend_start')} as began, ${time('a.xact_start')} as transaction_began, ${time('a.query_start')} as query_began,
     extract(epoch from now() - a.state_change)::int as state_seconds, extract(epoch from now() - a.xact_start)::int as transaction_seconds,
     r.rolsuper as is_superuser, a.usename = current_user or a.application_name = 'nightshift' as is_own,
     (select count(*) from below) as blocks,
@@ -36,7 +41,18 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
   const [row] = rows
   if (!row) throw gone(act)
   refuseUntouchable(row)
-  const { pid = null, began = null, state = null, usename, datname, application_name, client, blocks, blocked } = row
+  const {
+    started = null,
+    pid = null,
+    began = null,
+    state = null,
+    usename,
+    datname,
+    application_name,
+    client,
+    blocks,
+    blocked,
+  } = row
   const isCancel = act.write === 'cancel_query'
   if (isCancel && state !== 'active')
     throw new EffectRefused(
@@ -44,15 +60,23 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
       'NOTHING_TO_CHANGE',
       `Session ${pid} runs no query: it is ${state}. terminate_session ends it.`,
     )
-  const who = `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`
+  const who = redact(
+    `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
+  )
   return {
     // A query that began later is another one; what is idle in a transaction is the same while that transaction is.
-    compared: { pid, began, state, of: isCancel ? (row.query_began ?? null) : (row.transaction_began ?? null) },
+    compared: {
+      started,
+      pid,
+      began,
+      state,
+      of: isCancel ? (row.query_began ?? null) : (row.transaction_began ?? null),
+    },
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
       `session ${pid} of ${who}, since ${began}`,
       `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
-      sayBlocked(Number(blocks), String(blocked)),
+      sayBlocked(Number(blocks), redact(String(blocked))),
       isCancel
         ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
         : 'its transaction is rolled back, and its client sees the connection end',
@@ -86,16 +110,18 @@ const gone = (act: SessionAct): EffectRefused =>
     `There is no session ${act.pid} that began at ${act.began}: it has ended.`,
   )
 
+/** As near to the signal as a server compares: a view would join names in between. */
 const actSql = (call: string, moment: string): string => `
-  select ${call}(a.pid) as done from pg_stat_activity a
-  where a.pid = $1 and ${time('a.backend_start')} = $2 and a.state is not distinct from $3 and ${time(moment)} is not distinct from $4
-    and a.backend_type = 'client backend'`
+  select ${call}(a.pid) as done from pg_stat_get_activity($1) a
+  where ${time('a.backend_start')} = $2 and a.state is not distinct from $3 and ${time(moment)} is not distinct from $4
+    and a.backend_type = 'client backend' and ${startedSql} = $5`
 
 const slotSql = `
-  select slot_name as slot, slot_type as type, plugin, database, active, active_pid, restart_lsn::text as kept_from,
+  select ${startedSql} as started, slot_name as slot, slot_type as type, plugin, database, active, active_pid, restart_lsn::text as kept_from,
+    ${slotStateSql} as seen,
     pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_receive_lsn() else pg_current_wal_lsn() end, restart_lsn)::bigint as keeps_bytes,
     age(coalesce(xmin, catalog_xmin)) as keeps_transactions
-  from pg_replication_slots where slot_name = $1`
+  from pg_replication_slots s where slot_name = $1`
 
 async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<FoundTarget> {
   const [row] = (await session.read({ sql: slotSql, values: [slot] })).rows
@@ -104,9 +130,9 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
     const detail = `The slot ${slot} is in use by session ${row.active_pid}: what reads it would lose its place. Only an inactive one is dropped.`
     throw new EffectRefused('conflict', 'SLOT_ACTIVE', detail)
   }
-  const { type = null, plugin, database, kept_from, keeps_bytes, keeps_transactions } = row
+  const { started = null, seen = null, type = null, plugin, database, kept_from, keeps_bytes, keeps_transactions } = row
   return {
-    compared: { slot, type, active: false, keptFrom: kept_from ?? null },
+    compared: { started, slot, active: false, seen },
     summary: `Drop the inactive ${type} replication slot ${slot}`,
     told: [
       `${type} slot ${slot}${plugin ? ` (${plugin}, database ${database})` : ''}, inactive`,
@@ -119,7 +145,8 @@ async function findSlot(session: DatabaseSession, { slot }: SlotAct): Promise<Fo
 }
 
 const replaySql = `
-  select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_is_wal_replay_paused() end as paused,
+  select ${startedSql} as started, pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_last_wal_replay_lsn()::text end as replayed,
+    (select string_agg(name, ', ') from pg_settings where name ~ '^recovery_target(_name|_time|_xid|_lsn)?$' and setting <> '') as target, case when pg_is_in_recovery() then pg_is_wal_replay_paused() end as paused,
     case when pg_is_in_recovery() then pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::bigint end as behind_bytes`
 
 async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
@@ -132,17 +159,35 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
       'NOTHING_TO_CHANGE',
       'Replay is not paused. A replica that receives nothing is repaired at its primary or its files.',
     )
+  if (row.target !== null)
+    throw new EffectRefused(
+      'conflict',
+      'NOT_TOUCHED',
+      `Replay is not resumed: the server recovers to a target (${row.target}), and resuming may make it a primary.`,
+    )
   return {
-    compared: { replica: true, paused: true },
+    // Replay that went on and was paused again stands elsewhere.
+    compared: { started: row.started ?? null, paused: true, replayed: row.replayed ?? null },
     summary: 'Resume the replay of the replica',
     told: [
       `the replica's replay is paused; ${formatSize(Number(row.behind_bytes ?? 0))} are received and not replayed`,
       'replay would go on from there; queries on the replica may be cancelled by it',
       'undo: pg_wal_replay_pause()',
     ],
-    untried: ['Who paused it, and why, is not known to the server.'],
+    untried: [
+      'Who paused it, and why, is not known to the server.',
+      'Where the server paused it itself, since a setting is lower than at its primary, resuming stops the server: its log says so.',
+    ],
   }
 }
+
+const dropSql = `select nightshift.drop_inactive_slot($1, $2) as done where ${startedSql} = $3`
+
+/** Where the server is no replica any more, none of the three is asked. */
+const resumeSql = `
+  select pg_wal_replay_resume()::text is not null as done
+  where case when pg_is_in_recovery() then pg_is_wal_replay_paused() and pg_last_wal_replay_lsn() = $1::pg_lsn else false end
+    and ${startedSql} = $2`
 
 const find = (session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> =>
   act.write === 'start_replica'
@@ -154,28 +199,16 @@ const find = (session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> 
 /** One statement that is true where it did something, and compares what was decided about once more. */
 async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {
   const ask = async (sql: string, values: SqlValue[]) => (await session.write({ sql, values })).rows[0]?.done === true
+  const { started = null, state = null, of = null, seen = null, replayed = null } = compared
   switch (act.write) {
     case 'cancel_query':
-      return await ask(actSql('pg_cancel_backend', 'a.query_start'), [
-        act.pid,
-        act.began,
-        compared.state ?? null,
-        compared.of ?? null,
-      ])
+      return await ask(actSql('pg_cancel_backend', 'a.query_start'), [act.pid, act.began, state, of, started])
     case 'terminate_session':
-      return await ask(actSql('pg_terminate_backend', 'a.xact_start'), [
-        act.pid,
-        act.began,
-        compared.state ?? null,
-        compared.of ?? null,
-      ])
+      return await ask(actSql('pg_terminate_backend', 'a.xact_start'), [act.pid, act.began, state, of, started])
     case 'drop_replication_slot':
-      return await ask('select nightshift.drop_inactive_slot($1, $2::pg_lsn) as done', [
-        act.slot,
-        compared.keptFrom ?? null,
-      ])
+      return await ask(dropSql, [act.slot, seen, started])
     case 'start_replica':
-      return await ask('select true as done from pg_wal_replay_resume()', [])
+      return await ask(resumeSql, [replayed, started])
   }
 }
 
@@ -184,6 +217,12 @@ async function observe(
   act: DatabaseAct,
   compared: FoundTarget['compared'] | null,
 ): Promise<Observation> {
+  const [{ started = null } = {}] = (await session.read({ sql: `select ${startedSql} as started` })).rows
+  if (compared?.started && compared.started !== started)
+    return {
+      holds: null,
+      observed: `the server that answers began at ${started}, the one of the write at ${compared.started}: it was restarted, or it is another one`,
+    }
   if (act.write === 'drop_replication_slot') {
     const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0
     return {

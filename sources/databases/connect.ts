@@ -2,6 +2,7 @@ import { DatabaseError, type SqlAnswer, type SqlStatement } from '../../clients/
 import { withSession } from '../../clients/databases/sessions.ts'
 import { hideCredentials } from '../../domain/hidden-credentials.ts'
 import type { Source } from '../../domain/source.ts'
+import { redact } from '../../safety/redact.ts'
 import { addCommand, readLogin } from '../credentials.ts'
 import { SourceError, type SourceErrorCode } from '../kind.ts'
 
@@ -15,11 +16,21 @@ export const connectDatabase =
     const server = readLogin(source, directory)
     const hide = hideCredentials([server.login.password])
     try {
-      return hide.value(await withSession(server, (session) => session.read(statement)))
+      const answer = hide.value(await withSession(server, (session) => session.read(statement)))
+      return { ...answer, rows: answer.rows.map(cleanseRow) }
     } catch (error) {
-      throw error instanceof DatabaseError ? toSourceError(source, error, hide.text(error.message)) : error
+      throw error instanceof DatabaseError ? toSourceError(source, error, redact(hide.text(error.message))) : error
     }
   }
+
+/** Names that programs give themselves may hold a password. A statement keeps its quotes until its values are hidden. */
+const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      typeof value === 'string' && name !== 'query' ? redact(value) : value,
+    ]),
+  )
 
 /** The word of a source for each fault of a server, and what helps. */
 function toSourceError(source: Source, { code, state }: DatabaseError, message: string): SourceError {

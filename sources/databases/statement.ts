@@ -1,3 +1,4 @@
+import { redact } from '../../safety/redact.ts'
 import { cutText } from '../kind.ts'
 
 /**
@@ -6,6 +7,8 @@ import { cutText } from '../kind.ts'
  */
 
 const maxCharacters = 200
+/** A setting takes a word without quotes as its value. */
+const settingValue = /(\bset\s+(?:(?:session|local)\s+)?[\w.]+\s*(?:=|\bto\b)\s*)[^\s;,)]+/gi
 
 export function hideLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
   const text = sql.slice(0, 20_000)
@@ -21,10 +24,13 @@ export function hideLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
     at = step.end
   }
   return cutText(
-    shown
-      .replace(/\s+/g, ' ')
-      .replace(/\?(?:\s*,\s*\?)+/g, '?, …')
-      .trim(),
+    redact(
+      shown
+        .replace(/\s+/g, ' ')
+        .replace(/\?(?:\s*,\s*\?)+/g, '?, …')
+        .replace(settingValue, '$1?')
+        .trim(),
+    ),
     maxCharacters,
   )
 }
