@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { allowsStatements } from '../../domain/source.ts'
 import { defineSourceKind, defineSourceTool, type SourceKind } from '../kind.ts'
 import { blocking } from './blocking.ts'
 import { type AskDatabase, connectDatabase } from './connect.ts'
@@ -6,6 +7,8 @@ import { connections } from './connections.ts'
 import { databases } from './databases.ts'
 import { readFacts } from './facts.ts'
 import { listPostgres } from './inventory.ts'
+import { queryDatabase, queryOption } from './query.ts'
+import { findExcessRights, sayExcess } from './query-rights.ts'
 import type { Question } from './question.ts'
 import { replication } from './replication.ts'
 import { readState } from './state.ts'
@@ -41,7 +44,7 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   kind: 'postgresql',
   title: 'PostgreSQL',
   protocol: 'postgresql',
-  options: z.strictObject({ tls: z.enum(['off', 'unverified', 'verified']).optional() }),
+  options: z.strictObject({ tls: z.enum(['off', 'unverified', 'verified']).optional(), ...queryOption }),
   connect: connectDatabase,
   async probe(ask) {
     const { rows, server } = await ask({
@@ -51,11 +54,14 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const age =
       server.major < oldestMajor ? `; it is older than version ${oldestMajor}, and some questions get no answer` : ''
     const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
-    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
+    const excess = await findExcessRights(ask)
+    const warning = excess.length === 0 ? '' : `; ${sayExcess(excess)}`
+    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}${warning}`
   },
   contextOf: { database: (ask) => readFacts(ask) },
   listResources: listPostgres,
   is: 'database',
   readState,
-  tools: [askDatabase],
+  allows: (options) => (allowsStatements(options) ? { tool: queryDatabase.name } : null),
+  tools: [askDatabase, queryDatabase],
 })
