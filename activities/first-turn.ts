@@ -9,6 +9,7 @@ import type { ChatTool } from '../domain/chat.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { RunbookMatch } from '../domain/runbook.ts'
 import { fitToSite } from '../domain/runbook-lines.ts'
+import { allowsStatements } from '../domain/source.ts'
 import { describeTools, describeToolsAsText } from '../model/describe-tools.ts'
 import { type Prompts, renderSystemPrompt, type SiteFacts, topicsOf } from '../prompts/render.ts'
 import { describedTools, moreTools, splitTools, tools } from '../tools/registry.ts'
@@ -50,6 +51,7 @@ export async function readFirstTurn(
     changes: await hasChanges(systemScope(db)),
     jobs: jobs.length > 0,
     databases: sources.some(({ writeCredential }) => writeCredential !== null),
+    queries: sources.some(({ options }) => allowsStatements(options)),
   }
   const described = describedTools(
     offered,

@@ -62,6 +62,9 @@ const sourceInput = z.strictObject({
 })
 export type SourceInput = z.infer<typeof sourceInput>
 
+/** An admin allowed that a model writes statements for it; what is not said is not allowed. */
+export const allowsStatements = ({ query }: Record<string, unknown>): boolean => query === 'allowed'
+
 /** What somebody puts: without `credential` none is meant, where the address did not change. */
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),

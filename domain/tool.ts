@@ -126,8 +126,8 @@ export type Preparation = {
 /** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
-/** What a site may lack: changes of senders, declared jobs, a platform that lists shards, or hosts with their VMs, and a database that may be written to. */
-export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts' | 'databases'
+/** What a site may lack: changes of senders, declared jobs, a platform that lists shards, or hosts with their VMs, a database that may be written to, and one that takes statements. */
+export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts' | 'databases' | 'queries'
 
 export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   name: string

@@ -93,6 +93,8 @@ export type SourceTool<Ask = AskSource> = {
   description: string
   /** Offered once it is asked for: `more_tools`. */
   isRare?: boolean
+  /** Offered only where a source's options allow it. */
+  needs?: 'queries'
   /** Of which incidents the first turn offers it, by the kind of their resource; absent: of all. */
   firstFor?: readonly InventoryKind[]
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
@@ -146,7 +148,7 @@ export type SourceKind<Ask = AskSource> = {
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /** What may be read of it, where its options say that: for the context of an investigation. */
-  allows?(options: Record<string, unknown>): Record<string, unknown>
+  allows?(options: Record<string, unknown>): Record<string, unknown> | null
   contextOf?: ContextOf<Ask>
   /** What the source knows of what there is: what it scrapes, which has no authority. Null: it has no list, or none yet. */
   listResources?(ask: Ask): Promise<ListedResources | null>
@@ -167,6 +169,7 @@ export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(too
   name: string
   description: string
   isRare?: boolean
+  needs?: SourceTool['needs'] & {}
   firstFor?: SourceTool['firstFor'] & {}
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean

@@ -24,7 +24,7 @@ const reading = sourceReading.extend({
  * is that of the device tool behind it.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
-  ({ name, description, isRare, firstFor, isSituational, input, judge, alsoOfDevices, say }) =>
+  ({ name, description, isRare, needs, firstFor, isSituational, input, judge, alsoOfDevices, say }) =>
     defineTool({
       name,
       description,
@@ -37,6 +37,7 @@ export const sourceTools: Tool[] = [...served.values()].map(
       fromSource: true,
       ...(isRare ? { firstFor: [] } : firstFor && { firstFor }),
       ...(isSituational && { isSituational }),
+      ...(needs && { needs }),
       judgeQuery: judge,
       say({ source, summary, isPartial, on }, given) {
         const said = say((summary ?? {}) as Record<string, unknown>, given)

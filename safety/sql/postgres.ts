@@ -99,6 +99,12 @@ const explainOptions = new Set([
   'generic_plan',
 ])
 
+/** The statements of a text. Throws for a text that does not parse, and before the parser is loaded. */
+export function parsePostgres(text: string): { stmt?: SqlNode }[] {
+  if (!parseSync) throw new Error('the parser is not loaded')
+  return (parseSync(text) as { stmts?: { stmt?: SqlNode }[] }).stmts ?? []
+}
+
 /** PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by list. */
 export function inspectPostgres(text: string): SqlFinding {
   if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
@@ -107,7 +113,7 @@ export function inspectPostgres(text: string): SqlFinding {
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
   let statements: { stmt?: SqlNode }[]
   try {
-    statements = (parseSync(text) as { stmts?: { stmt?: SqlNode }[] }).stmts ?? []
+    statements = parsePostgres(text)
   } catch (error) {
     return { readOnly: false, reason: `not parsed: ${(error as Error).message}` }
   }

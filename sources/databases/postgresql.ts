@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import { allowsStatements } from '../../domain/source.ts'
 import { defineSourceKind, type SourceKind } from '../kind.ts'
 import { askPostgres } from './ask-database.ts'
 import { type AskDatabase, connectDatabase } from './connect.ts'
 import { readFacts } from './facts.ts'
 import { listPostgres } from './inventory.ts'
 import { postgresReader } from './postgres-reader.ts'
+import { queryDatabase, queryOption } from './query.ts'
+import { findExcessRights, sayExcess } from './query-rights.ts'
 import { readState } from './state.ts'
 import { countStatements } from './statements.ts'
 
@@ -17,7 +20,7 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
   kind: 'postgresql',
   title: 'PostgreSQL',
   protocol: 'postgresql',
-  options: z.strictObject({ tls: z.enum(['off', 'unverified', 'verified']).optional() }),
+  options: z.strictObject({ tls: z.enum(['off', 'unverified', 'verified']).optional(), ...queryOption }),
   connect: connectDatabase,
   async probe(ask) {
     const { rows, server } = await ask({
@@ -27,12 +30,15 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const age =
       server.major < oldestMajor ? `; it is older than version ${oldestMajor}, and some questions get no answer` : ''
     const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
-    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
+    const excess = await findExcessRights(ask)
+    const warning = excess.length === 0 ? '' : `; ${sayExcess(excess)}`
+    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}${warning}`
   },
   contextOf: { database: (ask) => readFacts(ask, postgresReader) },
   listResources: listPostgres,
   is: 'database',
   readState: (ask) => readState(ask, postgresReader),
   countStatements,
-  tools: [askPostgres],
+  allows: (options) => (allowsStatements(options) ? { tool: queryDatabase.name } : null),
+  tools: [askPostgres, queryDatabase],
 })

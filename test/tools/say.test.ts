@@ -231,6 +231,11 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
   service_stop: [{ unit: 'nginx' }, { on }, 'web-7: Stop nginx.service: done'],
   device_logs: [{ unit: 'nginx' }, { on, lines: [[1, 'a']] }, 'web-7: log of nginx: 1 line'],
   read_runbook: [{ name: 'disk-full' }, { name: 'disk-full' }, 'Read the runbook disk-full'],
+  query_database: [
+    { sql: 'select state, count(*)\nfrom pg_stat_activity group by state' },
+    { source: 'pg-1', isEmpty: false, summary: { columns: ['state'], rows: [['idle'], ['active']], notShown: 1 } },
+    'pg-1: 3 rows of select state, count(*) from pg_stat_activity group by state',
+  ],
   more_tools: [{ names: ['exec'] }, { added: ['exec'] }, '1 more tool: exec'],
 }
 

@@ -10,7 +10,7 @@ import type { SqlRow } from '../sessions.ts'
 
 /** Replication of MySQL and MariaDB: what a replica receives, applies and stopped at, and who reads from a primary. */
 
-export type Replication = {
+type Replication = {
   role: 'primary' | 'replica'
   channels: ReplicaChannel[]
   readers: SqlRow[]

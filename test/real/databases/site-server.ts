@@ -124,7 +124,8 @@ export async function giveRights(server: SiteServer, files: string): Promise<Rec
   const references = { read: '', write: '' }
   for (const login of ['read', 'write'] as const) {
     const role = `nightshift_${login}` as const
-    for (const statement of listRights(login)) await server.run(statement.replace('choose-one', secretOf[role]))
+    for (const statement of listRights('PostgreSQL', login))
+      await server.run(statement.replace('choose-one', secretOf[role]))
     const file = join(files, `${login}-${server.port}`)
     writeFileSync(file, `${role}:${secretOf[role]}\n`, { mode: 0o600 })
     references[login] = `file:${file}`

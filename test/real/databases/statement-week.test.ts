@@ -39,7 +39,7 @@ beforeAll(async () => {
   await admin.query('create table orders (id int, note text)')
   await admin.query("insert into orders select n, 'note' from generate_series(1, 50000) n")
   await admin.query('create index orders_id on orders (id); analyze orders')
-  for (const right of listRights("PostgreSQL", 'read')) await admin.query(right.replace('choose-one', 'pass'))
+  for (const right of listRights('PostgreSQL', 'read')) await admin.query(right.replace('choose-one', 'pass'))
   const credential = join(place.path, 'login')
   writeFileSync(credential, 'nightshift_read:pass\n')
   chmodSync(credential, 0o600)

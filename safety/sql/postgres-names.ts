@@ -1,0 +1,169 @@
+import { parsePostgres } from './postgres.ts'
+import { type SqlNode, strings } from './postgres-nodes.ts'
+
+/**
+ * What a read of PostgreSQL names, for a look at the server's catalogue: the grammar cannot tell a function of the site from a built-in one of the same
+ * name, nor a view from a table, nor which columns a star stands for.
+ */
+export type SqlNames = {
+  statement: 'SelectStmt' | 'ExplainStmt' | 'VariableShowStmt'
+  /** As the server looks them up: quoted, with their schema where one is given. */
+  relations: string[]
+  /** Called without a schema. */
+  functions: string[]
+  /** Names behind a dot: a column, or a function of a row. */
+  fields: string[]
+  /** Used without a schema. */
+  operators: string[]
+  /** Columns that are named anywhere but in `IS NULL`. */
+  columns: string[]
+  /** A row is taken as a value, or a star stands where the names of its columns may be lost. */
+  takesRows: boolean
+  /** Texts that a field of a JSON value is looked up by. */
+  jsonFields: string[]
+}
+
+const jsonOperators = new Set(['->', '->>', '#>', '#>>'])
+const jsonFunction = /^jsonb?_(?:extract_path|path|object)/
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** Null: not exactly one statement that reads. */
+export function namesOf(text: string): SqlNames | null {
+  const [first, ...others] = parsePostgres(text)
+  const [statement] = Object.keys(first?.stmt ?? {})
+  const isRead = statement === 'SelectStmt' || statement === 'ExplainStmt' || statement === 'VariableShowStmt'
+  if (others.length > 0 || !isRead) return null
+  const found = { ...collect(first?.stmt), aliases: new Set<string>() }
+  for (const relation of found.items) found.aliases.add(relation)
+  return {
+    statement,
+    relations: [...found.relations],
+    functions: [...found.functions],
+    fields: [...found.fields],
+    operators: [...found.operators],
+    columns: [...found.columns],
+    jsonFields: [...found.jsonFields],
+    takesRows:
+      found.starsElsewhere ||
+      found.renames ||
+      (found.stars && found.selects > 1) ||
+      [...found.bare].some((name) => found.aliases.has(name)),
+  }
+}
+
+type Found = ReturnType<typeof nothing>
+
+const nothing = () => ({
+  relations: new Set<string>(),
+  functions: new Set<string>(),
+  fields: new Set<string>(),
+  operators: new Set<string>(),
+  columns: new Set<string>(),
+  jsonFields: new Set<string>(),
+  /** Names that a FROM gives, and columns without a qualifier: one of them may be the whole row. */
+  items: new Set<string>(),
+  bare: new Set<string>(),
+  selects: 0,
+  stars: false,
+  starsElsewhere: false,
+  renames: false,
+})
+
+function collect(statement: unknown): Found {
+  const found = nothing()
+  visit(statement, found, '')
+  return found
+}
+
+function visit(value: unknown, found: Found, above: string): void {
+  if (value === null || typeof value !== 'object') return
+  if (Array.isArray(value)) {
+    for (const entry of value) visit(entry, found, above)
+    return
+  }
+  for (const [tag, node] of Object.entries(value as SqlNode)) {
+    if (node === null || typeof node !== 'object') {
+      if (tag === 'isNatural' && node === true) found.renames = true
+      continue
+    }
+    if (!Array.isArray(node)) readers[tag]?.(node as SqlNode, found, above)
+    // A column that is only asked whether it is there shows nothing of its value.
+    if (tag === 'NullTest' && Object.keys((node as SqlNode).arg ?? {})[0] === 'ColumnRef') {
+      const { fields } = ((node as { arg: SqlNode }).arg.ColumnRef ?? {}) as SqlNode
+      if (strings(fields).length > 1) found.fields.add(strings(fields).at(-1)!)
+      continue
+    }
+    visit(node, found, /^[A-Z]/.test(tag) ? tag : above)
+  }
+}
+
+const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: string) => void>> = {
+  SelectStmt: countSelect,
+  larg: (node, found) => node.targetList !== undefined && countSelect(node, found),
+  rarg: (node, found) => node.targetList !== undefined && countSelect(node, found),
+  RangeVar({ schemaname, relname }, found) {
+    found.relations.add(
+      [schemaname, relname]
+        .filter((each) => each !== undefined)
+        .map((each) => quote(String(each)))
+        .join('.'),
+    )
+    found.items.add(String(relname))
+  },
+  alias: readAlias,
+  Alias: readAlias,
+  CommonTableExpr({ ctename, aliascolnames }, found) {
+    found.items.add(String(ctename))
+    if (aliascolnames !== undefined) found.renames = true
+  },
+  FuncCall({ funcname, args }, found) {
+    const names = strings(funcname)
+    if (names.length === 1) found.functions.add(names[0]!)
+    if (jsonFunction.test(names.at(-1) ?? '')) addTexts(args, found)
+  },
+  A_Expr({ name, rexpr }, found) {
+    const names = strings(name)
+    if (names.length === 1) found.operators.add(names[0]!)
+    if (jsonOperators.has(names.at(-1) ?? '')) addTexts(rexpr, found)
+  },
+  SubLink: ({ operName }, found) => {
+    const names = strings(operName)
+    if (names.length === 1) found.operators.add(names[0]!)
+  },
+  ColumnRef({ fields }, found, above) {
+    const names = strings(fields)
+    if (names.length < (fields as unknown[]).length) {
+      found.stars = true
+      if (above !== 'ResTarget') found.starsElsewhere = true
+      return
+    }
+    const last = names.at(-1)!
+    found.columns.add(last)
+    if (names.length > 1) found.fields.add(last)
+    else found.bare.add(last)
+  },
+  A_Indirection({ indirection }, found) {
+    for (const name of strings(indirection)) {
+      found.fields.add(name)
+      found.columns.add(name)
+    }
+    if (JSON.stringify(indirection).includes('A_Star')) found.starsElsewhere = true
+  },
+}
+
+function countSelect(_: SqlNode, found: Found): void {
+  found.selects += 1
+}
+
+function readAlias({ aliasname, colnames }: SqlNode, found: Found, above: string): void {
+  found.items.add(String(aliasname))
+  // The columns of a function have no other names.
+  if (colnames !== undefined && above !== 'RangeFunction') found.renames = true
+}
+
+/** Every text that stands in it. */
+function addTexts(node: unknown, found: Found): void {
+  for (const [, text] of JSON.stringify(node ?? null).matchAll(/"sval":"((?:[^"\\]|\\.)*)"/g))
+    found.jsonFields.add(text!)
+}

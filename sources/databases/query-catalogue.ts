@@ -1,0 +1,82 @@
+import { inspectSql } from '../../safety/sql/inspect.ts'
+import type { SqlNames } from '../../safety/sql/postgres-names.ts'
+import type { AskDatabase } from './connect.ts'
+
+/**
+ * The names of a statement, looked up on its server. The judge knows the built-in functions, operators and views by their names; a site may have put code
+ * behind the same names, which may write.
+ */
+
+/** Whatever no extension brought: an extension's names mean the same everywhere. */
+const isOfSite = (catalogue: string, oid: string): string =>
+  `not exists (select 1 from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = ${oid} and d.deptype = 'e')`
+
+const texts = (at: number): string => `(select json_array_elements_text($${at}::json))`
+
+/** $1 relations, $2 functions, $3 names behind a dot, $4 operators. */
+const catalogueSql = `
+  with recursive named as (
+    select distinct to_regclass(r)::oid as oid from json_array_elements_text($1::json) r where to_regclass(r) is not null),
+  used as (
+    select oid from named
+    union
+    select behind.oid from used u cross join lateral (
+      select d.refobjid as oid from pg_rewrite w join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid and d.refclassid = 'pg_class'::regclass
+        where w.ev_class = u.oid and w.ev_type = '1'
+      union all select i.inhrelid from pg_inherits i where i.inhparent = u.oid) behind),
+  site as (
+    select c.oid, c.relkind, c.reltype, c.oid::regclass::text as name from used join pg_class c on c.oid = used.oid join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname not in ('pg_catalog', 'information_schema') and ${isOfSite('pg_class', 'c.oid')})
+  select
+    (select json_agg(distinct p.oid::regprocedure::text) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname <> 'pg_catalog' and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_proc', 'p.oid')}
+        and (p.proname::text in ${texts(2)} or (p.proname::text in ${texts(3)} and p.pronargs - p.pronargdefaults <= 1))) as functions,
+    (select json_agg(distinct o.oid::regoperator::text) from pg_operator o join pg_namespace n on n.oid = o.oprnamespace
+      where n.nspname <> 'pg_catalog' and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_operator', 'o.oid')} and o.oprname::text in ${texts(4)}) as operators,
+    (select json_agg(distinct format('%s calls %s', s.name, p.oid::regprocedure)) from site s
+      join (select ev_class as rel, oid, 'pg_rewrite'::regclass as catalogue from pg_rewrite union all select polrelid, oid, 'pg_policy'::regclass from pg_policy) rule on rule.rel = s.oid
+      join pg_depend d on d.classid = rule.catalogue and d.objid = rule.oid and d.refclassid = 'pg_proc'::regclass
+      join pg_proc p on p.oid = d.refobjid and p.oid >= 16384 and ${isOfSite('pg_proc', 'p.oid')}) as behind,
+    (select json_agg(distinct format('%s uses %s', s.name, o.oid::regoperator)) from site s
+      join (select ev_class as rel, oid, 'pg_rewrite'::regclass as catalogue from pg_rewrite union all select polrelid, oid, 'pg_policy'::regclass from pg_policy) rule on rule.rel = s.oid
+      join pg_depend d on d.classid = rule.catalogue and d.objid = rule.oid and d.refclassid = 'pg_operator'::regclass
+      join pg_operator o on o.oid = d.refobjid and o.oid >= 16384 and ${isOfSite('pg_operator', 'o.oid')}) as behind_operators,
+    (select json_agg(s.name) from site s where s.relkind = 'f') as foreign_tables,
+    (select json_agg(json_build_object('name', s.name, 'sql', pg_get_viewdef(s.oid))) from site s where s.relkind = 'v') as views,
+    (select json_agg(distinct format('(%s AS %s)', format_type(k.castsource, null), format_type(k.casttarget, null))) from pg_cast k join pg_proc p on p.oid = k.castfunc
+      where k.castfunc >= 16384 and ${isOfSite('pg_proc', 'p.oid')}
+        and exists (select 1 from site s left join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 where k.castsource in (a.atttypid, s.reltype) or k.casttarget = a.atttypid)) as casts,
+    (select json_agg(json_build_object('relation', s.name, 'column', a.attname)) from site s join named on named.oid = s.oid
+      join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 and not a.attisdropped) as columns`
+
+export type SiteColumn = { relation: string; column: string }
+type Catalogue = { refusal: string | null; columns: SiteColumn[] }
+
+/** Looks the names up, and says why the statement is not asked where one of them is something of the site that may act. */
+export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {
+  const values = [names.relations, names.functions, names.fields, names.operators].map((each) => JSON.stringify(each))
+  const { rows } = await ask({ sql: catalogueSql, values })
+  const list = <T = string>(name: string): T[] => JSON.parse(String(rows[0]?.[name] ?? '[]')) ?? []
+  const [fn] = list('functions')
+  const [operator] = list('operators')
+  const [behind] = [...list('behind'), ...list('behind_operators')]
+  const [foreign] = list('foreign_tables')
+  const [cast] = list('casts')
+  const view = list<{ name: string; sql: string }>('views').find(({ sql }) => !inspectView(sql).readOnly)
+  const refusal = fn
+    ? `${fn} is a function of this site with the name of a built-in one or of a column, and may do anything: write pg_catalog.name(…) for the built-in one`
+    : operator
+      ? `${operator} is an operator of this site, and may do anything: write OPERATOR(pg_catalog.…) for the built-in one`
+      : behind
+        ? `${behind}, which is code of this site and may do anything: ask a table that it reads`
+        : foreign
+          ? `${foreign} is a table of another server: ask that one`
+          : cast
+            ? `the cast ${cast} of a column's type is a function of this site, and may do anything: ask another table`
+            : view
+              ? `the view ${view.name} is no bounded read (${inspectView(view.sql).reason}): ask a table that it reads`
+              : null
+  return { refusal, columns: list<SiteColumn>('columns') }
+}
+
+const inspectView = (sql: string) => inspectSql('postgres', sql)

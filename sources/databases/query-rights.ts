@@ -1,0 +1,43 @@
+import type { AskDatabase } from './connect.ts'
+
+/** Rights of a login beyond reading. One that may is asked no statement of a model, and Health says it. */
+
+const powers = `'pg_write_all_data', 'pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_checkpoint',
+    'pg_create_subscription', 'pg_maintain', 'pg_database_owner'`
+
+const rightsSql = `
+  select me.rolsuper, me.rolreplication, me.rolcreaterole, me.rolcreatedb, me.rolbypassrls,
+    (select string_agg(r.rolname, ', ' order by r.rolname) from pg_roles r
+      where r.rolname in (${powers}) and pg_has_role(current_user, r.oid, 'member')) as member_of,
+    (select string_agg(r.rolname, ', ') from pg_roles r where r.rolsuper and r.rolname <> current_user and pg_has_role(current_user, r.oid, 'member')) as member_of_superuser,
+    (select quote_ident(n.nspname) || '.' || quote_ident(c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and pg_has_role(current_user, c.relowner, 'usage')
+      limit 1) as owns,
+    (select quote_ident(n.nspname) || '.' || quote_ident(c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+        and (has_table_privilege(c.oid, 'insert, update, delete, truncate, trigger') or has_any_column_privilege(c.oid, 'insert, update'))
+      limit 1) as writes,
+    has_database_privilege(current_database(), 'create') as creates
+  from pg_roles me where me.rolname = current_user`
+
+/** In words, each with what it is about. Empty: it reads. */
+export async function findExcessRights(ask: AskDatabase): Promise<string[]> {
+  const { rows } = await ask({ sql: rightsSql })
+  const [row = {}] = rows
+  return [
+    row.rolsuper === true && 'it is a superuser',
+    row.rolreplication === true && 'it has REPLICATION, which reads every row of the server',
+    row.rolcreaterole === true && 'it may create roles',
+    row.rolcreatedb === true && 'it may create databases',
+    row.rolbypassrls === true && 'it passes row security',
+    row.member_of !== null && `it is a member of ${row.member_of}`,
+    row.member_of_superuser !== null && `it may become ${row.member_of_superuser}, a superuser`,
+    row.owns !== null && `it owns ${row.owns}`,
+    row.writes !== null && `it may write to ${row.writes}`,
+    row.creates === true && 'it may create schemas in the database',
+  ].filter((each) => typeof each === 'string')
+}
+
+/** One sentence for Health and for a refusal. */
+export const sayExcess = (found: readonly string[]): string =>
+  `this role may write (${found.slice(0, 3).join('; ')}): use the grants of "nightshift sources rights postgresql"`

@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { formatCount } from '../../domain/format.ts'
+import { allowsStatements, type QueryVerdict } from '../../domain/source.ts'
+import { inspectSql } from '../../safety/sql/inspect.ts'
+import { namesOf, type SqlNames } from '../../safety/sql/postgres-names.ts'
+import { cutText, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
+import type { AskDatabase } from './connect.ts'
+import { readCatalogue } from './query-catalogue.ts'
+import { findSecretUse, findTornStatement, hideCell, showsStatements } from './query-hidden.ts'
+import { type Estimate, readEstimate } from './query-plan.ts'
+import { findExcessRights, sayExcess } from './query-rights.ts'
+
+/**
+ * A statement of the model, where an admin allowed it for the source. It passes the judge of SQL, then the rights of the login, the catalogue and the plan, each
+ * of which may refuse it, and then runs in a transaction that cannot write.
+ */
+
+const maxStatementCharacters = 4_000
+const maxRows = 100
+const maxColumns = 40
+const maxCellCharacters = 2_000
+
+/** The option of a source that allows it, and its one value. */
+export const queryOption = { query: z.literal('allowed').optional() }
+
+const howToAllow =
+  'it answers ask_database alone; an admin may allow statements for it: nightshift sources add … --option query=allowed'
+
+/** One statement that only looks, as its text shows; of a text that was nearly one, the form that is. */
+function judgeStatement(given: string): QueryVerdict {
+  const sql = withoutEnd(given)
+  const reason = findReason(sql)
+  if (reason === null) return { ok: true }
+  const bounded = [...listBounded(sql)].find((form) => form !== sql && findReason(form) === null)
+  return { ok: false, reason: `${reason}${adviceOf(reason)}`, bounded: bounded === undefined ? null : { sql: bounded } }
+}
+
+function findReason(sql: string): string | null {
+  const { readOnly, reason } = inspectSql('postgres', sql)
+  if (!readOnly) return reason
+  return namesOf(sql) === null ? 'more than one statement' : null
+}
+
+const withoutEnd = (sql: string): string => sql.replace(/[\s;]+$/, '')
+
+/** The same without what runs, locks or follows. */
+function* listBounded(sql: string): Generator<string> {
+  yield sql.replace(/^(\s*explain\s*)(?:\((?:[^()]*,)?\s*analyze\b[^()]*\)|analyze\b(?:\s+verbose\b)?)/i, '$1')
+  yield sql.replace(/\s+for\s+(?:no\s+key\s+)?(?:key\s+)?(?:update|share)(?:\s+(?:nowait|skip\s+locked))?\s*$/i, '')
+  const [first, ...rest] = sql.split(';')
+  if (first && rest.length > 0 && !sql.includes('--')) yield first
+}
+
+const advice: readonly [reason: RegExp, words: string][] = [
+  [/^more than \d+ rows$/, ': as generate_series(1, 1000)'],
+  [/^a series without plain bounds$/, ': write numbers, as generate_series(1, 1000)'],
+  [/^EXPLAIN analyze$/i, ' runs the statement: EXPLAIN without it shows the plan'],
+  [
+    /^(?:InsertStmt|UpdateStmt|DeleteStmt|MergeStmt|CopyStmt|DoStmt|CallStmt|Create|Alter|Drop|Vacuum|Truncate|WITH \w+Stmt)/,
+    ': only SELECT, SHOW and EXPLAIN are asked here',
+  ],
+]
+
+const adviceOf = (reason: string): string => advice.find(([form]) => form.test(reason))?.[1] ?? ''
+
+export const queryDatabase = defineSourceTool({
+  name: 'query_database',
+  isRare: true,
+  needs: 'queries',
+  description:
+    'Run one SELECT, SHOW or EXPLAIN on a database that allows it; 100 rows at most. Only where ask_database does not answer it.',
+  input: z.strictObject({
+    source: z.string().max(40).optional().describe('where there are several'),
+    sql: z
+      .string()
+      .min(1)
+      .max(maxStatementCharacters)
+      .meta({
+        description: 'one statement, without values of credentials',
+        examples: ['SELECT state, count(*) FROM pg_stat_activity GROUP BY state'],
+      }),
+  }),
+  judge: ({ sql }) => judgeStatement(sql),
+  judgeAt: (_, options) =>
+    allowsStatements(options) ? { ok: true } : { ok: false, reason: howToAllow, bounded: null },
+  labels: () => ({}),
+  say: ({ rows, notShown }, { sql }) =>
+    `${formatCount((Array.isArray(rows) ? rows.length : 0) + Number(notShown ?? 0), 'row')} of ${cutText(sql.replace(/\s+/g, ' '), 120)}`,
+  read: async (ask: AskDatabase, { sql }, { options }) => {
+    if (!allowsStatements(options)) throw new SourceError('REJECTED', howToAllow)
+    return await readStatement(ask, withoutEnd(sql))
+  },
+})
+
+const refuse = (why: string): never => {
+  throw new SourceError('REJECTED', `the statement is not asked: ${why}`)
+}
+
+async function readStatement(ask: AskDatabase, sql: string): Promise<ToolReading> {
+  const verdict = judgeStatement(sql)
+  const names = verdict.ok ? namesOf(sql) : null
+  if (!verdict.ok || names === null) return refuse(verdict.ok ? 'it is more than one' : verdict.reason)
+  const excess = await findExcessRights(ask)
+  if (excess.length > 0) return refuse(sayExcess(excess))
+  const { refusal, columns } = await readCatalogue(ask, names)
+  const why = refusal ?? findSecretUse(names, columns) ?? findTornStatement(sql, names)
+  if (why !== null) return refuse(why)
+  if (names.statement !== 'SelectStmt') return fold(await ask({ sql, maxRows }), { sql, names, estimate: null })
+  // Within a SELECT of ours nothing stands but a read, and no more rows are made than are shown.
+  const bounded = `select * from (\n${sql}\n) as looked limit ${maxRows + 1}`
+  const plan = await readEstimate(ask, bounded)
+  if (plan.refusal !== null) return refuse(plan.refusal)
+  return fold(await ask({ sql: bounded, maxRows }), { sql, names, estimate: plan.estimate })
+}
+
+type Asked = { sql: string; names: SqlNames; estimate: Estimate | null }
+
+function fold(answer: Awaited<ReturnType<AskDatabase>>, { sql, estimate }: Asked): ToolReading {
+  const columns = [...new Set(answer.columns)].slice(0, maxColumns)
+  const hidesStatements = showsStatements(sql)
+  const shown = answer.rows.map((row) =>
+    columns.map((column) => cutCell(hideCell(row[column] ?? null, column, hidesStatements))),
+  )
+  const remarks = [
+    answer.isCut && `there are more than ${maxRows} rows: add a condition, an order with LIMIT, or count(*)`,
+    answer.columns.length > new Set(answer.columns).size && 'columns of one name are shown once: name them with AS',
+    new Set(answer.columns).size > maxColumns &&
+      `${new Set(answer.columns).size - maxColumns} more columns: name those that matter`,
+  ].filter((each) => typeof each === 'string')
+  return {
+    summary: fitSummary(shown, (kept, omitted) => ({
+      columns,
+      rows: kept,
+      ...(omitted > 0 && { notShown: omitted }),
+      ...(remarks.length > 0 && { remarks }),
+      ...(estimate !== null && shown.length === 0 && { expected: estimate }),
+    })),
+    whole: shown
+      .map((row) => JSON.stringify(Object.fromEntries(row.map((cell, at) => [columns[at]!, cell]))))
+      .join('\n'),
+    isEmpty: shown.length === 0,
+    ...(answer.isCut && { isCut: true }),
+  }
+}
+
+const cutCell = (value: unknown): unknown => (typeof value === 'string' ? cutText(value, maxCellCharacters) : value)
