@@ -66,7 +66,7 @@ async function connectServer(
   }
   const credential = copy(credentials.read, 'read')
   const writeCredential = copy(credentials.write, 'write')
-  // The servers listen elsewhere at each start of the lab: whoever can read the files may send them there.
+  // The servers listen elsewhere at each start of the lab: who can read the files may name the new address.
   const credentialSha256 = [credentials.read, credentials.write].map(digestFile).join(',')
   await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential, credentialSha256 })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))

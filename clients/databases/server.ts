@@ -5,7 +5,7 @@ import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
 /** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
 
 /** What a server speaks: MariaDB speaks MySQL's. */
-export type Dialect = 'postgres' | 'mysql'
+type Dialect = 'postgres' | 'mysql'
 
 export type DatabaseServer = {
   dialect: Dialect

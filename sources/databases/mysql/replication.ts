@@ -15,7 +15,7 @@ type Replication = {
   channels: ReplicaChannel[]
   readers: SqlRow[]
   isReadOnly: boolean
-  /** Of a cluster by Galera; null: it is none. */
+  /** State of the Galera cluster; null: it belongs to none. */
   cluster: { status: string; size: number; state: string } | null
 }
 
