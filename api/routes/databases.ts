@@ -86,7 +86,7 @@ const stateEndpoint = endpoint({
   params,
   answer: databaseState.extend({
     samples: z.array(databaseSample),
-    /** An admin allowed that investigations ask it statements of their own: they may read rows of its tables. */
+    /** An admin allowed that investigations ask it statements that a model wrote: they may read rows of its tables. */
     allowsStatements: z.boolean(),
   }),
   example: {

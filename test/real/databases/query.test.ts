@@ -23,9 +23,6 @@ type Outcome = { sql: string; code: string; detail: string; ms: number }
 const onCall = readFileSync('test/data/sql/on-call-postgres.txt', 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'))
-/** Beside the other long tests a part of them. */
-const howMany = process.env.NIGHTSHIFT_TESTS === 'long' ? 400 : 3_000
-
 /** The half that nobody looks at while rules change. */
 const isHeld = (sql: string): boolean => createHash('sha256').update(sql).digest()[0]! % 2 === 1
 
@@ -101,7 +98,7 @@ when(`query_database on PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     const before = { dump: world.dump(), files: world.files() }
     expect(before.dump).toContain('COPY public.orders')
     const outcomes: (Outcome & { class: string })[] = []
-    for (const { class: name, sql: text } of hostileStatements(howMany)) {
+    for (const { class: name, sql: text } of hostileStatements(3_000)) {
       const sql = text
         .replaceAll('{victim}', String(world.victim.pid))
         .replaceAll('{object}', String(world.object))
