@@ -173,7 +173,7 @@ export function checkRecursion(name: string, query: SqlNode): void {
   throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
 }
 
-/** Growth as by `t || t`: the next text is as long as two columns of what is repeated. A column of a table beside it is told by its table's name. */
+/** Growth as by `t || t`: the next text is as long as two columns of what is repeated. A column of another table is known by its qualifier. */
 function doubles(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false
   return Object.entries(value as SqlNode).some(([tag, node]) => {
