@@ -257,15 +257,22 @@ function lookAtBudgets(spend: Spend): Look[] {
 
 /** A source is no duty: investigations do without it. */
 export function sourcePart(
-  source: string,
-  kind: string,
+  { name: source, kind }: { name: string; kind: string },
   { state, lastOkAt, lastError, restsUntil }: SourceHealth,
+  warning: string | null,
 ): StatusPart {
   const name = `${source} (${kind})`
   const remedy = null
   if (state === 'unknown')
     return { name, status: 'unknown', detail: 'Nobody asked it since the API process began.', remedy }
   const answered = lastOkAt === null ? null : `answered at ${formatMinute(lastOkAt)}`
+  if (state === 'ok' && warning !== null)
+    return {
+      name,
+      status: 'ok',
+      detail: `It ${answered}; ${warning}.`,
+      remedy: `"nightshift sources rights ${source}" prints the grants`,
+    }
   if (state === 'ok') return { name, status: 'ok', detail: `It ${answered}.`, remedy }
   const facts = [lastError ?? 'it gave no answer', answered && `it last ${answered}`].filter(Boolean)
   const rest = restsUntil === null ? '' : ` It is left alone until ${restsUntil.slice(11, 19)} UTC.`

@@ -7,7 +7,7 @@ import {
   listRights,
   productsOf,
 } from '../domain/database-rights.ts'
-import { type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
+import { allowsStatements, type ListedSource, listedSource, sourceName, sourceTest } from '../domain/source.ts'
 import type { ApiClient } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
@@ -123,6 +123,10 @@ function addAddCommand(parent: CliCommand): void {
         const tested = await askSource(api, name)
         if (options.json) printJson({ ...added, test: tested })
         if (!options.json && isDatabaseKind(kind)) printRights(kind, { writes: added.writeCredential !== null })
+        if (!options.json && allowsStatements(added.options))
+          printNote(
+            'Investigations may read rows of its tables, as far as its login may: GRANT SELECT ON … TO that login.',
+          )
         reportTest(name, tested, options)
       },
     )
@@ -181,6 +185,7 @@ function listFacts(found: ListedSource): Record<string, string> {
     authorities: found.caFile ?? '',
     certificate: certFile ? `${certFile}, key ${keyFile}` : '',
     options: joined(found.options),
+    statements: allowsStatements(found.options) ? 'allowed: investigations may read rows of its tables' : '',
     'waits up to': `${found.timeoutSeconds} s`,
     health: formatHealth(found),
     'last failure': health.state === 'ok' ? (health.lastError ?? '') : '',

@@ -25,6 +25,8 @@ export type SourceChange = { source: string; is: 'away'; because: string } | { s
 /** How the sources did, as this process saw them. */
 export type SourceStates = {
   byName: Map<string, State>
+  /** Of sources that answer: what people should know of each. */
+  warnings: Map<string, string | null>
   report: (change: SourceChange) => void
   /** The only one whose files a source may name. */
   directory: string
@@ -33,10 +35,13 @@ export type SourceStates = {
 export const newSourceStates = (
   report: SourceStates['report'] = () => {},
   directory = defaultSourcesDirectory,
-): SourceStates => ({ byName: new Map(), report, directory })
+): SourceStates => ({ byName: new Map(), warnings: new Map(), report, directory })
 
 /** A source that was changed or removed begins as one that nobody asked. */
-export const forgetSource = ({ byName }: SourceStates, name: string): void => void byName.delete(name)
+export function forgetSource({ byName, warnings }: SourceStates, name: string): void {
+  byName.delete(name)
+  warnings.delete(name)
+}
 
 const newState = (): State => ({
   failures: 0,

@@ -104,7 +104,7 @@ export type SourceTool<Ask = AskSource> = {
   alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
   judge(args: Record<string, unknown>): QueryVerdict
   /** Judged besides by the options of the source that is asked, before it is sent. */
-  judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>): QueryVerdict
+  judgeAt?(args: Record<string, unknown>, options: Record<string, unknown>, source: string): QueryVerdict
   /** Labels that the query fixes to one value: what it is about. */
   labels(args: Record<string, unknown>): Record<string, string>
   read(ask: Ask, args: Record<string, unknown>, context: ReadContext): Promise<ToolReading>
@@ -147,6 +147,8 @@ export type SourceKind<Ask = AskSource> = {
   connect(source: Source, directory: string): Ask
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
+  /** What people should know of it though it answers, as a login that may do too much. */
+  warn?(ask: Ask): Promise<string | null>
   /** What may be read of it, where its options say that: for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown> | null
   contextOf?: ContextOf<Ask>
@@ -176,7 +178,7 @@ export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(too
   input: Input
   alsoOfDevices?: SourceTool['alsoOfDevices']
   judge(args: z.output<Input>): QueryVerdict
-  judgeAt?(args: z.output<Input>, options: Record<string, unknown>): QueryVerdict
+  judgeAt?(args: z.output<Input>, options: Record<string, unknown>, source: string): QueryVerdict
   labels(args: z.output<Input>): Record<string, string>
   read(ask: Ask, args: z.output<Input>, context: ReadContext): Promise<ToolReading>
   say(summary: Record<string, unknown>, args: z.output<Input>): string

@@ -59,7 +59,10 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   if (args.on !== undefined)
     return { ok: false, code: 'INVALID', reason: 'on names a device: ask POST /devices/{id}/calls for its log' }
   const name = typeof args.source === 'string' ? args.source : null
-  const named = name === null ? serving : serving.filter((each) => each.name === name)
+  // Without a name those are meant that allow it, where a source has to.
+  const allowing = tool.needs ? serving.filter(({ name: each, options }) => tool.judgeAt?.(args, options, each).ok) : []
+  const unnamed = allowing.length > 0 ? allowing : serving
+  const named = name === null ? unnamed : serving.filter((each) => each.name === name)
   const names = serving.map((each) => each.name).join(', ')
   const [source, other] = named
   if (!source)
@@ -74,7 +77,7 @@ export function planRead(sources: readonly Source[], toolName: string, given: Re
   if (!verdict.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: verdict.reason }
   // Several kinds may serve a tool: the source's own kind reads it.
   const own = sourceKinds.get(source.kind)?.tools.find((each) => each.name === toolName) ?? tool
-  const atSource = own.judgeAt?.(args, source.options)
+  const atSource = own.judgeAt?.(args, source.options, source.name)
   if (atSource && !atSource.ok) return { ok: false, code: 'UNBOUNDED_QUERY', reason: atSource.reason }
   return { ok: true, source, tool: own, args }
 }
@@ -107,13 +110,26 @@ function rethrow(error: unknown): never {
 /** Asks a source something small: how it answered in a sentence, or throws SourceError. */
 export async function probeSource(source: Source, states: SourceStates): Promise<string> {
   const { kind, ask } = openSource(source, states)
-  return await kind.probe(ask, source.options).catch(rethrow)
+  const said = await kind.probe(ask, source.options).catch(rethrow)
+  const warning = await warn(source, states)
+  return warning === null ? said : `${said}; ${warning}`
 }
 
 /** What a source says there is; null where its kind lists nothing, or it has no list. Throws SourceError. */
 export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
-  return (await kind.listResources?.(ask).catch(rethrow)) ?? null
+  const listed = (await kind.listResources?.(ask).catch(rethrow)) ?? null
+  await warn(source, states)
+  return listed
+}
+
+/** What people should know of a source though it answers; Health says it from then on. */
+async function warn(source: Source, states: SourceStates): Promise<string | null> {
+  const { kind, ask } = openSource(source, states)
+  if (!kind.warn) return null
+  const warning = await kind.warn(ask).catch(rethrow)
+  states.warnings.set(source.name, warning)
+  return warning
 }
 
 /** How the server of a source is now; null where its kind has no state of that form. Throws SourceError. */

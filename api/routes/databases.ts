@@ -10,7 +10,7 @@ import {
 import { actionDigest } from '../../domain/digest.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
-import { sourceName } from '../../domain/source.ts'
+import { allowsStatements, sourceName } from '../../domain/source.ts'
 import { risks } from '../../domain/tool.ts'
 import {
   type FoundTarget,
@@ -84,7 +84,11 @@ const stateEndpoint = endpoint({
   description:
     'Role, connections, who blocks whom, long transactions, replication; `samples` are one a minute since this API process began, two hours at most. 424 with a word for why the server gave no answer.',
   params,
-  answer: databaseState.extend({ samples: z.array(databaseSample) }),
+  answer: databaseState.extend({
+    samples: z.array(databaseSample),
+    /** An admin allowed that investigations ask it statements that a model wrote: they may read rows of its tables. */
+    allowsStatements: z.boolean(),
+  }),
   example: {
     product: 'PostgreSQL',
     version: '15.18',
@@ -95,6 +99,7 @@ const stateEndpoint = endpoint({
     transactions: [],
     replication: [{ text: 'pg-2 at 10.0.0.6: streaming, async, 0 bytes behind', isIll: false }],
     lagBytes: 0,
+    allowsStatements: false,
     samples: [{ at: '2026-11-21T01:46:02.000Z', connections: 42, waiting: 0, lagBytes: 0 }],
   },
   problems: [404, 424],
@@ -103,7 +108,7 @@ const stateEndpoint = endpoint({
     try {
       const state = source && (await readDatabaseState(source, deps.sources))
       if (!state) throw notFound(`database server ${name} among the sources`)
-      return { ...state, samples: [...samplesOf(name)] }
+      return { ...state, samples: [...samplesOf(name)], allowsStatements: allowsStatements(source.options) }
     } catch (error) {
       if (!(error instanceof SourceError)) throw error
       throw new Problem(424, error.code, error.message)

@@ -13,6 +13,7 @@ import {
 import { listSnapshots } from '../../db/inventory/statement-snapshots.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { bodyOfIncident } from '../../db/log/bodies.ts'
+import { permissionsOf } from '../../domain/permissions.ts'
 import { ref } from '../../domain/registry.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
 import {
@@ -257,6 +258,9 @@ const readEndpoint = endpoint({
   async run({ body, judged, principal }, deps) {
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
+    // Rows of a site's tables: an investigation reads them where an admin allowed it, and of people admins alone.
+    if (planned.tool.needs && !judged && !permissionsOf(principal).includes('write_config'))
+      throw new Problem(403, 'FORBIDDEN', `${body.tool} shows rows of tables: admins may ask it, and investigations.`)
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
     const incidentBeganMs = incident ? await findBegan(deps.db, incident) : null
     if (!judged) {

@@ -79,7 +79,9 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { queue, model } = facts
   return {
     parts: partsOf(facts),
-    sources: sources.map((each) => sourcePart(each.name, each.kind, healthOf(deps.sources, each, Date.now()))),
+    sources: sources.map((each) =>
+      sourcePart(each, healthOf(deps.sources, each, Date.now()), deps.sources.warnings.get(each.name) ?? null),
+    ),
     paused: settings.value<boolean>('agent.paused'),
     backlog,
     schedule: queue?.schedule ?? null,

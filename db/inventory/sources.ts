@@ -1,6 +1,13 @@
 import { sql } from 'kysely'
 import { describeSource } from '../../domain/authority-words.ts'
-import { addressOf, listReferences, type Source, type SourceInput, targetsSource } from '../../domain/source.ts'
+import {
+  addressOf,
+  allowsStatements,
+  listReferences,
+  type Source,
+  type SourceInput,
+  targetsSource,
+} from '../../domain/source.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { storeBody } from '../log/bodies.ts'
@@ -48,7 +55,7 @@ export async function putSource(
       await bindCredential(trx, reference, addressOf(input.url), proof)
     const before = await trx
       .selectFrom('source')
-      .select(['name', 'kind', 'url'])
+      .select(['name', 'kind', 'url', 'options'])
       .where('name', '=', name)
       .forUpdate()
       .executeTakeFirst()
@@ -62,6 +69,16 @@ export async function putSource(
       .onConflict((on) => on.column('name').doUpdateSet(row))
       .execute()
     await recordAudit(trx, { who, what: 'source.put', subject: name, detail: describeSource(input) })
+    const [was, is] = [allowsStatements(before?.options ?? {}), allowsStatements(input.options)]
+    if (was !== is) {
+      const what = is ? 'source.statements_allowed' : 'source.statements_taken_back'
+      await recordAudit(trx, {
+        who,
+        what,
+        subject: name,
+        detail: is ? 'a model may read rows of its tables' : 'it answers questions with a name alone',
+      })
+    }
     return (await sourceByName(trx, name)) as Source
   })
 }

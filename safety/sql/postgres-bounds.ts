@@ -1,5 +1,6 @@
 import { checkJoins, checkRecursion, isSmallQuery } from './postgres-joins.ts'
-import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
+import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
+import { countSeries } from './postgres-series.ts'
 
 /** Splits a table of words; a list in a string is read and compared more easily than one word a line. */
 const words = (text: string) => new Set(text.trim().split(/\s+/))
@@ -113,7 +114,7 @@ function visit(value: unknown, seen: QueryShape): void {
 
 const checks: Readonly<Record<string, (node: SqlNode, seen: QueryShape) => void>> = {
   FuncCall(node, seen) {
-    if (strings(node.funcname).at(-1) === 'generate_series') seen.rows *= rowsOf(node)
+    if (strings(node.funcname).at(-1) === 'generate_series') seen.rows *= countSeries(node)
   },
   SelectStmt: checkSelect,
   larg: checkSelect,
@@ -136,23 +137,6 @@ function checkSelect(node: SqlNode, seen: QueryShape): void {
   }
   if (node.targetList === undefined && node.fromClause === undefined) return
   checkJoins(node, seen.small)
-}
-
-/** Rows of `generate_series(from, to, step)` over plain numbers; anything else has no bound that can be seen. */
-function rowsOf(call: SqlNode): number {
-  const [from, to, step = 1] = ((call.args as SqlNode[] | undefined) ?? []).map(argument)
-  if (typeof from !== 'number' || typeof to !== 'number' || typeof step !== 'number' || step === 0)
-    throw new BoundRefusal('a series without plain bounds')
-  return Math.max(1, Math.floor((to - from) / step) + 1)
-}
-
-function argument(node: SqlNode): number | null {
-  const minus = node.A_Expr as SqlNode | undefined
-  if (minus && minus.lexpr === undefined && strings(minus.name).join() === '-') {
-    const inner = argument(minus.rexpr as SqlNode)
-    return inner === null ? null : -inner
-  }
-  return numberOf(node)
 }
 
 /** The names under which functions in FROM are known, with the columns each surely has. */

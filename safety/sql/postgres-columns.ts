@@ -125,18 +125,24 @@ function ofJoin(tag: string, node: unknown, { columns }: Wanted): string | null 
   return tag === 'usingClause' ? (strings(node).find((name) => columns.has(name)) ?? null) : null
 }
 
-/** Whether a condition leaves settings by name alone, none of which is secret. */
+/** Settings of these types are no texts, and hold no password. */
+const plainTypes = /^(?:bool|integer|real|enum)$/
+
+/** Whether a condition leaves settings by name alone, none of which is secret, or those that no secret is among. */
 function isNamed(condition: unknown): boolean {
   const node = (condition ?? {}) as SqlNode
   const logic = node.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
   if (logic?.boolop === 'AND_EXPR') return (logic.args ?? []).some(isNamed)
   if (logic?.boolop === 'OR_EXPR') return (logic.args ?? []).every(isNamed)
   const compared = node.A_Expr as SqlNode | undefined
-  if (!compared || strings(((compared.lexpr as SqlNode)?.ColumnRef as SqlNode)?.fields).at(-1) !== 'name') return false
+  const column = strings(((compared?.lexpr as SqlNode)?.ColumnRef as SqlNode)?.fields).at(-1) ?? ''
+  if (!compared || (column !== 'name' && column !== 'vartype')) return false
   const right = compared.rexpr as SqlNode
   const list = (right?.List as { items?: SqlNode[] } | undefined)?.items ?? [right]
   const texts = list.map(textOf)
   const operator = strings(compared.name).join('')
+  if (column === 'vartype') return operator === '=' && texts.every((text) => text !== null && plainTypes.test(text))
+  if (operator === '~' && texts.length === 1 && texts[0] !== null) return isNarrowExpression(texts[0]!)
   if (operator === '=') return texts.every((text) => text !== null && !isSecretSetting(text))
   return operator === '~~' && texts.length === 1 && texts[0] !== null && isNarrowPattern(texts[0]!)
 }
@@ -144,6 +150,15 @@ function isNamed(condition: unknown): boolean {
 function textOf(node: SqlNode | undefined): string | null {
   const inner = (node?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? node
   return (inner?.A_Const as { sval?: { sval?: string } } | undefined)?.sval?.sval ?? null
+}
+
+/** `^(enable_|jit)`: words and alternatives alone, each of which is narrow. */
+function isNarrowExpression(expression: string): boolean {
+  if (!/^\^?\(?[a-z_0-9|]+\)?\$?$/.test(expression)) return false
+  return expression
+    .replace(/[^a-z_0-9|]/g, '')
+    .split('|')
+    .every((word) => isNarrowPattern(`%${word}%`))
 }
 
 /** `%wal%`: three letters at least, and no secret setting is like it; one of others would have to have a name with a dot. */

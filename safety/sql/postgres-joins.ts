@@ -161,6 +161,8 @@ function namesIn(value: unknown): Set<string> | null {
 export function checkRecursion(name: string, query: SqlNode): void {
   const repeated = query.rarg as SqlNode | undefined
   if (!repeated || !JSON.stringify(repeated).includes(`"relname":"${name}"`)) return
+  if (doubles(repeated))
+    throw new BoundRefusal('a recursion whose texts grow by themselves: add a column of a table, or a number')
   const items: Item[] = []
   const links = linksOf(repeated.whereClause)
   for (const item of (repeated.fromClause as SqlNode[] | undefined) ?? [])
@@ -170,6 +172,28 @@ export function checkRecursion(name: string, query: SqlNode): void {
   if (isLimited(query) || conjuncts(repeated.whereClause).some((each) => counts(each, repeated))) return
   throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
 }
+
+/** Growth as by `t || t`: the next text is as long as two columns of what is repeated. A column of another table is known by its qualifier. */
+function doubles(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false
+  return Object.entries(value as SqlNode).some(([tag, node]) => {
+    if (tag === 'A_Expr' && strings((node as SqlNode).name).join('') === '||' && countColumns(node) > 1) {
+      const tables = namesIn(node)
+      if (tables === null || tables.size < 2) return true
+    }
+    if (
+      tag === 'FuncCall' &&
+      /^(?:concat|concat_ws|format|array_cat|array_append|array_prepend|json\w*|overlay)$/.test(
+        strings((node as SqlNode).funcname).at(-1) ?? '',
+      ) &&
+      countColumns(node) > 1
+    )
+      return (namesIn(node)?.size ?? 0) < 2
+    return doubles(node)
+  })
+}
+
+const countColumns = (node: unknown): number => JSON.stringify(node).split('"ColumnRef"').length - 1
 
 function isLimited(query: SqlNode): boolean {
   const limit = numberOf(query.limitCount)

@@ -64,6 +64,8 @@ const nothing = () => ({
   /** Names that a FROM gives, and columns without a qualifier: one of them may be the whole row. */
   items: new Set<string>(),
   bare: new Set<string>(),
+  /** Names that the answers give their columns. */
+  answers: new Set<string>(),
   selects: 0,
   stars: false,
   starsElsewhere: false,
@@ -117,6 +119,9 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     found.items.add(String(ctename))
     if (aliascolnames !== undefined) found.renames = true
   },
+  ResTarget: ({ name }, found) => {
+    if (name !== undefined) found.answers.add(String(name))
+  },
   FuncCall({ funcname, args }, found) {
     const names = strings(funcname)
     if (names.length === 1) found.functions.add(names[0]!)
@@ -141,7 +146,8 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     const last = names.at(-1)!
     found.columns.add(last)
     if (names.length > 1) found.fields.add(last)
-    else found.bare.add(last)
+    // An order names a column of the answer, whatever else has that name.
+    else if (above !== 'SortBy' || !found.answers.has(last)) found.bare.add(last)
   },
   A_Indirection({ indirection }, found) {
     for (const name of strings(indirection)) {

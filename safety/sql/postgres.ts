@@ -11,7 +11,8 @@ import {
   types,
 } from './postgres-bounds.ts'
 import { checkColumns, isSecretSetting } from './postgres-columns.ts'
-import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
+import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
+import { checkTypeWidth, checkWidth } from './postgres-width.ts'
 
 let parseSync: ((text: string) => unknown) | null = null
 
@@ -187,6 +188,7 @@ const checks: Record<string, (node: SqlNode, aliases: FunctionColumns) => void> 
   TypeName(node) {
     const name = unqualified(strings(node.names), 'type')
     if (!types.has(name)) throw new BoundRefusal(`type ${name}`)
+    checkTypeWidth(node, name)
   },
   CollateClause: (node) => void unqualified(strings(node.collname), 'collation'),
   ColumnRef(node, aliases) {
@@ -212,23 +214,6 @@ function checkFunction(node: SqlNode): void {
     ?.sval
   if (setting?.sval === undefined) throw new BoundRefusal('current_setting of a computed name')
   if (isSecretSetting(setting.sval)) throw new BoundRefusal(`setting ${setting.sval}`)
-}
-
-/** More characters than anybody reads, made of one. */
-const maxWidth = 10_000
-
-/** `lpad('x', 1000000000)` takes memory that no time limit gives back; the source of a function is shown of one that is named. */
-function checkWidth(node: SqlNode, name: string): void {
-  const [first, second] = (node.args as SqlNode[] | undefined) ?? []
-  if (name === 'lpad' || name === 'rpad') {
-    if ((numberOf(second) ?? maxWidth + 1) > maxWidth)
-      throw new BoundRefusal(`${name} to more than ${maxWidth} characters`)
-  }
-  if (name === 'format' && !/^[^%]*(?:%(?!\d*[1-9]\d{4}|-?\d{5}|.{0,9}\*)[^%]*)*$/.test(JSON.stringify(first ?? '')))
-    throw new BoundRefusal('a format of more than 10000 characters')
-  const named = ((first?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? first)?.A_Const
-  if (name === 'pg_get_functiondef' && !named)
-    throw new BoundRefusal('pg_get_functiondef of functions that are not named')
 }
 
 function checkOperator(names: string[]): void {

@@ -30,15 +30,17 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const age =
       server.major < oldestMajor ? `; it is older than version ${oldestMajor}, and some questions get no answer` : ''
     const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
-    const excess = await findExcessRights(ask)
-    const warning = excess.length === 0 ? '' : `; ${sayExcess(excess)}`
-    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}${warning}`
+    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
   },
   contextOf: { database: (ask) => readFacts(ask, postgresReader) },
   listResources: listPostgres,
   is: 'database',
   readState: (ask) => readState(ask, postgresReader),
   countStatements,
+  async warn(ask) {
+    const excess = await findExcessRights(ask)
+    return excess.length === 0 ? null : sayExcess(excess)
+  },
   allows: (options) => (allowsStatements(options) ? { tool: queryDatabase.name } : null),
   tools: [askPostgres, queryDatabase],
 })

@@ -23,8 +23,8 @@ const maxCellCharacters = 2_000
 /** The option of a source that allows it, and its one value. */
 export const queryOption = { query: z.literal('allowed').optional() }
 
-const howToAllow =
-  'it answers ask_database alone; an admin may allow statements for it: nightshift sources add … --option query=allowed'
+const howToAllow = (source: string): string =>
+  `${source} answers ask_database alone; an admin may allow statements for it: nightshift sources add ${source} … --option query=allowed`
 
 /** One statement that only looks, as its text shows; of a text that was nearly one, the form that is. */
 function judgeStatement(given: string): QueryVerdict {
@@ -81,13 +81,13 @@ export const queryDatabase = defineSourceTool({
       }),
   }),
   judge: ({ sql }) => judgeStatement(sql),
-  judgeAt: (_, options) =>
-    allowsStatements(options) ? { ok: true } : { ok: false, reason: howToAllow, bounded: null },
+  judgeAt: (_, options, source) =>
+    allowsStatements(options) ? { ok: true } : { ok: false, reason: howToAllow(source), bounded: null },
   labels: () => ({}),
   say: ({ rows, notShown }, { sql }) =>
     `${formatCount((Array.isArray(rows) ? rows.length : 0) + Number(notShown ?? 0), 'row')} of ${cutText(sql.replace(/\s+/g, ' '), 120)}`,
   read: async (ask: AskDatabase, { sql }, { options }) => {
-    if (!allowsStatements(options)) throw new SourceError('REJECTED', howToAllow)
+    if (!allowsStatements(options)) throw new SourceError('REJECTED', howToAllow('this source'))
     return await readStatement(ask, withoutEnd(sql))
   },
 })

@@ -11,7 +11,7 @@ import { Fact } from '../marks.tsx'
 import { Failed } from '../page-frame.tsx'
 import { formatTimeOfDay } from '../time.ts'
 
-type Answer = DatabaseState & { samples: DatabaseSample[] }
+type Answer = DatabaseState & { samples: DatabaseSample[]; allowsStatements: boolean }
 
 const askAgainMs = 10_000
 
@@ -39,7 +39,8 @@ export function ServerNow({ name }: { name: string }) {
   )
 }
 
-function ServerFacts({ server: { product, version, role, connections, replication } }: { server: Answer }) {
+function ServerFacts({ server }: { server: Answer }) {
+  const { product, version, role, connections, replication, allowsStatements } = server
   const { used, max, reserved } = connections
   return (
     <dl className="facts">
@@ -62,6 +63,9 @@ function ServerFacts({ server: { product, version, role, connections, replicatio
           ))}
         </ul>
       </Fact>
+      {allowsStatements && (
+        <Fact name="Statements">Allowed by an admin: investigations may read rows of its tables.</Fact>
+      )}
     </dl>
   )
 }

@@ -25,7 +25,6 @@ export const siteTables = `
   create view recent_orders as select id, status, created_at from orders where created_at > now() - interval '1 day';
   create materialized view orders_by_day as select date_trunc('day', created_at) as day, count(*) from orders group by 1;
   create table wide (id int, big text); alter table wide alter big set storage external;
-  create role reader;
   create publication shop for table orders;
   create statistics orders_status (dependencies) on user_id, status from orders;
   insert into users (email, password_hash, country) select 'user' || n || '@example.com', 'planted-secret-' || n, 'DE' from generate_series(1, 500) n;
@@ -73,7 +72,6 @@ export const effectTables = (trap: string, port: number): string => `
   create function steady(int) returns int language plpgsql immutable security definer as $$ begin return app.trace('steady'); end $$;
   create function plus(orders, int) returns int language plpgsql security definer as $$ begin return app.trace('plus'); end $$;
   create operator + (leftarg = orders, rightarg = int, function = plus);
-  create operator = (leftarg = orders, rightarg = int, function = plus);
   create operator -> (leftarg = orders, rightarg = int, function = plus);
   create function mix(orders, orders) returns int language plpgsql security definer as $$ begin return app.trace('mix'); end $$;
   create operator # (leftarg = orders, rightarg = orders, function = mix);
@@ -89,7 +87,7 @@ export const effectTables = (trap: string, port: number): string => `
   create table guarded (id int, note text); insert into guarded values (1, 'x');
   create function may_see(int) returns boolean language plpgsql security definer as $$ begin perform app.trace('policy'); return true; end $$;
   alter table guarded enable row level security; create policy p on guarded using (may_see(id));
-  create server other foreign data wrapper postgres_fdw options (host '127.0.0.1', port '${port}', dbname 'postgres');
+  create server other foreign data wrapper postgres_fdw options (host '127.0.0.1', port '${port}', dbname 'traps');
   create user mapping for public server other options (user 'site', password_required 'false');
   create foreign table far_t (n int) server other options (schema_name 'public', table_name 'v_effect');
   create table far_parent (n int) partition by list (n);

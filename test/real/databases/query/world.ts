@@ -10,6 +10,7 @@ import { effectTables, siteTables } from './tables.ts'
 
 /** Debian's PostgreSQL with the tables of a shop, a session that stays open, and traps: code of the site that acts under names that look harmless. */
 export type QueryWorld = {
+  /** Of the server; `shop` is a plain site, `traps` has code of its own besides. */
   url: string
   /** Reference of the credential of the login that the rights of `nightshift sources rights` give, and SELECT on the site's tables. */
   credential: string
@@ -20,6 +21,8 @@ export type QueryWorld = {
   trap: string
   /** Everything that is stored: databases, roles, sequences, large objects. */
   dump(): string
+  /** Locks, settings, temporary tables and waits that a statement left with its session. */
+  leftovers(): Promise<string[]>
   /** Files in the folders that a trap may write to. */
   files(): string[]
   stop(): Promise<void>
@@ -61,26 +64,34 @@ export async function startQueryWorld(directory: string): Promise<QueryWorld> {
     'max_prepared_transactions=2',
   ]
   const server = spawn(findProgram('postgres')!, ['-D', data, ...settings.flatMap((each) => ['-c', each])], quiet)
-  const connect = async (application: string) => {
+  const connect = async (application: string, database = 'shop') => {
     const client = new pg.Client({
       host: '127.0.0.1',
       port,
       user: 'site',
-      database: 'postgres',
+      database,
       application_name: application,
     })
     client.on('error', () => undefined)
     await client.connect()
     return client
   }
-  const admin = await eventually('PostgreSQL to answer', () => connect('site-admin').catch(() => null))
+  const first = await eventually('PostgreSQL to answer', () => connect('site-admin', 'postgres').catch(() => null))
   const password = 'a-login-that-reads'
-  for (const statement of listRights('PostgreSQL', 'read')) await admin.query(statement.replace('choose-one', password))
-  await admin.query(siteTables)
-  await admin.query(effectTables(trap, port))
-  await admin.query('grant usage on schema public, billing, app to nightshift_read')
-  await admin.query('grant select on all tables in schema public, billing to nightshift_read')
-  await admin.query('analyze')
+  for (const statement of listRights('PostgreSQL', 'read')) await first.query(statement.replace('choose-one', password))
+  await first.query('create role reader')
+  for (const database of ['shop', 'traps']) {
+    await first.query(`create database ${database}`)
+    const owner = await connect('site-admin', database)
+    await owner.query(siteTables)
+    if (database === 'traps') await owner.query(effectTables(trap, port))
+    await owner.query('grant usage on schema billing to nightshift_read')
+    await owner.query('grant select on all tables in schema public, billing to nightshift_read')
+    await owner.query('vacuum analyze')
+    await owner.end()
+  }
+  await first.end()
+  const admin = await connect('site-admin')
   const object = Number((await admin.query("select lo_from_bytea(0, 'kept') as oid")).rows[0].oid)
   await admin.query("select pg_create_physical_replication_slot('keep', true)")
   const session = await connect('victim')
@@ -105,6 +116,15 @@ export async function startQueryWorld(directory: string): Promise<QueryWorld> {
         /^\\(?:un)?restrict .*$/gm,
         '',
       ),
+    leftovers: async () => {
+      const { rows } = await admin.query(`
+        select 'advisory lock of ' || pid as what from pg_locks where locktype = 'advisory'
+        union all select 'temporary ' || relname from pg_class where relpersistence = 't'
+        union all select 'transaction of ' || pid from pg_stat_activity where usename = 'nightshift_read' and xact_start is not null
+        union all select 'slot ' || slot_name from pg_replication_slots where slot_name <> 'keep'
+        union all select 'prepared ' || gid from pg_prepared_xacts`)
+      return rows.map(({ what }) => String(what))
+    },
     files: () => [...readdirSync(trap), ...readdirSync(place), ...readdirSync(data)].sort(),
     async stop() {
       await session.end().catch(() => undefined)
