@@ -21,8 +21,8 @@ const place = temporaryDirectory()
 const database = useDatabase()
 const rounds = Number(process.env.RACES ?? 1_000)
 const lanes = 3
-/** Pieces that a write sends from the card on: five to compare, three to act. */
-const pieces = 8
+/** Pieces that a write sends from the card on: eight to compare, three to act. */
+const pieces = 11
 
 const plain = {
   scheme: null,
