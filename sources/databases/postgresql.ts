@@ -11,6 +11,7 @@ import { replication } from './replication.ts'
 import { readState } from './state.ts'
 import { statements } from './statements.ts'
 import { tables } from './tables.ts'
+import { sayTooMuch } from './too-much.ts'
 import { transactions } from './transactions.ts'
 
 /** PostgreSQL by questions that have a name. Each is a few statements of ours, in a transaction that cannot write. */
@@ -51,7 +52,7 @@ export const postgresql: SourceKind = defineSourceKind<AskDatabase>({
     const age =
       server.major < oldestMajor ? `; it is older than version ${oldestMajor}, and some questions get no answer` : ''
     const rights = sees_all ? '' : '; the login sees its own sessions alone: GRANT pg_read_all_stats'
-    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}`
+    return `it answers: PostgreSQL ${server.version}, ${replica ? 'a replica' : 'a primary'}, database ${database}${age}${rights}${await sayTooMuch(ask, server.major)}`
   },
   contextOf: { database: (ask) => readFacts(ask) },
   listResources: listPostgres,

@@ -95,7 +95,7 @@ function* listRaces(): Generator<Race> {
     ...Array.from({ length: pieces }, (_, piece) => ({ change, piece })),
     ...(change.what.startsWith('drop') ? [] : [{ change, piece: null }]),
   ])
-  for (let round = 1; round <= rounds; round++) yield { round, ...each[(round * 7) % each.length]! }
+  for (let round = 1; round <= rounds; round++) yield { round, ...each[(round * 11) % each.length]! }
 }
 
 /** The sessions that a server ended, or whose query it cancelled, by their names. */
@@ -143,9 +143,11 @@ when(`writes to a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     const roundsAtOnce = new Set(ended.filter(({ piece }) => piece === null).map(({ round }) => `r${round}-changed`))
     expect(atOnce.filter((name) => !roundsAtOnce.has(name))).toEqual([])
     const changed = ended.filter(({ change, piece }) => piece !== null && !change.what.endsWith('nothing happens'))
-    expect(changed.filter(({ how }) => how !== 'failed' && how !== 'STATE_CHANGED' && how !== 'SLOT_ACTIVE')).toEqual(
-      [],
-    )
+    // From its eighth piece on the write is connected: who leads its source elsewhere then does not lead it.
+    const isRight = ({ change, piece, how }: Race & { how: string }) =>
+      /^(?:failed|STATE_CHANGED|SLOT_ACTIVE)$/.test(how) ||
+      (how === 'done' && change.what.endsWith('another server is there') && Number(piece) >= pieces - 3)
+    expect(changed.filter((each) => !isRight(each))).toEqual([])
     const left = ended.filter(({ change }) => change.what.endsWith('nothing happens'))
     expect(left.filter((each) => !isDone(each))).toEqual([])
     const sessions = ended.filter(({ change }) => !change.what.startsWith('drop'))
