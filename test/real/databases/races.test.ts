@@ -151,10 +151,12 @@ when(`writes to a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     const left = ended.filter(({ change }) => change.what.endsWith('nothing happens'))
     expect(left.filter((each) => !isDone(each))).toEqual([])
     const sessions = ended.filter(({ change }) => !change.what.startsWith('drop'))
-    const numberOf = ({ round }: Race) => `r${round}`
-    expect(touched.map((name) => name.split('-')[0]).toSorted()).toEqual(
-      sessions.filter(isDone).map(numberOf).toSorted(),
-    )
+    const metRounds = new Set(touched.map((name) => Number(name.slice(1, name.indexOf('-')))))
+    const isMet = ({ round }: Race) => metRounds.has(round)
+    // A signal at the same moment may find a session that just ended, or whose query did.
+    expect(sessions.filter((each) => each.piece !== null && isDone(each) !== isMet(each))).toEqual([])
+    expect(sessions.filter((each) => isMet(each) && !isDone(each))).toEqual([])
+    expect(touched.length).toBe(metRounds.size)
     note('changes at the same moment as the act', `${roundsAtOnce.size}, of them met as it went on ${atOnce.length}`)
     note('races between card and act', `${ended.length}, acts on what was not meant 0`)
   })
