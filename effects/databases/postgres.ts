@@ -7,6 +7,7 @@ import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
 import { redact } from '../../safety/redact.ts'
 import { EffectRefused } from '../effect.ts'
+import { sayOwner } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /** The four writes at PostgreSQL: each compares and acts in one statement, so that nothing comes between. */
@@ -189,12 +190,16 @@ const resumeSql = `
   where case when pg_is_in_recovery() then pg_is_wal_replay_paused() and pg_last_wal_replay_lsn() = $1::pg_lsn else false end
     and ${startedSql} = $2`
 
-const find = (session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> =>
-  act.write === 'start_replica'
-    ? findReplay(session)
-    : act.write === 'drop_replication_slot'
-      ? findSlot(session, act)
-      : findSession(session, act)
+async function find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> {
+  const found =
+    act.write === 'start_replica'
+      ? await findReplay(session)
+      : act.write === 'drop_replication_slot'
+        ? await findSlot(session, act)
+        : await findSession(session, act)
+  const owner = await sayOwner(session, act)
+  return owner === null ? found : { ...found, told: [owner, ...found.told] }
+}
 
 /** One statement that is true where it did something, and compares what was decided about once more. */
 async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {

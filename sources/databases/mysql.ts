@@ -10,6 +10,28 @@ import { readState } from './state.ts'
 
 /** MySQL and MariaDB as a source. */
 
+const quoted = (words: readonly string[]): string => words.map((each) => `'${each}'`).join(', ')
+
+/** All that a login which reads may have; a privilege of a later version is said until it stands here. */
+const reading = [
+  'USAGE',
+  'PROCESS',
+  'REPLICATION CLIENT',
+  'SLAVE MONITOR',
+  'REPLICA MONITOR',
+  'BINLOG MONITOR',
+  'SELECT',
+  'SHOW DATABASES',
+  'SHOW VIEW',
+]
+
+const excessSql = `
+  select privilege_type as granted from information_schema.user_privileges where privilege_type not in (${quoted(reading)})
+    and grantee = concat('''', replace(current_user(), '@', '''@'''), '''')
+  union all select concat(privilege_type, ' on ', table_schema) from information_schema.schema_privileges where privilege_type not in (${quoted(reading)})
+  union all select concat(privilege_type, ' on ', table_schema, '.', table_name) from information_schema.table_privileges where privilege_type not in (${quoted(reading)})
+  limit 10`
+
 /** Oldest versions that the questions are written for: older ones lack views and privileges. */
 const isOld = ({ product, number }: ServerFacts): boolean => number < (product === 'MySQL' ? 80_000 : 100_500)
 
@@ -28,6 +50,13 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
     // Without PROCESS a login sees its own sessions alone, and this list not at all.
     await ask({ sql: 'select count(*) as count from information_schema.innodb_trx' })
     return `it answers: ${server.product} ${server.version}, a ${role}${age}`
+  },
+  async warn(ask) {
+    const { rows } = await ask({ sql: excessSql })
+    const found = rows.map(({ granted }) => String(granted))
+    return found.length === 0
+      ? null
+      : `this role may write (it has ${found.slice(0, 3).join(', ')}): use the grants of "nightshift sources rights mysql"`
   },
   contextOf: { database: (ask) => readFacts(ask, mysqlReader) },
   listResources: listMysql,

@@ -44,6 +44,8 @@ export const kinds: Record<string, Kind> = {
       { name: 'psql', package: 'postgresql-client', version: ['--version'] },
       { name: 'pg_dumpall', package: 'postgresql-client', version: ['--version'] },
       { name: 'pgbouncer', package: 'pgbouncer', version: ['--version'] },
+      { name: 'patroni', package: 'patroni', version: ['--version'] },
+      { name: 'etcd', package: 'etcd-server', version: ['--version'] },
       { name: 'mariadbd', package: 'mariadb-server', version: ['--version'] },
       { name: 'mariadb', package: 'mariadb-client', version: ['--version'] },
       { name: 'mariadb-dump', package: 'mariadb-client', version: ['--version'] },

@@ -198,9 +198,9 @@ function slotChange(
         act: { write: 'drop_replication_slot', slot },
         change: happen && (() => happen(slot, world, clients)),
         async isUntouched() {
-          const there = places.map((each) =>
-            each.run('select 1 from pg_replication_slots where slot_name = $1', [slot]),
-          )
+          const there = places
+            .slice(-1)
+            .map((each) => each.run('select 1 from pg_replication_slots where slot_name = $1', [slot]))
           return (await Promise.all(there)).every((rows) => rows.length === 1)
         },
         async end() {

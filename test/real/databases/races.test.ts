@@ -21,8 +21,8 @@ const place = temporaryDirectory()
 const database = useDatabase()
 const rounds = Number(process.env.RACES ?? 1_000)
 const lanes = 3
-/** Pieces that a write sends from the card on: five to compare, three to act. */
-const pieces = 8
+/** Pieces that a write sends from the card on: eight to compare, three to act. */
+const pieces = 11
 
 const plain = {
   scheme: null,
@@ -95,7 +95,7 @@ function* listRaces(): Generator<Race> {
     ...Array.from({ length: pieces }, (_, piece) => ({ change, piece })),
     ...(change.what.startsWith('drop') ? [] : [{ change, piece: null }]),
   ])
-  for (let round = 1; round <= rounds; round++) yield { round, ...each[(round * 7) % each.length]! }
+  for (let round = 1; round <= rounds; round++) yield { round, ...each[(round * 11) % each.length]! }
 }
 
 /** The sessions that a server ended, or whose query it cancelled, by their names. */
@@ -143,16 +143,20 @@ when(`writes to a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     const roundsAtOnce = new Set(ended.filter(({ piece }) => piece === null).map(({ round }) => `r${round}-changed`))
     expect(atOnce.filter((name) => !roundsAtOnce.has(name))).toEqual([])
     const changed = ended.filter(({ change, piece }) => piece !== null && !change.what.endsWith('nothing happens'))
-    expect(changed.filter(({ how }) => how !== 'failed' && how !== 'STATE_CHANGED' && how !== 'SLOT_ACTIVE')).toEqual(
-      [],
-    )
+    // From its eighth piece on the write is connected: who leads its source elsewhere then does not lead it.
+    const isRight = ({ change, piece, how }: Race & { how: string }) =>
+      /^(?:failed|STATE_CHANGED|SLOT_ACTIVE)$/.test(how) ||
+      (how === 'done' && change.what.endsWith('another server is there') && Number(piece) >= pieces - 3)
+    expect(changed.filter((each) => !isRight(each))).toEqual([])
     const left = ended.filter(({ change }) => change.what.endsWith('nothing happens'))
     expect(left.filter((each) => !isDone(each))).toEqual([])
     const sessions = ended.filter(({ change }) => !change.what.startsWith('drop'))
-    const numberOf = ({ round }: Race) => `r${round}`
-    expect(touched.map((name) => name.split('-')[0]).toSorted()).toEqual(
-      sessions.filter(isDone).map(numberOf).toSorted(),
-    )
+    const metRounds = new Set(touched.map((name) => Number(name.slice(1, name.indexOf('-')))))
+    const isMet = ({ round }: Race) => metRounds.has(round)
+    // A signal at the same moment may find a session that just ended, or whose query did.
+    expect(sessions.filter((each) => each.piece !== null && isDone(each) !== isMet(each))).toEqual([])
+    expect(sessions.filter((each) => isMet(each) && !isDone(each))).toEqual([])
+    expect(touched.length).toBe(metRounds.size)
     note('changes at the same moment as the act', `${roundsAtOnce.size}, of them met as it went on ${atOnce.length}`)
     note('races between card and act', `${ended.length}, acts on what was not meant 0`)
   })

@@ -1,0 +1,48 @@
+import type { DatabaseSession } from '../../clients/databases/server.ts'
+import type { DatabaseAct } from '../../domain/database-write.ts'
+import { EffectRefused } from '../effect.ts'
+
+/** Programs that manage a server and undo what they did not do, told by what the server itself shows. */
+
+type Owner = {
+  name: string
+  /** A condition in SQL that holds on its servers alone. */
+  mark: string
+  /** Slots that it makes again. */
+  keeps: RegExp
+  instead: string
+}
+
+const owners: readonly Owner[] = [
+  {
+    name: 'Patroni',
+    // Its sessions say so, and it gives these settings by the command line: CMDLINE_OPTIONS in patroni/postgresql/config.py.
+    mark: `exists (select from pg_stat_activity where application_name ~ '^Patroni( |$)')
+      or (select count(*) = 3 from pg_settings where source = 'command line' and name in ('cluster_name', 'hot_standby', 'wal_log_hints'))`,
+    // It drops the slots that it does not know: one that stays is a member's, or stands in its configuration.
+    keeps: /./,
+    instead: 'remove the member, or the slot by "patronictl edit-config"',
+  },
+  {
+    name: 'CloudNativePG',
+    // Settings and slots of its instance manager (https://cloudnative-pg.io/documentation/current/replication/).
+    mark: `current_setting('cnpg.config_sha256', true) <> '' or exists (select from pg_replication_slots where slot_name ~ '^_cnpg_')`,
+    keeps: /^_cnpg_/,
+    instead: 'change replicationSlots of its Cluster',
+  },
+]
+
+const sql = `select current_setting('cluster_name') as cluster, ${owners.map(({ mark }, at) => `(${mark}) as owner_${at}`).join(', ')}`
+
+/** A line for the card of a write; null where no owner is known. Throws EffectRefused for what the owner would undo. */
+export async function sayOwner(session: DatabaseSession, act: DatabaseAct): Promise<string | null> {
+  const [row = {}] = (await session.read({ sql })).rows
+  const owner = owners.find((_, at) => row[`owner_${at}`] === true)
+  if (!owner) return null
+  const cluster = row.cluster ? ` (cluster ${row.cluster})` : ''
+  if (act.write === 'drop_replication_slot' && owner.keeps.test(act.slot)) {
+    const detail = `${owner.name} manages this server${cluster}, and would make the slot ${act.slot} again: ${owner.instead}.`
+    throw new EffectRefused('conflict', 'OWNED', detail)
+  }
+  return `${owner.name} manages this server${cluster}: what it decides goes before this`
+}
