@@ -137,9 +137,11 @@ export function getRange(values: readonly number[]): Range {
   return [low, high]
 }
 
-/** A level line stands in the middle. */
+/** A level line stands in the middle; one of nothing at the foot, for what is counted is never less. */
 export const widen = ([low, high]: Range): Range =>
-  low === high ? [low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)] : [low, high]
+  low === high
+    ? [low === 0 ? 0 : low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)]
+    : [low, high]
 
 /** Where a value stands between two others, 0 to 1; by halves, so that the largest numbers have a difference. */
 export const shareOf = ([low, high]: Range, value: number): number => (value / 2 - low / 2) / (high / 2 - low / 2)

@@ -31,7 +31,8 @@ const sessionSql = `
     extract(epoch from now() - a.state_change)::int as state_seconds, extract(epoch from now() - a.xact_start)::int as transaction_seconds,
     r.rolsuper as is_superuser, a.usename = current_user or a.application_name = 'nightshift' as is_own,
     (select count(*) from below) as blocks,
-    (select string_agg(w.pid || ' ' || coalesce(w.usename, '?') || coalesce(', ' || nullif(w.application_name, ''), ''), '; ' order by w.xact_start)
+    (select json_agg(json_build_object('pid', w.pid, 'who', coalesce(w.usename, '?') || coalesce(', ' || nullif(w.application_name, ''), ''),
+        'by', (select json_agg(e.by) from edges e where e.pid = w.pid)) order by w.xact_start)::text
       from (select * from pg_stat_activity where pid in (select pid from below) order by xact_start limit ${maxBlocked}) w) as blocked
   from pg_stat_activity a left join pg_roles r on r.oid = a.usesysid
   where a.pid = $1 and ${time('a.backend_start')} = $2`
@@ -77,7 +78,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     told: [
       `session ${pid} of ${who}, since ${began}`,
       `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
-      sayBlocked(Number(blocks), redact(String(blocked))),
+      ...sayBlocked(Number(pid), Number(blocks), String(blocked ?? '[]')),
       isCancel
         ? 'its query ends with an error; the session stays, and a transaction that it is in fails'
         : 'its transaction is rolled back, and its client sees the connection end',
@@ -91,10 +92,25 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
   }
 }
 
-function sayBlocked(count: number, names: string): string {
-  if (count === 0) return 'nobody waits for it'
-  const more = count > maxBlocked ? `; ${count - maxBlocked} more` : ''
-  return `${formatCount(count, 'session')} waiting for it: ${names}${more}`
+/** Who waits for it, each below the one that it waits for, as far as they are named. */
+function sayBlocked(root: number, count: number, blocked: string): string[] {
+  if (count === 0) return ['nobody waits for it']
+  const waiting = JSON.parse(blocked) as { pid: number; who: string; by: number[] }[]
+  const lines: string[] = []
+  const seen = new Set<number>()
+  const add = (pid: number, depth: number) => {
+    for (const each of waiting) {
+      if (seen.has(each.pid) || !each.by.includes(pid)) continue
+      seen.add(each.pid)
+      lines.push(`${'· '.repeat(depth)}${each.pid} ${redact(each.who)}`)
+      add(each.pid, depth + 1)
+    }
+  }
+  add(root, 1)
+  // Those that wait for somebody who is not named stand at the first step.
+  for (const { pid, who } of waiting) if (!seen.has(pid)) lines.push(`· ${pid} ${redact(who)}`)
+  const more = count > waiting.length ? [`· ${count - waiting.length} more`] : []
+  return [`${formatCount(count, 'session')} waiting for it:`, ...lines, ...more]
 }
 
 function refuseUntouchable({ pid, backend_type, is_superuser, is_own, usename }: Row): void {

@@ -8,7 +8,7 @@ import { findPast, type PastCost } from './past.ts'
 import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 import { hideLiterals } from './statement.ts'
-import { type Counted, perSecond, readTwice } from './twice.ts'
+import { type Counted, readTwice } from './twice.ts'
 
 /** Statements that cost most, by pg_stat_statements: what they take now, and what they took a week before. */
 
@@ -128,7 +128,7 @@ function toItem({ row, now }: Counted, seconds: number, before: Before | null): 
     now:
       calls > 0
         ? {
-            calls_a_second: perSecond(calls, seconds),
+            calls_an_hour: Math.round((calls * 3_600) / seconds),
             mean_ms: round(total_ms / calls),
             blocks_a_call: round(touched / calls),
           }

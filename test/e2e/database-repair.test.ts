@@ -114,9 +114,12 @@ test('the session that blocks others is named before the first turn, ended after
   const approval = await spine.pendingApproval()
   expect(context).toContain('2 sessions waiting for locks below session')
   expect(approval).toMatchObject({ tool: 'terminate_session', risk: 'medium' })
-  expect(JSON.stringify(approval.dryRun)).toMatch(
-    /2 sessions waiting for it: \d+ shop_\w+, web-[12]; \d+ shop_\w+, web-[12]/,
-  )
+  const { told } = approval.dryRun.details.rehearsal as { told: string[] }
+  expect(told.slice(2, 5)).toEqual([
+    '2 sessions waiting for it:',
+    expect.stringMatching(/^· \d+ shop_\w+, web-[12]$/),
+    expect.stringMatching(/^(?:· ){1,2}\d+ shop_\w+, web-[12]$/),
+  ])
   const { token } = (
     await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, { token: spine.tokens.approver })
   ).body

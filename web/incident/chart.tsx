@@ -16,7 +16,8 @@ import { Inert } from '../inert.tsx'
 import { placeIn } from '../lane.tsx'
 import { formatMoment, formatTimeOfDay } from '../time.ts'
 
-type Limit = { sign: string; value: number }
+/** `word`: what it is, where it is no alert's. */
+type Limit = { sign: string; value: number; word?: string }
 type Props = {
   /** The claim that it stands for. */
   title: string
@@ -145,7 +146,7 @@ function Words({
       ))}
       {limit && (
         <span className="limit-word" style={{ '--y': `${placeDown(scale, limit.value)}%` } as CSSProperties}>
-          alert {limit.sign} {formatValue(limit.value)}
+          {limit.word ?? `alert ${limit.sign}`} {formatValue(limit.value)}
         </span>
       )}
       {empty.map(([from, to]) => (

@@ -142,7 +142,7 @@ function OverTime({ name, samples, max }: { name: string; samples: DatabaseSampl
       <Chart
         {...plain(name, 'connections', `Connections, of ${max}`)}
         series={[{ labels: { connections: 'in use' }, points: connections }]}
-        limit={null}
+        limit={{ sign: '≤', value: max, word: 'limit' }}
       />
     </div>
   )
@@ -158,7 +158,20 @@ function plain(
 }
 
 const columns: Column<DatabaseState['transactions'][number]>[] = [
-  { head: 'Session', className: 'wraps', cell: (each) => <Inert text={nameOf(each)} /> },
+  {
+    head: 'Session',
+    className: 'wraps',
+    cell: (each) => (
+      <>
+        <Inert text={nameOf(each)} />
+        <div className="under small soft">
+          <code className="wraps">
+            <Inert text={each.statement} />
+          </code>
+        </div>
+      </>
+    ),
+  },
   { head: 'Open', className: 'nowrap', cell: ({ openSeconds }) => formatSpan(openSeconds * 1_000) },
   { head: 'State', cell: ({ state }) => state },
   {
