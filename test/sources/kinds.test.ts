@@ -31,5 +31,6 @@ test('each kind says how it is connected, and of the context and the inventory w
     ['loki', 'function', 'lines'],
     ['http', 'function', ''],
     ['postgresql', 'function', 'database, resources'],
+    ['mysql', 'function', 'database, resources'],
   ])
 })
