@@ -139,7 +139,8 @@ function fold(answer: Awaited<ReturnType<AskDatabase>>, { sql, estimate }: Asked
       .map((row) => JSON.stringify(Object.fromEntries(row.map((cell, at) => [columns[at]!, cell]))))
       .join('\n'),
     isEmpty: shown.length === 0,
-    ...(answer.isCut && { isCut: true }),
+    // What is not among the rows that were read may be among the others.
+    ...(answer.isCut && { isCut: true, isPartial: true }),
   }
 }
 

@@ -87,6 +87,17 @@ const metrics = (of: Parameters<typeof answers>[0], window = 'now', promql = 'up
   args: { promql, window },
 })
 
+/** What a statement that names it answers. */
+const statement = (rows: string[][], more: object = {}, isPartial = false): Short => ({
+  data: {
+    source: 'pg-1',
+    isEmpty: rows.length === 0,
+    isPartial,
+    summary: { columns: ['name'], rows, ...more },
+  },
+  args: { source: 'pg-1', sql: `select name from jobs where name = '${missing}'` },
+})
+
 const lines = (count: number, text = 'GET /page 200') =>
   Array.from({ length: count }, (_, at) =>
     JSON.stringify({ _time: new Date(nowMs - at * 100).toISOString(), _msg: text }),
@@ -267,6 +278,13 @@ const shown: Record<string, Shown | null> = {
   },
   // How a server is now says nothing of what was not asked.
   ask_database: null,
+  query_database: {
+    whole: statement([]),
+    short: {
+      'more rows than are shown': statement([['nightly']], { notShown: 90 }),
+      'more rows than are read': statement([['nightly']], {}, true),
+    },
+  },
   search_logs: {
     whole: {
       ...logs((query) => (query.includes('count()') ? '{"total":"0"}' : '')),

@@ -75,6 +75,17 @@ test.each([
   expect(await query(sql)).toContain(why)
 })
 
+test('an answer that was cut is a part, which shows no absence', async () => {
+  const planned = planRead([source({ query: 'allowed' })], 'query_database', {
+    sql: 'select a.id from orders a join generate_series(1, 10) g on true',
+  })
+  if (!planned.ok) throw new Error(planned.reason)
+  expect(await readSource(planned, states, { nowMs: Date.now(), incidentBeganMs: null })).toMatchObject({
+    isCut: true,
+    isPartial: true,
+  })
+})
+
 test('rows are a hundred at most, columns that are called like credentials are hidden, and statements of others have no values', async () => {
   const many = await query('select a.id from orders a join orders b on true', source({ query: 'allowed' }))
   expect(many).toContain('compare a column of each with =')
