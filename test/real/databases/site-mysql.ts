@@ -40,6 +40,7 @@ export async function startMariadb(directory: string, id: number): Promise<SiteM
     '--bind-address=127.0.0.1',
     `--server-id=${id}`,
     '--log-bin=binlog',
+    '--binlog-format=ROW',
   ]
   const small = [
     '--innodb-buffer-pool-size=16M',
