@@ -37,6 +37,15 @@ export async function withWriter<T>(
   }
 }
 
+/** The user by whom a source reads; null where its credential cannot be read now. */
+export function findReader({ sources }: DatabaseDeps, source: Source): string | null {
+  try {
+    return readLogin(source, sources.directory).login.user
+  } catch {
+    return null
+  }
+}
+
 function toServer({ sources }: DatabaseDeps, source: Source): DatabaseServer {
   try {
     return readLogin({ ...source, credential: source.writeCredential }, sources.directory)

@@ -37,7 +37,7 @@ const sessionSql = (server: ServerFacts): string => `
     ${toTimeSql('t.trx_started')} as transaction_began, timestampdiff(second, t.trx_started, now()) as transaction_seconds,
     t.trx_rows_modified as changed_rows,
     exists (select * from mysql.user u where u.user = p.user and u.super_priv = 'Y') as is_superuser,
-    p.user = substring_index(current_user(), '@', 1) as is_own
+    p.user in (substring_index(current_user(), '@', 1), ?) as is_own
   from ${processlistOf(server)} p left join information_schema.innodb_trx t on t.trx_mysql_thread_id = p.id
   where p.id = ? and ${beganSql(server)} = ?`
 
@@ -60,9 +60,9 @@ const gone = (act: SessionAct): EffectRefused =>
   )
 
 /** A session as the server shows it now. Throws EffectRefused where it may not be touched. */
-async function findSession(session: DatabaseSession, act: SessionAct): Promise<FoundTarget> {
+async function findSession(session: DatabaseSession, act: SessionAct, reader: string | null): Promise<FoundTarget> {
   const { server } = session
-  const [row] = (await session.read({ sql: sessionSql(server), values: [act.pid, act.began] })).rows
+  const [row] = (await session.read({ sql: sessionSql(server), values: [reader ?? '', act.pid, act.began] })).rows
   if (!row) throw gone(act)
   refuseUntouchable(row)
   const { pid = null, began = null, user, host, db, idle, query_id = null } = row
@@ -158,9 +158,9 @@ const toCompared = ({ from, receiver, applier, applierError, position }: Replica
 
 const noSlots = () => new EffectRefused('conflict', 'NOTHING_TO_CHANGE', 'MySQL and MariaDB have no replication slots.')
 
-async function find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget> {
+async function find(session: DatabaseSession, act: DatabaseAct, reader: string | null): Promise<FoundTarget> {
   if (act.write === 'drop_replication_slot') throw noSlots()
-  return act.write === 'start_replica' ? await findReplica(session) : await findSession(session, act)
+  return act.write === 'start_replica' ? await findReplica(session) : await findSession(session, act, reader)
 }
 
 /** A session that is what was decided about. Its columns are compared by the names that `compared` has. */
@@ -213,7 +213,7 @@ async function observe(
     return { holds: runs, observed: channel ? sayRunning(channel) : 'the server replicates from nobody' }
   }
   const { server } = session
-  const [row] = (await session.read({ sql: sessionSql(server), values: [act.pid, act.began] })).rows
+  const [row] = (await session.read({ sql: sessionSql(server), values: ['', act.pid, act.began] })).rows
   if (!row) return { holds: true, observed: `session ${act.pid} has ended` }
   if (act.write === 'terminate_session')
     return {

@@ -8,7 +8,7 @@ import { addressOf, type Source } from '../../domain/source.ts'
 import type { Observation, Preparation, Risk } from '../../domain/tool.ts'
 import { type EffectEnding, EffectRefused } from '../effect.ts'
 import { isSameFingerprint } from '../plan-state.ts'
-import { type DatabaseDeps, requireWritable, withWriter } from './connect.ts'
+import { type DatabaseDeps, findReader, requireWritable, withWriter } from './connect.ts'
 import { mysqlWriter } from './mysql.ts'
 import { postgresWriter } from './postgres.ts'
 
@@ -23,7 +23,8 @@ export type FoundTarget = {
 
 /** How a product carries out the writes. What it refuses is an EffectRefused; what the server refuses a DatabaseError. */
 export type DatabaseWriter = {
-  find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTarget>
+  /** `reader`: the user by whom the source reads, whose sessions are ours. */
+  find(session: DatabaseSession, act: DatabaseAct, reader: string | null): Promise<FoundTarget>
   /** False: what was decided about was not there any more, and nothing was done. */
   send(session: DatabaseSession, act: DatabaseAct, found: FoundTarget): Promise<boolean>
   observe(session: DatabaseSession, act: DatabaseAct, compared: FoundTarget['compared'] | null): Promise<Observation>
@@ -48,7 +49,9 @@ const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
 /** What a write would do, for its card. Changes nothing. */
 export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Named): Promise<Preparation> {
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => writerOf(session).find(session, act))
+  const found = await withWriter(deps, source, (session) =>
+    writerOf(session).find(session, act, findReader(deps, source)),
+  )
   const { write, ...about } = act
   return {
     targets: [ref('database', name)],
@@ -74,7 +77,9 @@ export async function requireSameTarget(
     throw new EffectRefused('precondition_required', 'IF_MATCH_REQUIRED', detail)
   }
   const source = await requireWritable(deps, name)
-  const found = await withWriter(deps, source, (session) => writerOf(session).find(session, act)).catch(asChanged)
+  const found = await withWriter(deps, source, (session) =>
+    writerOf(session).find(session, act, findReader(deps, source)),
+  ).catch(asChanged)
   if (isSameFingerprint(ifMatch, fingerprintOf(source, found))) return found
   const detail = `${found.summary}: it is not as it was when this was decided. Nothing was done.`
   throw new EffectRefused('state_changed', 'STATE_CHANGED', detail)

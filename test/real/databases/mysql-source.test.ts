@@ -202,6 +202,14 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     const [root] = await site.run('select connection_id() as pid')
     const superuser = { pid: Number(root?.pid), began: about.began }
     expect((await prepare(name, 'terminate_session', superuser)).body).toMatchObject({ code: 'NOT_TOUCHED' })
+    const [reader] = await site.run(
+      `select id as pid from information_schema.processlist where user = '${site.credential.replace(/^.*\//, '')}'`,
+    )
+    const ours = { pid: Number(reader?.pid), began: about.began }
+    expect((await prepare(name, 'terminate_session', ours)).body).toMatchObject({
+      code: 'NOT_TOUCHED',
+      detail: expect.stringContaining('it is ours'),
+    })
     expect((await prepare(name, 'start_replica', {})).body).toMatchObject({ code: 'NOTHING_TO_CHANGE' })
     expect((await api.get(`/databases/${name}/drop_replication_slot/preparation?slot=x`)).body).toMatchObject({
       code: 'NOTHING_TO_CHANGE',
