@@ -96,7 +96,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
         () => false,
       ),
     )
-    await lab.control.applyGrants('maria-1', `grant select on shop.stock to nightshift_read@127.0.0.1`)
+    await lab.control.applyGrants('maria-1', `grant select on shop.stock to nightshift_read`)
     await expect(lab.control.applyGrants('maria-1', 'grant everything')).rejects.toThrow(/422/)
   })
 
@@ -149,7 +149,7 @@ when(`the drawer of databases${lacking.length > 0 ? ` (${lacking.join(', ')} mis
       'pg-1',
       'grant pg_signal_backend, pg_monitor to nightshift_write; alter role nightshift_write replication',
     )
-    await lab.control.applyGrants('maria-1', 'grant replication slave admin on *.* to nightshift_write@127.0.0.1')
+    await lab.control.applyGrants('maria-1', 'grant replication slave admin on *.* to nightshift_write')
     const { on } = databaseFaultRows[name]
     const { database } = await lab.control.break(name, on)
     await repair(database?.rootSession?.pid ?? 0)
