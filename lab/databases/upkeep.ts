@@ -18,6 +18,8 @@ export const wraparound: DatabaseFaultWork = {
     await rowsOn(
       drawer,
       'pg-1',
+      // What an earlier play froze a vacuum passes over, and ends at once.
+      `update ${table} set what = what`,
       `alter table ${table} set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1)`,
       'set synchronous_commit = off',
       `do $$ begin for n in 1..${burntIds} loop perform pg_current_xact_id(); commit; end loop; end $$`,
