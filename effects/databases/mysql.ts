@@ -142,7 +142,7 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
       `it stands at ${position}; ${waitsBytes === 0 ? 'nothing' : formatSize(waitsBytes)} is received and not applied`,
       'it would go on from there, and read from its primary what it missed',
-      'undo: STOP REPLICA',
+      'undo: none; STOP REPLICA stops it where it stands then',
     ],
     untried: ['Who stopped it, and why, is not known to the server.'],
   }

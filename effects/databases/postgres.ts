@@ -189,7 +189,7 @@ async function findReplay(session: DatabaseSession): Promise<FoundTarget> {
     told: [
       `the replica's replay is paused; ${formatSize(Number(row.behind_bytes ?? 0))} are received and not replayed`,
       'replay would go on from there; queries on the replica may be cancelled by it',
-      'undo: pg_wal_replay_pause()',
+      'undo: none; pg_wal_replay_pause() stops it where it stands then',
     ],
     untried: [
       'Who paused it, and why, is not known to the server.',
