@@ -21,6 +21,8 @@ type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFac
 /** Opens a session within the time of the server, in no database: none of its statements needs the right to one. Throws DatabaseError. */
 export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
   let connection: Connection
+  const socket = connectGuarded(server)
+  const deadline = setTimeout(() => socket.destroy(late()), server.timeoutMs)
   try {
     connection = await createConnection({
       host: server.host,
@@ -28,7 +30,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       user: server.login.user,
       password: server.login.password,
       ...toTls(server),
-      stream: () => connectGuarded(server),
+      stream: () => socket,
       charset: 'utf8mb4',
       dateStrings: true,
       supportBigNumbers: true,
@@ -37,7 +39,10 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       flags: ['-LOCAL_FILES'],
     })
   } catch (error) {
+    socket.destroy()
     throw toDatabaseError(error)
+  } finally {
+    clearTimeout(deadline)
   }
   let isOver = false
   connection.on('error', () => {
@@ -48,7 +53,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
     connection.destroy()
   }
   try {
-    const facts = await readFacts({ connection, server })
+    const facts = await readFacts({ connection, server, end })
     const opened = { connection, server, facts, end }
     return {
       server: facts,
@@ -63,6 +68,8 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
   }
 }
 
+const late = (): DatabaseError => new DatabaseError('timeout', 'it gave no whole answer in time')
+
 function toTls({ tls, ca, client }: DatabaseServer) {
   if (tls === 'off') return {}
   const isVerified = tls === 'verified'
@@ -76,24 +83,31 @@ function toTls({ tls, ca, client }: DatabaseServer) {
   }
 }
 
-async function readFacts(opened: Pick<Opened, 'connection' | 'server'>): Promise<ServerFacts> {
-  const { connection, server } = opened
-  const [rows] = (await connection.query('select version() as version, connection_id() as pid')) as unknown as [
-    { version: string; pid: number }[],
-  ]
-  const { version = '', pid = 0 } = rows[0] ?? {}
+/** Older ones lack views, privileges and limits that a look needs. */
+const oldest = { MySQL: 80_000, MariaDB: 100_500 }
+
+async function readFacts(opened: Asked): Promise<ServerFacts> {
+  const { server } = opened
+  const { rows } = await ask(opened, { sql: 'select version() as version, connection_id() as pid' })
+  const { version = '', pid = 0 } = (rows[0] ?? {}) as { version?: string; pid?: number }
   const product = /mariadb/i.test(version) ? 'MariaDB' : 'MySQL'
+  // `5.5.5-10.11.6-MariaDB` is what MariaDB says to clients of old.
+  const named = /(\d+)\.(\d+)\.(\d+)/.exec(version.replace(/^5\.5\.5-/, ''))
+  const [, major = 0, minor = 0, patch = 0] = (named ?? []).map(Number)
+  const number = major * 10_000 + minor * 100 + patch
+  if (number < oldest[product])
+    throw new DatabaseError(
+      'too_old',
+      `${product} ${version}: MySQL 8.0 and MariaDB 10.5 are the oldest that can be asked`,
+    )
   const limitMs = Math.max(500, server.timeoutMs - serverHeadStartMs)
   const limit = product === 'MariaDB' ? `max_statement_time = ${limitMs / 1_000}` : `max_execution_time = ${limitMs}`
   const lockSeconds = Math.ceil(lockTimeoutMs / 1_000)
   // The views of InnoDB give their times in the server's own zone, whatever the session's is.
-  await connection.query(
-    `set session ${limit}, lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}, time_zone = 'SYSTEM'`,
-  )
-  // `5.5.5-10.11.6-MariaDB` is what MariaDB says to clients of old.
-  const number = /(\d+)\.(\d+)\.(\d+)/.exec(version.replace(/^5\.5\.5-/, ''))
-  const [, major = 0, minor = 0, patch = 0] = (number ?? []).map(Number)
-  return { product, version: number?.[0] ?? version, major, number: major * 10_000 + minor * 100 + patch, pid }
+  await ask(opened, {
+    sql: `set session ${limit}, lock_wait_timeout = ${lockSeconds}, innodb_lock_wait_timeout = ${lockSeconds}, time_zone = 'SYSTEM'`,
+  })
+  return { product, version: named?.[0] ?? version, major, number, pid }
 }
 
 /** In a transaction that cannot write; of a question about rows no more are made than are read. */
@@ -118,10 +132,13 @@ async function readOnly(opened: Opened, statement: SqlStatement): Promise<SqlAns
   }
 }
 
+/** What one statement needs of a session. */
+type Asked = Pick<Opened, 'connection' | 'server' | 'end'>
+
 type RawAnswer = { columns: string[]; rows: Record<string, unknown>[] }
 
 /** One statement, whose answer is broken off beyond `maxAnswerBytes` and after the time of the server. Throws DatabaseError. */
-async function ask({ connection, server, end }: Opened, { sql, values }: SqlStatement): Promise<RawAnswer> {
+async function ask({ connection, server, end }: Asked, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (connection as unknown as { connection: { stream: NodeJS.ReadableStream } }).connection
   let bytes = 0
   let fail: (error: DatabaseError) => void
@@ -135,10 +152,7 @@ async function ask({ connection, server, end }: Opened, { sql, values }: SqlStat
     bytes += piece.byteLength
     if (bytes > maxAnswerBytes) fail(new DatabaseError('too_large', `it answered more than ${maxAnswerBytes / 1e6} MB`))
   }
-  const deadline = setTimeout(
-    () => fail(new DatabaseError('timeout', 'it gave no whole answer in time')),
-    server.timeoutMs,
-  )
+  const deadline = setTimeout(() => fail(late()), server.timeoutMs)
   stream.on('data', count)
   try {
     const asked = values ? connection.execute(sql, [...values]) : connection.query(sql)

@@ -70,6 +70,7 @@ type DatabaseErrorCode =
   | 'locked'
   | 'ended'
   | 'too_large'
+  | 'too_old'
   | 'rejected'
 
 export class DatabaseError extends Error {

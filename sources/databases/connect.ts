@@ -73,6 +73,8 @@ function toSourceError(source: Source, { code, state }: DatabaseError, message: 
       return say('UNREACHABLE', `ended the session: ${message}${said}`)
     case 'too_large':
       return say('TOO_LARGE', `${message.replace(/^it /, '')}: ask for fewer columns or rows`)
+    case 'too_old':
+      return say('REJECTED', `is ${message}`)
     case 'rejected':
       return say('REJECTED', `refused the statement: ${message}${said}`)
   }

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { ServerFacts } from '../../clients/databases/server.ts'
 import { defineSourceKind, type SourceKind } from '../kind.ts'
 import { askMysql } from './ask-database.ts'
 import { type AskDatabase, connectDatabase } from './connect.ts'
@@ -32,9 +31,6 @@ const excessSql = `
   union all select concat(privilege_type, ' on ', table_schema, '.', table_name) from information_schema.table_privileges where privilege_type not in (${quoted(reading)})
   limit 10`
 
-/** Oldest versions that the questions are written for: older ones lack views and privileges. */
-const isOld = ({ product, number }: ServerFacts): boolean => number < (product === 'MySQL' ? 80_000 : 100_500)
-
 export const mysql: SourceKind = defineSourceKind<AskDatabase>({
   kind: 'mysql',
   title: 'MySQL or MariaDB',
@@ -43,13 +39,10 @@ export const mysql: SourceKind = defineSourceKind<AskDatabase>({
   connect: connectDatabase,
   async probe(ask) {
     const { server } = await ask({ sql: 'select 1' })
-    const age = isOld(server)
-      ? `; it is older than ${server.product === 'MySQL' ? 'MySQL 8.0' : 'MariaDB 10.5'}, and some questions get no answer`
-      : ''
     const { role } = await readReplication(ask)
     // Without PROCESS a login sees its own sessions alone, and this list not at all.
     await ask({ sql: 'select count(*) as count from information_schema.innodb_trx' })
-    return `it answers: ${server.product} ${server.version}, a ${role}${age}`
+    return `it answers: ${server.product} ${server.version}, a ${role}`
   },
   async warn(ask) {
     const { rows } = await ask({ sql: excessSql })
