@@ -25,6 +25,7 @@ import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'
 import { openKnowledge } from '../knowledge/knowledge.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
+import { warmPlanner } from '../placement/planner.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
 import { createApi } from './app.ts'
 import { startHeartbeat } from './heartbeat.ts'
@@ -101,6 +102,7 @@ const fetch = sayingNonce(app.fetch, process.env[nonceSetting])
 const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
   const platformAddress = config.PLATFORM_URL ?? config.PROXMOX_URL ?? null
   log.info({ port: address.port, platform: platformAddress }, 'the API is ready')
+  warmPlanner()
 })
 void troubleWith(temporal).then(
   (trouble) => trouble && log.warn(trouble, 'Temporal is not reached: alerts are taken in and wait'),

@@ -204,7 +204,7 @@ async function others(): Promise<void> {
   report('placement others', {
     'N-1 of 100x2000 at 93 % (ms)': Math.round(standingMs),
     'hosts whose VMs restart, move others, not found': ['restarted', 'moved', 'not_found']
-      .map((word) => outcomes.filter((each) => each === word).length)
+      .map((word) => outcomes.filter((each) => each.outcome === word).length)
       .join(', '),
     'core of 10x100 with two dead hosts (ms)': Math.round(coreMs),
     'limits in the core': why.core.length,

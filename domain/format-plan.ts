@@ -1,9 +1,9 @@
 import { formatCount, formatList } from './format.ts'
-import type { Plan, PlanProof, Standing, Unplaced } from './placement.ts'
+import type { Loss, Plan, PlanProof, Standing, Unplaced } from './placement.ts'
 
 const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
-  exhausted: 'every order was tried',
+  exhausted: 'every way was tried',
   engine: "a solver's word, not checked",
   certificate: 'certificate',
 }
@@ -100,14 +100,41 @@ export function formatAfterwards(standing: Standing): string | null {
   if (notFound.length === 0) return null
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
+  const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
   // What was not found may exist: no more is said than that.
-  const of = (names: string[]) => `should ${formatList(names, 'or')} fail, no room for all its VMs was found`
+  const of = (names: string[]) =>
+    names.every((name) => isShort.has(name))
+      ? `should ${formatList(names, 'or')} fail, there is no room for all its VMs`
+      : `should ${formatList(names, 'or')} fail, no room for all its VMs was found`
   if (fresh.length === 0) return `${of(notFound)}, as today`
   const already = formatList(
     notFound.filter((name) => lostBefore.has(name)),
     'or',
   )
   return `${of(fresh)}; today it was${already && `; for ${already} it is not found today either`}`
+}
+
+/** What is known to be short, and what was not found, which may exist. */
+function formatLost({ after }: Standing, notFound: string[]): string[] {
+  const short = new Map(after.flatMap(({ name, lacks }) => (lacks ? [[name, formatLacks(lacks)] as const] : [])))
+  const unknown = notFound.filter((name) => !short.has(name))
+  return [
+    ...(short.size > 0
+      ? [
+          `there is no room for all VMs of ${formatList(
+            [...short].map(([name, by]) => `${name} (${by})`),
+            'or',
+          )}`,
+        ]
+      : []),
+    ...(unknown.length > 0 ? [`if it is ${formatList(unknown, 'or')}, no room for all its VMs was found`] : []),
+  ]
+}
+
+/** `short by 8192 MiB of RAM and 500 mCPU`. */
+function formatLacks({ ramMib, cpuMc }: NonNullable<Loss['lacks']>): string {
+  const short = [...(ramMib > 0 ? [`${ramMib} MiB of RAM`] : []), ...(cpuMc > 0 ? [`${cpuMc} mCPU`] : [])]
+  return `short by ${formatList(short)}`
 }
 
 /** N-1 in a sentence or two, with the formatList of those that are not simply survived, and of those that were before. */
@@ -122,7 +149,7 @@ export function formatStanding(standing: Standing): string {
       ? [`all its VMs restart for ${restarted.length} of ${formatCount(all, standing.domain)}`]
       : []),
     ...(moved.length > 0 ? [`if it is ${formatList(moved, 'or')}, its VMs restart only after others have moved`] : []),
-    ...(notFound.length > 0 ? [`if it is ${formatList(notFound, 'or')}, no room for all its VMs was found`] : []),
+    ...formatLost(standing, notFound),
   ]
   const change =
     worse.length > 0 ? `Worse than before the plan: ${formatList(worse)}.` : 'No worse than before the plan.'

@@ -132,9 +132,15 @@ export type Obstacle = z.infer<typeof obstacle>
 
 /**
  * What one more death would mean, host by host or, with rack constraints, rack by rack: all restart in the room there is, or only
- * after others have `moved`, or no way was `not_found` in the time there was, which does not say that there is none.
+ * after others have `moved`, or no way was `not_found` in the time there was, which does not say that there is none, unless `lacks` has
+ * what the hosts that are left are short of in all.
  */
-const loss = z.object({ name: z.string(), outcome: z.enum(['restarted', 'moved', 'not_found']) })
+const loss = z.object({
+  name: z.string(),
+  outcome: z.enum(['restarted', 'moved', 'not_found']),
+  lacks: z.object({ ramMib: z.number().int(), cpuMc: z.number().int() }).optional(),
+})
+export type Loss = z.infer<typeof loss>
 const standing = z.object({ domain: z.enum(['host', 'rack']), before: z.array(loss), after: z.array(loss) })
 export type Standing = z.infer<typeof standing>
 

@@ -1,16 +1,16 @@
-import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { formatList } from '../domain/format.ts'
 import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
-import { type EngineName, nodeFlags } from './bound/assignment.ts'
+import type { EngineName } from './bound/assignment.ts'
 import { checkProblem } from './certificate.ts'
 import { buildInstance, buildModel, type Instance, type Names, type PlacementModel } from './cluster/instance.ts'
 import { findShortage } from './cluster/size-classes.ts'
 import { describeObstacle, describeWithoutRacks } from './obstacle.ts'
 import { listUnplaced, toPlan } from './plan.ts'
-import type { PlanReport, PlanRequest } from './plan-process.ts'
+import type { PlanReport } from './plan-worker.ts'
+import { askPlanner } from './planner.ts'
 import { nameFailureDomains } from './rules.ts'
 import { compareUnplaced } from './search/exhaust.ts'
+import { findRoomShortage } from './search/shortage.ts'
 import { explainUnplaced, type PlanWithoutRacks } from './unplaced.ts'
 import { verifyPlan } from './verify.ts'
 
@@ -24,6 +24,8 @@ type SolveOptions = {
   /** Told whenever a better plan or bound is known. */
   onProgress?: (known: SolveProgress) => void
 }
+
+const maxHostsTold = 6
 
 /** Time to start a process, and to check what it answered. */
 const reserveMs = 700
@@ -40,8 +42,8 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
   const situation = buildModel(problem)
   const isRebalance = problem.intent === 'rebalance'
   if (!isRebalance && situation.evacuees.length === 0) return nothing('no_action', null)
-  const shortage = isRebalance ? null : findShortage(problem, situation)
   const { instance, names } = buildInstance(problem, situation)
+  const shortage = isRebalance ? null : (findShortage(problem, situation) ?? describeRoomShortage(instance, names))
   const failureDomains = listFailureDomains(problem, situation)
   const usedMs = performance.now() - began
   const limitMs = Math.max(50, timeoutMs - reserveMs - usedMs)
@@ -59,8 +61,8 @@ export async function solve(given: PlacementProblem, options: SolveOptions = {})
   let best: Plan | null = null
   let last: PlanReport | null = null
   let isInfeasible = shortage !== null
-  const until = timeoutMs - usedMs - reserveMs / 4
-  for await (const report of streamReports(request, until, options.signal)) {
+  const until = Math.max(1, timeoutMs - usedMs - reserveMs / 4)
+  for await (const report of askPlanner(request, until, options.signal)) {
     last = report
     isInfeasible ||= report.isInfeasible
     const plan = toPlan(problem, instance, names, report)
@@ -138,6 +140,18 @@ function verifyWithoutRacks(
   return { starts, down, migrations: plan.migrations }
 }
 
+/** `RAM is short by 8192 MiB on host-1 and host-2, where vm-3 and vm-4 may go`. */
+function describeRoomShortage(instance: Instance, names: Names): string | null {
+  const short = findRoomShortage(instance)
+  if (!short) return null
+  const { ramMib, cpuMc, hosts } = short
+  const by = ramMib > 0 ? `RAM is short by ${ramMib} MiB` : `CPU is short by ${cpuMc} mCPU`
+  if (hosts.length === instance.targets) return `${by} in total`
+  const told = hosts.slice(0, maxHostsTold).map((host) => names.hosts[host] as string)
+  if (hosts.length > told.length) told.push(`${hosts.length - told.length} more`)
+  return `${by} on ${formatList(told)}, the only hosts for some of the VMs`
+}
+
 function nothing(state: Plan['state'], reason: string | null): Plan {
   const none = { steps: [], migrations: 0, lowerBound: 0, unplaced: [], obstacle: null, standing: null }
   return { state, ...none, proof: { kind: 'trivial' }, reason }
@@ -162,57 +176,6 @@ function toStanding(
   if (!report?.survivability) return null
   const { before, after } = report.survivability
   const named = (outcomes: typeof before) =>
-    outcomes.map((outcome, index) => ({ name: failureDomains[index]!.name, outcome }))
+    outcomes.map((outcome, index) => ({ name: failureDomains[index]!.name, ...outcome }))
   return { domain: useRackConstraints ? 'rack' : 'host', before: named(before), after: named(after) }
-}
-
-const file = fileURLToPath(new URL('./plan-process.ts', import.meta.url))
-
-/**
- * What the search says until it is done, `killAfterMs` are over, or nobody wants it any more. Then it and its solver are dead.
- * Nothing of our environment goes with it: it needs none, and crashes may print it.
- */
-async function* streamReports(
-  request: PlanRequest,
-  killAfterMs: number,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<PlanReport> {
-  // A separate group, so that the solver it starts dies with it.
-  const child = spawn(process.execPath, [...nodeFlags, file], {
-    env: {},
-    stdio: ['pipe', 'pipe', 'ignore'],
-    detached: true,
-  })
-  const kill = () => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
-    } catch {
-      // It has ended already.
-    }
-  }
-  const timer = setTimeout(kill, killAfterMs)
-  signal?.addEventListener('abort', kill, { once: true })
-  process.once('exit', kill)
-  if (signal?.aborted) kill()
-  child.on('error', kill)
-  child.stdin.on('error', () => {})
-  try {
-    child.stdin.write(`${JSON.stringify(request)}\n`)
-    for await (const line of createInterface({ input: child.stdout })) {
-      let report: PlanReport
-      try {
-        report = JSON.parse(line)
-      } catch {
-        // Killed in the middle of a line.
-        break
-      }
-      yield report
-      if (report.done) break
-    }
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', kill)
-    process.removeListener('exit', kill)
-    kill()
-  }
 }

@@ -15,23 +15,26 @@ export type SolverEngine = {
 }
 
 /** For processes that make much short-lived data: a small young generation halves their memory and costs no time. */
-export const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
+const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
 /** A solver gets this much longer than its limit: presolve and the first relaxation keep no time. */
 const graceMs = 400
 
-/** Starts a solver's process. Nothing of our environment goes with it: it needs none, and crashes may print it. */
-export function startEngine(name: EngineName): SolverEngine {
+/**
+ * A solver with a process from the first question on, which is kept for the next ones. Nothing of our environment goes with it: it needs
+ * none, and crashes may print it. `onStart` gets its process id.
+ */
+export function startEngine(name: EngineName, onStart?: (pid: number) => void): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
-  let child = begin()
+  let child: ReturnType<typeof begin> | null = null
   return {
     async solve(model, limitMs, relativeGap = 0) {
       if (limitMs <= 0) {
         noteCut()
         return { status: 'unknown' }
       }
-      // One that was killed over the last question starts again for the next.
-      if (child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
+      // One that was killed over the last question, or has waited too long for this one, starts again.
+      if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
       return new Promise((resolve) => {
         const finish = (answer: SolveAnswer) => {
@@ -54,7 +57,7 @@ export function startEngine(name: EngineName): SolverEngine {
         asked.stdin.write(`${JSON.stringify(request)}\n`)
       })
     },
-    stop: () => void child.kill('SIGKILL'),
+    stop: () => void child?.kill('SIGKILL'),
   }
 
   function begin() {
@@ -65,19 +68,8 @@ export function startEngine(name: EngineName): SolverEngine {
     // A pipe to a killed process breaks; its end is already told by `close`.
     started.stdin.on('error', () => {})
     started.on('error', () => {})
+    if (started.pid !== undefined) onStart?.(started.pid)
     return started
-  }
-}
-
-/** The same, with a process from the first question on only. */
-export function lazyEngine(name: EngineName): SolverEngine {
-  let engine: SolverEngine | null = null
-  return {
-    solve(model, limitMs, relativeGap) {
-      engine ??= startEngine(name)
-      return engine.solve(model, limitMs, relativeGap)
-    },
-    stop: () => engine?.stop(),
   }
 }
 

@@ -111,9 +111,13 @@ export function noteCut(): void {
   hasCut = true
 }
 
-/** Has time ended anything since the process began? Each search has its own process (`plan-process.ts`). */
+/** Has time ended anything since the question began? A thread has one question at a time (`plan-worker.ts`). */
 export function hasTimeEndedSearch(): boolean {
   return hasCut
+}
+
+export function beginQuestion(): void {
+  hasCut = false
 }
 
 /** Numbers from 0 to 1 that are the same for the same seed (mulberry32): a reader of a plan can reproduce it. */

@@ -10,6 +10,7 @@ import {
   type SearchBudget,
   type SizeClasses,
 } from '../cluster/size-classes.ts'
+import { findEndPlaces, isFewHosts } from './end-places.ts'
 import {
   countMigrations,
   exhaust,
@@ -35,6 +36,10 @@ import { type Move, search } from './search.ts'
  * finds or proves.
  */
 
+/** More VMs than this that make room are too many to try every set of them. */
+const maxOthers = 8
+/** Some hundredths of a second, in hosts looked at. */
+const endPlacesWork = 1_500_000
 /** States that the search for all orders may look at. */
 const maxStates = 150_000
 const slackCosts = [30, 60]
@@ -44,6 +49,8 @@ const maxColumns = 40_000
 const maxColumnsToProve = 3_000
 /** So many are still a matter of seconds for an engine that cuts. */
 const maxColumnsToClose = 8_000
+/** From so many VMs on a solver holds much memory after the bound, which small models do not need: it begins again. */
+const manyVms = 500
 /** Prices of a certificate are whole. */
 const scale = 1_000_000
 
@@ -62,6 +69,23 @@ function searchRuns(
     const first = !isComplete(state) && run % 3 === 2 ? 'smallest' : 'largest'
     const { moves, unplaced } = search(instance, { random, noise, maxMigrations, deadlineMs, work, first })
     recordMoves(state, moves, unplaced)
+  }
+}
+
+/**
+ * Up to twelve hosts: all end places, fewest migrations first, which mostly settles the question in some milliseconds. On others only whether
+ * starts alone do: there the bound has a certificate, which says more than that all was tried.
+ */
+function tryEndPlaces(state: SearchState, amount: number): void {
+  const { instance, deadlineMs, forcedMigrations } = state
+  const isFew = isFewHosts(instance)
+  const work: SearchBudget = { left: amount }
+  for (let others = isFew ? state.incumbent.lowerBound - forcedMigrations : 0; others <= maxOthers; others += 1) {
+    if (isSettled(state) || (isComplete(state) && incumbentMigrations(state) <= forcedMigrations + others)) return
+    const result = findEndPlaces(instance, others, { work, deadlineMs })
+    if (result.kind === 'found') recordMoves(state, result.moves)
+    if (result.kind !== 'none' || !isFew) return
+    recordBound(state, forcedMigrations + others + 1, 'exhausted')
   }
 }
 
@@ -150,15 +174,13 @@ async function searchNeighbourhood(
 
 /** Where the whole model is small enough, a second engine says whether one migration fewer does, or any number. Its word. */
 async function askSecondEngine(state: SearchState, secondEngine: SolverEngine): Promise<void> {
-  const { instance, engine, forcedMigrations, isSound } = state
+  const { instance, forcedMigrations, isSound } = state
   const movers = listMovable(state)
   if (!isSound || countColumns(state, movers) > maxColumnsToClose) return
   const maxMigrations = isComplete(state) ? incumbentMigrations(state) - forcedMigrations - 1 : movers.length
   const built = assignmentModel(instance, movers, maxMigrations)
   if (!built) return
-  engine.stop()
   const answer = await secondEngine.solve(built.model, Math.min(4_500, remainingMs(state) - 500))
-  secondEngine.stop()
   if (answer.status === 'infeasible') {
     if (isComplete(state)) recordBound(state, incumbentMigrations(state), 'engine')
     else recordInfeasible(state, 'engine')
@@ -213,9 +235,11 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
   const { isInfeasible = false, secondEngine, ...shared } = options
   const state = initialState(instance, { engine, secondEngine, isInfeasible, ...shared })
   // What can be settled by trying everything is searched once, so that its plan does not depend on how fast this machine is.
-  searchRuns(state, firstWork, { isFirst: true, maxRuns: isSmall(instance) ? 1 : Number.POSITIVE_INFINITY })
+  searchRuns(state, firstWork, { isFirst: true, maxRuns: 1 })
+  if (!isInfeasible) tryEndPlaces(state, endPlacesWork)
   if (!isSettled(state) && isSmall(instance)) tryAllOrders(state)
-  if (!isSettled(state) && state.incumbent.provenBy !== 'exhausted') await closeGap(state)
+  if (!isSettled(state) && !isSmall(instance)) searchRuns(state, firstWork)
+  if (!isSettled(state)) await closeGap(state)
   if (!isSettled(state)) noteCut()
   if (state.incumbent.isInfeasible) await reduceUnplaced(state)
   return state.incumbent
@@ -223,13 +247,13 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 
 /** Better plans from above and a better bound from below, until they meet. */
 async function closeGap(state: SearchState): Promise<void> {
-  const { engine, secondEngine } = state
+  const { instance, engine, secondEngine } = state
   await solveRestarts(state)
   const classBound = await boundMigrations(state)
   await startWhatFits(state)
   await proveInfeasible(state)
   // The memory that it took for the bound is not needed for small models: the next question gets a new process.
-  engine.stop()
+  if (instance.home.length > manyVms) engine.stop()
   for (let round = 0; remainingMs(state) > 300 && !isSettled(state); round += 1) {
     searchRuns(state, roundWork)
     if (isSettled(state) || remainingMs(state) < 500) break
@@ -265,6 +289,14 @@ export function refine(instance: Instance, moves: Move[], random: () => number, 
 function reduceMovedRam(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
   const movedOthers = moves.filter(({ vm, from }) => from >= 0 && instance.movable[vm]).length
   if (movedOthers === 0) return moves
+  if (isFewHosts(instance) && movedOthers <= maxOthers) {
+    const maxRam = moves.reduce(
+      (sum, { vm, from }) => (from >= 0 && instance.movable[vm] ? sum + instance.vmRam[vm]! : sum),
+      0,
+    )
+    const lighter = findEndPlaces(instance, movedOthers, { work: { left: endPlacesWork }, deadlineMs, maxRam })
+    return lighter.kind === 'found' && isLighter(instance, lighter.moves, moves) ? lighter.moves : moves
+  }
   let best = moves
   const work: SearchBudget = { left: lighterWork }
   for (let run = 0; run < lighterRuns && work.left > 0 && !isUp(deadlineMs); run += 1) {
@@ -275,35 +307,40 @@ function reduceMovedRam(instance: Instance, moves: Move[], random: () => number,
       deadlineMs,
       work,
     })
-    const isWhole =
-      found.unplaced.length === 0 && countMigrations(instance, found.moves) === countMigrations(instance, moves)
-    if (isWhole && isBetter(instance, { moves: found.moves, unplaced: [] }, { moves: best, unplaced: [] }))
-      best = found.moves
+    if (found.unplaced.length === 0 && isLighter(instance, found.moves, best)) best = found.moves
   }
   return best
+}
+
+function isLighter(instance: Instance, moves: Move[], than: Move[]): boolean {
+  return (
+    countMigrations(instance, moves) === countMigrations(instance, than) &&
+    isBetter(instance, { moves, unplaced: [] }, { moves: than, unplaced: [] })
+  )
 }
 
 /** Lets each move end elsewhere, as long as that makes the hosts more even and every step can still begin. */
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves
-  let min = unevenness(instance, best)
   let left = levelWork
+  const end = freeAfter(instance, moves)
   const lastOf = new Map(moves.map(({ vm }, index) => [vm, index]))
   for (let isBetter = true; isBetter; ) {
     isBetter = false
     for (const index of lastOf.values()) {
       for (let to = 0; to < targets; to += 1) {
-        left -= instance.home.length
+        left -= targets
         if ((left <= 0 && !isSmall(instance)) || isUp(deadlineMs)) return best
-        const { vm, from } = best[index] as Move
+        const { vm, from, to: now } = best[index] as Move
         // Back to where it came from would be no move.
-        if (to === from || to === best[index]!.to) continue
+        if (to === from || to === now || changeInUnevenness(instance, end, vm, { from: now, to }) >= -1e-9) continue
         const changed = best.with(index, { vm, from, to })
-        const value = unevenness(instance, changed)
-        if (value === null || min === null || value >= min - 1e-9) continue
+        left -= instance.home.length
+        if (!canBeMade(instance, changed)) continue
+        shift(instance, end, vm, now, 1)
+        shift(instance, end, vm, to, -1)
         best = changed
-        min = value
         isBetter = true
       }
     }
@@ -311,17 +348,38 @@ function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] 
   return best
 }
 
-/** The squares of how full the hosts are at the end; null when the moves cannot be made one after the other. */
-function unevenness(instance: Instance, moves: readonly Move[]): number | null {
-  const { targets, hostRam, hostCpu } = instance
-  const { hostOf, fits, place, freeRam, freeCpu } = buildCapacityState(instance)
+type FreeRoom = { ram: Float64Array; cpu: Float64Array }
+
+function freeAfter(instance: Instance, moves: readonly Move[]): FreeRoom {
+  const { freeRam, freeCpu, place } = buildCapacityState(instance)
+  for (const { vm, to } of moves) place(vm, to)
+  return { ram: freeRam, cpu: freeCpu }
+}
+
+function shift({ vmRam, vmCpu }: Instance, { ram, cpu }: FreeRoom, vm: number, host: number, sign: 1 | -1): void {
+  ram[host]! += sign * vmRam[vm]!
+  cpu[host]! += sign * vmCpu[vm]!
+}
+
+/** The squares of how full both hosts are, if the VM ended on the other, less what they are. */
+function changeInUnevenness(
+  { hostRam, hostCpu, vmRam, vmCpu }: Instance,
+  { ram, cpu }: FreeRoom,
+  vm: number,
+  { from, to }: Pick<Move, 'from' | 'to'>,
+): number {
+  const square = (host: number, sign: number) =>
+    (1 - (ram[host]! + sign * vmRam[vm]!) / hostRam[host]!) ** 2 +
+    (1 - (cpu[host]! + sign * vmCpu[vm]!) / hostCpu[host]!) ** 2
+  return square(from, 1) + square(to, -1) - square(from, 0) - square(to, 0)
+}
+
+/** Can the moves be made one after the other, as they stand? */
+function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
+  const { hostOf, fits, place } = buildCapacityState(instance)
   for (const { vm, from, to } of moves) {
-    if (hostOf[vm] !== from || !fits(vm, to)) return null
+    if (hostOf[vm] !== from || !fits(vm, to)) return false
     place(vm, to)
   }
-  let sum = 0
-  for (let host = 0; host < targets; host += 1) {
-    sum += (1 - freeRam[host]! / hostRam[host]!) ** 2 + (1 - freeCpu[host]! / hostCpu[host]!) ** 2
-  }
-  return sum
+  return true
 }

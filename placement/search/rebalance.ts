@@ -1,7 +1,10 @@
+import type { Loss } from '../../domain/placement.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, findViolations, isUp, type SearchBudget } from '../cluster/size-classes.ts'
+import { findEndPlaces, isFewHosts } from './end-places.ts'
 import { countMigrations, exhaust, type Incumbent, initialIncumbent, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
+import { findRoomShortage } from './shortage.ts'
 
 /** Hosts fuller than this are relieved, and no other host is brought over it to do so. */
 const hotFraction = 0.9
@@ -163,12 +166,16 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
 }
 
 /** See `loss` in domain/placement.ts. */
-export type FailureOutcome = 'restarted' | 'moved' | 'not_found'
+export type FailureOutcome = Omit<Loss, 'name'>
 
-const triesWithout = 4
+/** VMs that make room for those of a death, of which every set is tried, and the work for each number of them. */
+const othersTried = 2
+const workPerCount = 60_000
 const triesWithMoves = 400
 /** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
 const workPerFailure = 2_400_000
+/** Few hosts were looked at well by then. */
+const workPerSmallFailure = 150_000
 const workInAll = 12_000_000
 
 /**
@@ -187,7 +194,7 @@ export function assessSurvivability(
   const pool: SearchBudget = { left: workInAll }
   return failureDomains.map((hosts) =>
     isUp(deadlineMs)
-      ? 'not_found'
+      ? { outcome: 'not_found' as const }
       : assessFailure(withoutHosts(instance, home, new Set(hosts)), random, pool, deadlineMs),
   )
 }
@@ -198,17 +205,27 @@ function assessFailure(
   pool: SearchBudget,
   deadlineMs: number,
 ): FailureOutcome {
-  if (instance.evacuees.length === 0) return 'restarted'
+  const [restarted, moved, notFound] = (['restarted', 'moved', 'not_found'] as const).map((outcome) => ({ outcome }))
+  if (instance.evacuees.length === 0) return restarted!
+  const short = findRoomShortage(instance)
+  if (short) return { outcome: 'not_found', lacks: { ramMib: short.ramMib, cpuMc: short.cpuMc } }
+  for (let others = 0; others <= othersTried; others += 1) {
+    const work: SearchBudget = { left: Math.min(workPerCount, pool.left) }
+    const max = work.left
+    const tried = findEndPlaces(instance, others, { work, deadlineMs })
+    pool.left -= max - work.left
+    if (tried.kind === 'found') return others === 0 ? restarted! : moved!
+  }
   if (isSmall(instance)) {
-    const tried = exhaust(instance, 5_000, deadlineMs)
-    if (tried.kind === 'none') return 'not_found'
-    if (tried.kind === 'fewest') return tried.moves.every(({ from }) => from < 0) ? 'restarted' : 'moved'
+    const tried = exhaust(instance, 500, deadlineMs)
+    if (tried.kind === 'none') return notFound!
+    if (tried.kind === 'fewest') return moved!
   }
-  for (let run = 0; run < triesWithout; run += 1) {
-    const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
-    if (search(instance, options).unplaced.length === 0) return 'restarted'
-  }
-  const max = Math.min(workPerFailure, pool.left)
+  return searchWithMoves(instance, random, pool, deadlineMs) ? moved! : notFound!
+}
+
+function searchWithMoves(instance: Instance, random: () => number, pool: SearchBudget, deadlineMs: number): boolean {
+  const max = Math.min(isFewHosts(instance) ? workPerSmallFailure : workPerFailure, pool.left)
   const work: SearchBudget = { left: max }
   let isFound = false
   for (let run = 0; run < triesWithMoves && !isFound && work.left > 0 && !isUp(deadlineMs); run += 1) {
@@ -216,7 +233,7 @@ function assessFailure(
     isFound = search(instance, options).unplaced.length === 0
   }
   pool.left -= max - work.left
-  return isFound ? 'moved' : 'not_found'
+  return isFound
 }
 
 /** The same cluster without some targets, whose VMs become evacuees. Those that were evacuees before are as movable as the others. */

@@ -29,6 +29,11 @@ test('what still stands is told by name, and what the plan made worse apart', ()
     'Should one more host fail: all its VMs restart for 1 of 3 hosts; if it is h2, its VMs restart only after others have moved; ' +
       'if it is h3, no room for all its VMs was found. Worse than before the plan: h2.',
   )
+  const lacks = { ramMib: 8_192, cpuMc: 0 }
+  const short = before.map((each) => (each.outcome === 'not_found' ? { ...each, lacks } : each))
+  expect(formatStanding({ domain: 'host', before, after: short })).toContain(
+    'there is no room for all VMs of h3 (short by 8192 MiB of RAM)',
+  )
   expect(formatStanding({ domain: 'rack', before, after: before })).toContain('No worse than before the plan.')
   expect(formatStanding({ domain: 'host', before, after: loss(['restarted', 'restarted', 'restarted']) })).toBe(
     'Should any one of 3 hosts fail, all its VMs restart.',

@@ -1,9 +1,9 @@
-// A separate process, started by `solve.ts`: it searches and prices, which burns whole seconds of CPU, and
-// can be killed at any moment. One JSON line in; one line out for everything better that becomes known, the last with `done`.
-import { createInterface } from 'node:readline'
-import { type EngineName, lazyEngine, type SolverEngine, startEngine } from './bound/assignment.ts'
+// A thread, started by `planner.ts`: it searches and prices, which burns whole seconds of CPU, and can be ended at any moment. One
+// request in; one report out for everything better that becomes known, the last with `done`. Then it waits for the next.
+import { parentPort, workerData } from 'node:worker_threads'
+import { type EngineName, engineNames, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
-import { hasTimeEndedSearch, random } from './cluster/size-classes.ts'
+import { beginQuestion, hasTimeEndedSearch, random } from './cluster/size-classes.ts'
 import { type Incumbent, isBetter } from './search/exhaust.ts'
 import { improve, refine } from './search/improve.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
@@ -39,60 +39,67 @@ const survivabilityMs = 900
 
 const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
-for await (const line of createInterface({ input: process.stdin })) {
+// Solvers stay warm between questions. Their numbers are written where the other thread can read them when it ends this one.
+const solverPids = new Int32Array(workerData as SharedArrayBuffer)
+const engines = Object.fromEntries(
+  engineNames.map((name, index) => [name, startEngine(name, (pid) => Atomics.store(solverPids, index, pid))]),
+) as Record<EngineName, SolverEngine>
+
+const port = parentPort
+port?.on('message', async (request: PlanRequest) => {
+  beginQuestion()
+  await answer(request, (report) => port.postMessage(report))
+})
+
+async function answer(request: PlanRequest, send: (report: PlanReport) => void): Promise<void> {
   const began = performance.now()
-  const request = JSON.parse(line) as PlanRequest
-  const { instance, isRebalance, mayRelax, isInfeasible, failureDomains, limitMs, seed } = request
+  const { instance, isRebalance, isInfeasible, failureDomains, limitMs, seed } = request
   const endMs = began + limitMs
   // What comes after the plan takes at most a quarter of the time, however short that is.
   const part = Math.min(1, limitMs / 4 / (refineMs + survivabilityMs))
   const next = random(seed)
-  const engine = startEngine(request.engine)
-  const secondEngine = lazyEngine('highs')
-  const report = (incumbent: Incumbent, more: Partial<PlanReport> = {}) => {
-    const line: PlanReport = { ...incumbent, ...nothingMore, wasCut: hasTimeEndedSearch(), ...more }
-    process.stdout.write(`${JSON.stringify(line)}\n`)
-  }
+  const engine = engines[request.engine]
+  const report = (incumbent: Incumbent, more: Partial<PlanReport> = {}) =>
+    send({ ...incumbent, ...nothingMore, wasCut: hasTimeEndedSearch(), ...more })
   const deadlineMs = endMs - (refineMs + survivabilityMs) * part
   const incumbent = isRebalance
     ? rebalance(instance, { deadlineMs, random: next, report })
-    : await improve(instance, engine, { deadlineMs, random: next, isInfeasible, secondEngine, report })
+    : await improve(instance, engine, { deadlineMs, random: next, isInfeasible, secondEngine: engines.highs, report })
   if (!isRebalance && incumbent.unplaced.length === 0) {
     const moves = refine(instance, incumbent.moves, next, endMs - survivabilityMs * part)
     if (isBetter(instance, { moves, unplaced: [] }, incumbent) || moves !== incumbent.moves)
       report(Object.assign(incumbent, { moves }))
   }
   const restMs = endMs - survivabilityMs * part
-  const relaxed =
-    mayRelax && incumbent.unplaced.length > 0
-      ? await withoutRacks(instance, engine, next, Math.min(restMs, performance.now() + relaxMs))
-      : null
-  const infeasibility = incumbent.isInfeasible
-    ? await explainInfeasibility(
-        instance,
-        incumbent.unplaced,
-        engine,
-        next,
-        Math.min(restMs, performance.now() + explainMs),
-      )
-    : null
+  const why = await explainIncomplete(request, incumbent, { engine, next, restMs })
   // A repair that leaves one VM down is a plan, and may be a better one.
-  for (const { kind, index, moves } of infeasibility?.repairs ?? []) {
+  for (const { kind, index, moves } of why.infeasibility?.repairs ?? []) {
     const candidate = { moves, unplaced: [index] }
     if (kind === 'vm' && isBetter(instance, candidate, incumbent)) report(Object.assign(incumbent, candidate))
   }
-  // What an engine called impossible has no end places, whether or not there was time to say which limits are at odds.
-  if (infeasibility && incumbent.provenBy === 'engine') infeasibility.isContradictory = true
-  engine.stop()
-  secondEngine.stop()
   // Work bounds both; of the time that is left the first look takes half at most.
   const before = assessSurvivability(instance, [], failureDomains, next, (performance.now() + endMs) / 2)
   const after =
     incumbent.moves.length === 0 ? before : assessSurvivability(instance, incumbent.moves, failureDomains, next, endMs)
-  report(incumbent, { infeasibility, relaxed, survivability: { before, after }, done: true })
-  break
+  report(incumbent, { ...why, survivability: { before, after }, done: true })
 }
-process.exit(0)
+
+/** Why not all have a place, and who would start if racks did not count. */
+async function explainIncomplete(
+  { instance, mayRelax }: PlanRequest,
+  incumbent: Incumbent,
+  { engine, next, restMs }: { engine: SolverEngine; next: () => number; restMs: number },
+): Promise<Pick<PlanReport, 'relaxed' | 'infeasibility'>> {
+  const { unplaced, isInfeasible, provenBy } = incumbent
+  const until = (ms: number) => Math.min(restMs, performance.now() + ms)
+  const relaxed = mayRelax && unplaced.length > 0 ? await withoutRacks(instance, engine, next, until(relaxMs)) : null
+  const infeasibility = isInfeasible
+    ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
+    : null
+  // What an engine called impossible has no end places, whether or not there was time to say which limits are at odds.
+  if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
+  return { relaxed, infeasibility }
+}
 
 /** The best plan if only hosts are kept apart. All that is claimed of it is that it can be carried out. */
 async function withoutRacks(instance: Instance, engine: SolverEngine, random: () => number, deadlineMs: number) {

@@ -1,0 +1,86 @@
+import { on } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { engineNames } from './bound/assignment.ts'
+import type { PlanReport, PlanRequest } from './plan-worker.ts'
+
+/** A thread that plans, one question at a time, and the numbers of its solvers' processes: 0 for none. */
+type Planner = { worker: Worker; solverPids: Int32Array; stop(): void }
+
+/** The one that waits for the next question: to start is most of what a small one costs. */
+let idle: Planner | null = null
+const running = new Set<Planner>()
+
+/** Starts a planner, so that the next question finds it ready. It does not keep the process alive. */
+export function warmPlanner(): void {
+  idle ??= startPlanner()
+}
+
+/** What the search says until it is done, `killAfterMs` are over, or nobody wants it any more. Then it and its solvers are dead. */
+export async function* askPlanner(
+  request: PlanRequest,
+  killAfterMs: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<PlanReport> {
+  const planner = idle ?? startPlanner()
+  idle = null
+  const timeIsUp = new AbortController()
+  const timer = setTimeout(() => timeIsUp.abort(), killAfterMs)
+  let isDone = false
+  planner.worker.ref()
+  try {
+    const reports = on(planner.worker, 'message', {
+      close: ['exit'],
+      signal: AbortSignal.any([timeIsUp.signal, ...(signal ? [signal] : [])]),
+    })
+    planner.worker.postMessage(request)
+    for await (const [report] of reports as AsyncIterable<[PlanReport]>) {
+      isDone = report.done
+      yield report
+      if (isDone) break
+    }
+  } catch {
+    // The time is up, nobody wants it any more, or the thread has failed: what it said before holds.
+  } finally {
+    clearTimeout(timer)
+    planner.worker.unref()
+    if (isDone && !idle) idle = planner
+    else planner.stop()
+  }
+}
+
+/** Nothing of our environment goes with it: it needs none. */
+function startPlanner(): Planner {
+  const shared = new SharedArrayBuffer(engineNames.length * Int32Array.BYTES_PER_ELEMENT)
+  const worker = new Worker(new URL('./plan-worker.ts', import.meta.url), {
+    workerData: shared,
+    env: {},
+    execArgv: [],
+    stderr: true,
+    resourceLimits: { maxOldGenerationSizeMb: 2_048 },
+  })
+  const solverPids = new Int32Array(shared)
+  const planner = { worker, solverPids, stop }
+  running.add(planner)
+  worker.unref()
+  // `exit` comes after it, and is what is waited for.
+  worker.on('error', () => {})
+  worker.once('exit', stop)
+  process.once('exit', stop)
+  return planner
+
+  function stop() {
+    if (!running.delete(planner)) return
+    process.removeListener('exit', stop)
+    if (idle === planner) idle = null
+    for (const index of solverPids.keys()) killSolver(Atomics.exchange(solverPids, index, 0))
+    void worker.terminate()
+  }
+}
+
+function killSolver(pid: number): void {
+  try {
+    if (pid > 0) process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}

@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals'
+import { generate } from '../../bench/placement/clusters.ts'
+import { solve } from '../../placement/solve.ts'
+import { verifyPlan } from '../../placement/verify.ts'
+import { eventually, patienceMs } from '../support/directory.ts'
+import { dead, down, host, problem, vm } from './problems.ts'
+import { listSolvers } from './solvers.ts'
+
+const easy = problem([host('a', 16), host('x', 16, dead)], [vm('v', 4, 'x', down)])
+const hard = generate({ hosts: 20, vms: 300, racks: null, load: 0.97, seed: 1 })
+
+test('an easy question asks no solver, and one that nobody waits for any more leaves none behind', async () => {
+  await solve(easy)
+  expect(listSolvers()).toEqual([])
+  const wanted = new AbortController()
+  const given = solve(hard, { timeoutMs: patienceMs, signal: wanted.signal })
+  await eventually('a solver', () => listSolvers().length > 0)
+  wanted.abort()
+  expect((await given).isTimeUp).toBe(true)
+  await eventually('the end of the solver', () => listSolvers().length === 0)
+})
+
+test('questions at the same time are each answered, and the next one after them is too', async () => {
+  const plans = await Promise.all([easy, hard, easy].map((each) => solve(each, { timeoutMs: patienceMs })))
+  expect(plans.map(({ state }) => state)).toEqual(['planned', 'planned', 'planned'])
+  expect((await solve(easy)).state).toBe('planned')
+})
+
+test('a solver that dies costs the question that it was asked, and no other', async () => {
+  const given = solve(hard, { timeoutMs: patienceMs })
+  const [pid] = await eventually('a solver', () => listSolvers().length > 0 && listSolvers())
+  process.kill(pid as number, 'SIGKILL')
+  const plan = await given
+  expect(plan.state).toBe('planned')
+  expect(verifyPlan(hard, plan)).toEqual({ ok: true })
+  expect(await solve(hard, { timeoutMs: patienceMs })).toMatchObject({ state: 'planned', isTimeUp: false })
+})
