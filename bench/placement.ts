@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { assignmentModel, type EngineName, startEngine } from '../placement/bound/assignment.ts'
+import { type EngineName, startEngine } from '../placement/bound/assignment.ts'
+import { buildWholeModel } from '../placement/bound/places-model.ts'
 import { buildInstance, buildModel, type Instance } from '../placement/cluster/instance.ts'
 import { random } from '../placement/cluster/size-classes.ts'
 import { toPlan } from '../placement/plan.ts'
@@ -56,7 +57,7 @@ async function whole(instance: Instance, name: EngineName): Promise<string> {
   const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
   const engine = startEngine(name)
   const began = performance.now()
-  const built = assignmentModel(instance, movers, movers.length)
+  const built = buildWholeModel(instance, movers, movers.length)
   const answer = built ? await engine.solve(built.model, limitMs) : ({ status: 'infeasible' } as const)
   engine.stop()
   if (answer.status !== 'optimal' && answer.status !== 'feasible')
@@ -148,6 +149,7 @@ function searchAlone(instance: Instance, seed: number): Incumbent {
     provenBy: 'trivial',
     certificate: null,
     isInfeasible: false,
+    triage: null,
   }
   for (let run = 0; run < 300 && performance.now() < until; run += 1) {
     const maxMigrations = best.unplaced.length === 0 ? countMigrations(instance, best.moves) - 1 : 10

@@ -5,9 +5,10 @@ import { type EngineName, engineNames, type SolverEngine, startEngine } from './
 import type { Instance } from './cluster/instance.ts'
 import { beginQuestion, hasTimeEndedSearch, random } from './cluster/size-classes.ts'
 import { type Incumbent, isBetter } from './search/exhaust.ts'
-import { improve, refine } from './search/improve.ts'
+import { improve } from './search/improve.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
 import { assessSurvivability, type FailureOutcome, rebalance } from './search/rebalance.ts'
+import { refine } from './search/refine.ts'
 
 export type PlanRequest = {
   instance: Instance

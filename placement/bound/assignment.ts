@@ -1,15 +1,17 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, noteCut } from '../cluster/size-classes.ts'
+import { noteCut } from '../cluster/size-classes.ts'
 
 export const engineNames = ['glpk', 'highs'] as const
 export type EngineName = (typeof engineNames)[number]
 
 export type SolverEngine = {
-  /** Answers with the best there is within `limitMs`; `unknown` when that was too short or the process has ended. */
-  solve(model: LinearModel, limitMs: number, relativeGap?: number): Promise<SolveAnswer>
+  /**
+   * Answers with the best there is within `limitMs`; `unknown` when that was too short or the process has ended. `maxNodes` ends the search
+   * after as much work on every machine, for engines that count it (HiGHS).
+   */
+  solve(model: LinearModel, limitMs: number, maxNodes?: number): Promise<SolveAnswer>
   /** Kills the process, whatever it does. */
   stop(): void
 }
@@ -28,7 +30,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
   let child: ReturnType<typeof begin> | null = null
   return {
-    async solve(model, limitMs, relativeGap = 0) {
+    async solve(model, limitMs, maxNodes) {
       if (limitMs <= 0) {
         noteCut()
         return { status: 'unknown' }
@@ -42,7 +44,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
           lines.close()
           asked.off('close', onEnd)
           // With more time it might have said more.
-          if (answer.status === 'unknown' || answer.status === 'feasible') noteCut()
+          if (answer.isTimeUp !== false && (answer.status === 'unknown' || answer.status === 'feasible')) noteCut()
           resolve(answer)
         }
         const onEnd = () => finish({ status: 'unknown' })
@@ -53,7 +55,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         const lines = createInterface({ input: asked.stdout })
         lines.once('line', (line) => finish(JSON.parse(line)))
         asked.once('close', onEnd)
-        const request: SolveRequest = { model, timeLimitSeconds: limitMs / 1_000, relativeGap }
+        const request: SolveRequest = { model, timeLimitSeconds: limitMs / 1_000, maxNodes }
         asked.stdin.write(`${JSON.stringify(request)}\n`)
       })
     },
@@ -90,111 +92,17 @@ export type Term = [column: number, coefficient: number]
 /** At most one term per column; one bound. */
 export type LpRow = { terms: Term[]; equal?: number; atMost?: number; atLeast?: number }
 
-export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; relativeGap: number }
+export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; maxNodes: number | undefined }
 
 /**
  * `infeasible` is the solver's claim. `unknown` is everything that says nothing, time out first of all. Binaries are rounded to
- * 0 or 1. `prices`: of a plain program, what one more of each row's bound costs.
+ * 0 or 1. `prices`: of a plain program, what one more of each row's bound costs. `isTimeUp` false: the work ended it, alike on all machines.
  */
-export type SolveAnswer =
+export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'optimal' | 'feasible'; values: number[]; prices: number[] | null }
   | { status: 'infeasible' }
   | { status: 'unknown' }
-
-/** Where VMs end up: of every evacuee and of those that were allowed to move. */
-export type Assignment = Map<number, number>
-
-type AssignmentModel = { model: LinearModel; columns: [vm: number, host: number][] }
-
-/**
- * End places as a program: every evacuee on exactly one host, every mover too, within RAM and CPU, no two of a group in one
- * domain, with at most so many movers away from home. Fewest migrations, then least memory moved. Null when a VM has no column at all,
- * which proves that there is no such placement.
- */
-export function assignmentModel(
-  instance: Instance,
-  movers: readonly number[],
-  maxMigrations: number,
-): AssignmentModel | null {
-  const { targets, hostRam, hostCpu, domain, vmRam, vmCpu, groupsOf, home, evacuees } = instance
-  const room = buildCapacityState(instance)
-  const chosen = [...evacuees, ...movers]
-  // The room as it is without any of them: what stays is in it.
-  for (const vm of chosen) room.place(vm, -1)
-  const isMover = new Set(movers)
-  const columns: [number, number][] = []
-  const rows: LpRow[] = []
-  const onHost: Term[][][] = Array.from({ length: targets }, () => [[], []])
-  const inDomain = new Map<string, Term[]>()
-  const homes: Term[] = []
-  for (const vm of chosen) {
-    const own: Term[] = []
-    for (let host = 0; host < targets; host += 1) {
-      if (!room.fits(vm, host)) continue
-      const column = columns.push([vm, host]) - 1
-      own.push([column, 1])
-      // As parts of the capacity: solvers' tolerances are made for numbers near 1.
-      onHost[host]![0]!.push([column, vmRam[vm]! / hostRam[host]!])
-      onHost[host]![1]!.push([column, vmCpu[vm]! / hostCpu[host]!])
-      for (const group of groupsOf[vm]!) {
-        const key = `${group} ${domain[host]}`
-        const terms = inDomain.get(key) ?? []
-        terms.push([column, 1])
-        inDomain.set(key, terms)
-      }
-      if (isMover.has(vm) && home[vm] === host) homes.push([column, 1])
-    }
-    if (own.length === 0) return null
-    rows.push({ terms: own, equal: 1 })
-  }
-  for (const [host, [ram, cpu]] of onHost.entries()) {
-    if (ram!.length === 0) continue
-    rows.push({ terms: ram!, atMost: room.freeRam[host]! / hostRam[host]! })
-    rows.push({ terms: cpu!, atMost: room.freeCpu[host]! / hostCpu[host]! })
-  }
-  for (const terms of inDomain.values()) if (terms.length > 1) rows.push({ terms, atMost: 1 })
-  if (homes.length > 0) rows.push({ terms: homes, atLeast: movers.length - maxMigrations })
-  // Of plans with as few migrations, the one that moves least memory: all of it together weighs less than one migration.
-  const allRam = movers.reduce((sum, vm) => sum + vmRam[vm]!, 1)
-  const objective = homes.map(([column]): Term => [column, -1 - (0.5 * vmRam[columns[column]![0]]!) / allRam])
-  return { model: { columns: columns.length, binaries: columns.length, objective, rows }, columns }
-}
-
-/**
- * As many starts as there is room for while nothing else moves: every evacuee on one host at most. What counts is `worth`, and of what
- * counted before no less than was reached.
- */
-export function buildStartModel(
-  instance: Instance,
-  worth: (vm: number) => number,
-  before: readonly { worth: (vm: number) => number; reached: number }[],
-): AssignmentModel {
-  const built = assignmentModel(
-    { ...instance, evacuees: instance.evacuees.filter((vm) => hasHost(instance, vm)) },
-    [],
-    0,
-  )
-  if (!built) return { model: { columns: 0, binaries: 0, objective: [], rows: [] }, columns: [] }
-  const { model, columns } = built
-  const termsOf = (of: (vm: number) => number) =>
-    columns.flatMap(([vm], column): Term[] => (of(vm) > 0 ? [[column, of(vm)]] : []))
-  const rows = [
-    ...model.rows.map(({ equal, ...row }): LpRow => (equal === undefined ? row : { ...row, atMost: equal })),
-    ...before.map((each): LpRow => ({ terms: termsOf(each.worth), atLeast: each.reached })),
-  ]
-  const objective = termsOf(worth).map(([column, of]): Term => [column, -of])
-  return { model: { ...model, objective, rows: rows.filter(({ terms }) => terms.length > 0) }, columns }
-}
-
-function hasHost(instance: Instance, vm: number): boolean {
-  const room = buildCapacityState(instance)
-  for (const each of instance.evacuees) room.place(each, -1)
-  return instance.hostRam.some((_, host) => host < instance.targets && room.fits(vm, host))
-}
-
-export function readAssignment({ columns }: AssignmentModel, values: readonly number[]): Assignment {
-  return new Map(columns.filter((_, column) => values[column] === 1))
-}
+)
 
 /** How many of one kind of VM, how large in whole placementGroups, and what one is worth. */
 export type KnapsackItem = { ram: number; cpu: number; copies: number; worth: number }

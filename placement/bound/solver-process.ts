@@ -23,7 +23,7 @@ async function startGlpk(): Promise<Solver> {
     return { type: glpk.GLP_UP, lb: 0, ub: atMost ?? Number.NaN }
   }
 
-  return async ({ model, timeLimitSeconds, relativeGap }) => {
+  return async ({ model, timeLimitSeconds }) => {
     const { columns, binaries, objective, rows } = model
     const isPlain = binaries === 0
     const lp: LP = {
@@ -43,7 +43,6 @@ async function startGlpk(): Promise<Solver> {
       msglev: glpk.GLP_MSG_OFF,
       presol: !isPlain,
       tmlim: timeLimitSeconds,
-      mipgap: relativeGap,
     })
     // Only NOFEAS proves anything: UNDEF is also a time-out.
     if (result.status === glpk.GLP_NOFEAS) return { status: 'infeasible' }
@@ -70,18 +69,22 @@ async function startHighs(): Promise<Solver> {
   const highs = await (highsModule as unknown as typeof highsModule.default)()
   const { modelStatus, solutionStatus, variableType } = highs.constants
 
-  return ({ model, timeLimitSeconds, relativeGap }) => {
+  return ({ model, timeLimitSeconds, maxNodes }) => {
     const { columns, binaries } = model
     const types = { binary: variableType.integer, plain: variableType.continuous }
     return highs.withModel(dataOf(model, highs.infinity, types), (one): SolveAnswer => {
-      one.options.set({ output_flag: false, time_limit: timeLimitSeconds, mip_rel_gap: relativeGap, mip_abs_gap: 1e-6 })
+      one.options.set({ output_flag: false, time_limit: timeLimitSeconds, mip_rel_gap: 0, mip_abs_gap: 1e-6 })
+      if (maxNodes !== undefined) one.options.set({ mip_max_nodes: maxNodes })
       const status = one.run().modelStatus
       if (status === modelStatus.infeasible) return { status: 'infeasible' }
-      if (Number(one.info.get('primal_solution_status')) !== solutionStatus.feasible) return { status: 'unknown' }
+      const isTimeUp = status !== modelStatus.solutionLimit && status !== modelStatus.iterationLimit
+      if (Number(one.info.get('primal_solution_status')) !== solutionStatus.feasible)
+        return { status: 'unknown', isTimeUp }
       const { colValue, rowDual } = one.getSolution()
       if (!colValue.every(Number.isFinite) || !rowDual.every(Number.isFinite)) return { status: 'unknown' }
       return {
         status: status === modelStatus.optimal ? 'optimal' : 'feasible',
+        isTimeUp,
         values: Array.from(colValue.slice(0, columns), (value, column) =>
           column < binaries ? Math.round(value) : value,
         ),

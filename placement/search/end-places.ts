@@ -1,6 +1,6 @@
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, type SearchBudget } from '../cluster/size-classes.ts'
-import { orderMoves } from './leave-down.ts'
+import { orderMoves } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
@@ -8,6 +8,9 @@ import type { Move } from './search.ts'
  * was used up, or there are end places that no order was found for.
  */
 type EndPlaces = { kind: 'found'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
+
+/** More VMs than this that make room are too many to try every set of them. */
+export const maxOthers = 8
 
 /** VMs that are alike: one of them left out is as good as another. */
 type Alike = { vms: number[]; host: number; ram: number }

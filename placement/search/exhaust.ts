@@ -137,6 +137,8 @@ export type Incumbent = {
   certificate: Certificate | null
   /** There is no plan for all, of any kind. */
   isInfeasible: boolean
+  /** What shows that no choice of who stays down is less harm; null where nothing does. */
+  triage: 'engine' | 'exhausted' | null
 }
 
 /** What the stages of one search share. `incumbent` is replaced in place, and reported whenever it gets better. */
@@ -148,6 +150,8 @@ export type SearchState = {
   /** In a state that violates rules already, "no placement keeps them all" says nothing about the plan. */
   isSound: boolean
   engine: SolverEngine
+  /** The engine for questions in yes and no. */
+  mip: SolverEngine
   /** A second engine, for where the first one and the bound leave a gap. */
   secondEngine: SolverEngine | undefined
   deadlineMs: number
@@ -165,6 +169,7 @@ export function initialIncumbent({ evacuees, home, weight }: Instance): Incumben
     provenBy: 'trivial',
     certificate: null,
     isInfeasible: false,
+    triage: null,
   }
 }
 
@@ -225,6 +230,11 @@ export function recordBound(
 
 export function recordInfeasible({ incumbent, report }: SearchState, provenBy: Incumbent['provenBy']): void {
   Object.assign(incumbent, { isInfeasible: true, provenBy } satisfies Partial<Incumbent>)
+  report(incumbent)
+}
+
+export function recordTriage({ incumbent, report }: SearchState, triage: Incumbent['triage']): void {
+  incumbent.triage = triage
   report(incumbent)
 }
 

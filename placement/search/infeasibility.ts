@@ -1,4 +1,5 @@
-import { assignmentModel, type SolverEngine } from '../bound/assignment.ts'
+import type { SolverEngine } from '../bound/assignment.ts'
+import { buildWholeModel } from '../bound/places-model.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { countMigrations, exhaust, isSmall } from './exhaust.ts'
@@ -65,7 +66,7 @@ async function isContradictory(
 ): Promise<boolean> {
   const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
   if ((movers.length + instance.evacuees.length) * instance.targets > maxColumns) return false
-  const built = assignmentModel(instance, movers, movers.length)
+  const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return true
   const model = relaxation === 'whole' ? built.model : { ...built.model, binaries: 0 }
   const answer = await engine.solve(model, Math.min(500, coreUntilMs - performance.now()))

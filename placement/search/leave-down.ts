@@ -1,73 +1,13 @@
-import { type Assignment, buildStartModel, readAssignment, type SolverEngine } from '../bound/assignment.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
+import { isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { compareUnplaced, exhaust, isBetter } from './exhaust.ts'
 import { type Move, type SearchResult, search } from './search.ts'
 
-/** States, and steps from them, looked at before the search for an order is given up. */
-const maxStates = 50_000
-const maxSteps = 1_000_000
+/** Which VMs to leave down where not all have a place, without asking a solver. */
 
-/**
- * An order in which these end places are reached, each VM straight to its own: migrations first, then the starts, which only take
- * room. Null where there is none, or none was found.
- */
-export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
-  const { home } = instance
-  const room = buildCapacityState(instance)
-  const migrations: Move[] = []
-  const starts: Move[] = []
-  for (const [vm, to] of assignment) {
-    const from = home[vm]!
-    if (from === to) continue
-    ;(from >= 0 ? migrations : starts).push({ vm, from, to })
-  }
-  const done: Move[] = []
-  const left = new Set(migrations)
-  const dead = new Set<string>()
-  let states = 0
-  let steps = 0
-  if (!run()) return null
-  for (const move of starts) {
-    if (!room.fits(move.vm, move.to)) return null
-    room.place(move.vm, move.to)
-    done.push(move)
-  }
-  return done
-
-  function run(): boolean {
-    if (left.size === 0) return true
-    // What is left says which state this is.
-    const key = [...left]
-      .map(({ vm }) => vm)
-      .sort()
-      .join()
-    if (dead.has(key) || states > maxStates || steps > maxSteps || isUp(deadlineMs)) return false
-    states += 1
-    for (const move of [...left]) {
-      steps += 1
-      if (!room.fits(move.vm, move.to)) continue
-      room.place(move.vm, move.to)
-      left.delete(move)
-      done.push(move)
-      if (run()) return true
-      done.pop()
-      room.place(move.vm, move.from)
-      left.add(move)
-    }
-    dead.add(key)
-    return false
-  }
-}
-
-/** Which VMs to leave down where not all have a place. */
-
-const startsMs = 1_000
-/** Models with more columns than this only take the time that a search would use better. */
-const maxColumns = 40_000
 /** What is tried for one VM more, and for all of them. */
-const workPerVm = 2_000_000
-const workInAll = 60_000_000
+const workPerVm = 1_000_000
+const workInAll = 12_000_000
 const runsPerVm = 60
 
 /**
@@ -96,35 +36,6 @@ export function chooseUnplaced(
     if (result.kind === 'unknown') isExact = false
   }
   return { best, isExact }
-}
-
-/**
- * The most that can start while nothing else moves: of the highest priority, then of the next. What the engine finds in time; its answers
- * are placed one after the other, so that the moves can be made as they stand.
- */
-export async function startWithoutMigrations(
-  instance: Instance,
-  engine: SolverEngine,
-  deadlineMs: number,
-): Promise<[moves: Move[], unplaced: number[]]> {
-  const { evacuees, priorities, targets } = instance
-  const nothing: [Move[], number[]] = [[], [...evacuees]]
-  if (evacuees.length * targets > maxColumns) return nothing
-  const classes = [...new Set(evacuees.flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)
-  const before: Parameters<typeof buildStartModel>[2][number][] = []
-  const untilMs = Math.min(deadlineMs, performance.now() + startsMs)
-  let best = nothing
-  for (const priority of classes) {
-    const worth = (vm: number) => priorities[vm]!.filter((each) => each === priority).length
-    const built = buildStartModel(instance, worth, before)
-    const answer = built.columns.length === 0 ? null : await engine.solve(built.model, untilMs - performance.now())
-    if (answer?.status !== 'optimal' && answer?.status !== 'feasible') break
-    const assignment = readAssignment(built, answer.values)
-    const moves = orderMoves(instance, assignment, deadlineMs)
-    if (moves) best = [moves, evacuees.filter((vm) => !assignment.has(vm))]
-    before.push({ worth, reached: [...assignment.keys()].reduce((sum, vm) => sum + worth(vm), 0) })
-  }
-  return best
 }
 
 /** One VM after the other, the most important and of these the smallest first: it joins those that have a place if all of them have one. */

@@ -56,6 +56,7 @@ test('also the search alone, which is all that large clusters have, breaks nothi
       provenBy: 'trivial' as const,
       certificate: null,
       isInfeasible: false,
+      triage: null,
     }
     const plan = toPlan(problem, instance, names, claimed)
     if (!plan) continue

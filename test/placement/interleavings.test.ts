@@ -65,7 +65,14 @@ test('whatever runs at the same time, no plan breaks a rule; and where a need is
       maxMigrations: 6,
       deadlineMs: performance.now() + patienceMs,
     })
-    const known = { ...found, lowerBound: 0, provenBy: 'trivial' as const, certificate: null, isInfeasible: false }
+    const known = {
+      ...found,
+      lowerBound: 0,
+      provenBy: 'trivial' as const,
+      certificate: null,
+      isInfeasible: false,
+      triage: null,
+    }
     const steps = toPlan(problem, instance, names, known)?.steps ?? []
     if (!steps.some(({ needs }) => needs.length > 0)) continue
     plans += 1

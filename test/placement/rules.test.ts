@@ -5,8 +5,9 @@ import { startEngine } from '../../placement/bound/assignment.ts'
 import { buildInstance, buildModel } from '../../placement/cluster/instance.ts'
 import { random } from '../../placement/cluster/size-classes.ts'
 import { toPlan } from '../../placement/plan.ts'
-import { improve, refine } from '../../placement/search/improve.ts'
+import { improve } from '../../placement/search/improve.ts'
 import { rebalance } from '../../placement/search/rebalance.ts'
+import { refine } from '../../placement/search/refine.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 
 const engine = startEngine('glpk')

@@ -1,0 +1,217 @@
+import { buildRoundsModel, type RoundsQuestion, readRounds } from '../bound/rounds-model.ts'
+import type { Instance } from '../cluster/instance.ts'
+import { buildCapacityState } from '../cluster/size-classes.ts'
+import { incumbentMigrations, isComplete, isSettled, recordMoves, remainingMs, type SearchState } from './exhaust.ts'
+import type { Move } from './search.ts'
+
+/**
+ * Plans by a solver, moves and their order together: for the whole of a small cluster, and for a few hosts of a larger one whose VMs change
+ * places with each other. Room often comes only from exchanges: VMs that are large in RAM go one way, those that are large in CPU the other.
+ */
+
+/** Nodes of one question: the same work on every machine. */
+const maxNodes = 1_000
+/** A question that takes longer than this is given up. */
+const maxQuestionMs = 2_500
+/** The whole cluster is asked about up to so many columns, and no neighbourhood has more. */
+const maxColumns = 1_000
+/** Each evacuee may go to every host as long as that makes no more columns than this. */
+const maxStartColumns = 1_500
+
+/** VMs that may make room, and where each VM may go. */
+type Scope = Pick<RoundsQuestion, 'movers' | 'hostsOf'>
+/** How many stay down, by priority. */
+type Down = ReadonlyMap<number, number>
+
+/** All VMs and hosts, where these are few enough; null else. */
+export function wholeScope(instance: Instance, rounds: number): Scope | null {
+  const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+  const hosts = Array.from({ length: instance.targets }, (_, host) => host)
+  return (movers.length * rounds + instance.evacuees.length) * hosts.length > maxColumns
+    ? null
+    : { movers, hostsOf: () => hosts }
+}
+
+/**
+ * Looks for a better plan than the known one among those that move these VMs. While some stay down: who starts, the highest priority first, then
+ * as few migrations as that takes. `aim`: no plan leaves fewer down; where a plan that leaves so few is found at once, nothing else is asked.
+ */
+export async function askForPlan(state: SearchState, scope: Scope, rounds: number, aim: Down | null): Promise<void> {
+  const { instance } = state
+  if (isComplete(state)) return await askFewest(state, scope, rounds)
+  const some = { ...scope, rounds, kept: [], open: instance.evacuees }
+  if (aim && (await ask(state, { ...some, worth: null, atLeast: demandsOf(instance, aim) }))) return
+  const down = new Map<number, number>()
+  for (const priority of listPriorities(instance)) {
+    const question = { ...some, worth: worthOf(instance, priority), atLeast: demandsOf(instance, down) }
+    const moves = await ask(state, question)
+    if (!moves) return
+    down.set(priority, countDown(instance, listDown(instance, moves)).get(priority) ?? 0)
+    // What is found later is of lower priority.
+    if (isMore(instance, down, countDown(instance, state.incumbent.unplaced))) return
+  }
+  await askFewest(state, scope, rounds)
+}
+
+/** With as many starts of each priority, fewer migrations. */
+async function askFewest(state: SearchState, scope: Scope, rounds: number): Promise<void> {
+  const { instance, incumbent, forcedMigrations } = state
+  const maxMigrations = incumbent.moves.filter(({ vm }) => instance.movable[vm]).length - 1
+  if (maxMigrations < 0 || (isComplete(state) && incumbentMigrations(state) <= forcedMigrations)) return
+  const who = isComplete(state)
+    ? { kept: instance.evacuees, open: [], atLeast: [] }
+    : { kept: [], open: instance.evacuees, atLeast: demandsOf(instance, countDown(instance, incumbent.unplaced)) }
+  await ask(state, { ...scope, ...who, rounds, worth: null, maxMigrations })
+}
+
+/** Asks about a few hosts after the other, until the plan is the best there is or so many questions were asked. */
+export async function exchange(state: SearchState, questions: number): Promise<void> {
+  for (let asked = 0; asked < questions && !isSettled(state) && remainingMs(state) > 300; asked += 1) {
+    const rounds = asked % 3 === 2 ? 3 : 2
+    const scope = chooseNeighbourhood(state, rounds, 3 + (asked % 3))
+    if (isComplete(state) || !(await askWeighed(state, scope, rounds))) await askForPlan(state, scope, rounds, null)
+  }
+}
+
+/** Higher weights than this are lost in a solver's tolerances. */
+const maxWeight = 20_000
+
+/**
+ * The same in one question: a VM weighs more than all of lower priority, and all migrations less than the least. False where that takes too
+ * large weights.
+ */
+async function askWeighed(state: SearchState, scope: Scope, rounds: number): Promise<boolean> {
+  const { instance } = state
+  const down = countDown(instance, state.incumbent.unplaced)
+  const priorities = listPriorities(instance)
+  const fixed = priorities.slice(
+    0,
+    priorities.findIndex((priority) => (down.get(priority) ?? 0) > 0),
+  )
+  const weights = new Map<number, number>()
+  let weight = 1
+  for (const priority of priorities.slice(fixed.length).reverse()) {
+    weights.set(priority, weight)
+    weight *= 1 + sum(instance.evacuees, worthOf(instance, priority))
+    if (weight > maxWeight) return false
+  }
+  const isEvacuee = new Set(instance.evacuees)
+  const worth = (vm: number) =>
+    isEvacuee.has(vm) ? sum(instance.priorities[vm]!, (priority) => weights.get(priority) ?? 0) : 0
+  const atLeast = demandsOf(instance, new Map(fixed.map((priority) => [priority, 0])))
+  await ask(state, { ...scope, rounds, kept: [], open: instance.evacuees, worth, atLeast, migrationCost: 0.5 })
+  return true
+}
+
+function sum(list: readonly number[], of: (each: number) => number): number {
+  return list.reduce((total, each) => total + of(each), 0)
+}
+
+/** How many of each priority that an evacuee has these are. */
+export function countDown(instance: Instance, vms: readonly number[]): Map<number, number> {
+  const { priorities } = instance
+  const counts = new Map(listPriorities(instance).map((priority) => [priority, 0]))
+  for (const priority of vms.flatMap((vm) => priorities[vm]!)) counts.set(priority, (counts.get(priority) ?? 0) + 1)
+  return counts
+}
+
+async function ask(state: SearchState, question: RoundsQuestion): Promise<Move[] | null> {
+  const { instance, mip } = state
+  const built = buildRoundsModel(instance, question)
+  if (!built || built.columns.length === 0) return null
+  const answer = await mip.solve(built.model, Math.min(maxQuestionMs, remainingMs(state) * 0.5), maxNodes)
+  if (answer.status !== 'optimal' && answer.status !== 'feasible') return null
+  const moves = readRounds(instance, built, answer.values)
+  if (!canBeMade(instance, moves)) return null
+  recordMoves(state, moves, listDown(instance, moves))
+  return moves
+}
+
+/** Solvers round: what they answer is made one after the other before it is believed. */
+function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
+  const { fits, place } = buildCapacityState(instance)
+  return moves.every(({ vm, to }) => {
+    const may = fits(vm, to)
+    if (may) place(vm, to)
+    return may
+  })
+}
+
+function listDown({ evacuees }: Instance, moves: readonly Move[]): number[] {
+  const placed = new Set(moves.map(({ vm }) => vm))
+  return evacuees.filter((vm) => !placed.has(vm))
+}
+
+function listPriorities({ evacuees, priorities }: Instance): number[] {
+  return [...new Set(evacuees.flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)
+}
+
+function worthOf({ evacuees, priorities }: Instance, priority: number): (vm: number) => number {
+  const isEvacuee = new Set(evacuees)
+  return (vm) => (isEvacuee.has(vm) ? priorities[vm]!.filter((each) => each === priority).length : 0)
+}
+
+/** Of each priority that is named no more stay down than this. */
+function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
+  const all = countDown(instance, instance.evacuees)
+  return [...down].map(([priority, most]) => ({
+    worth: worthOf(instance, priority),
+    reached: (all.get(priority) ?? 0) - most,
+  }))
+}
+
+/** Do more stay down, as far as this says? */
+function isMore(instance: Instance, down: Down, than: Down): boolean {
+  for (const priority of listPriorities(instance)) {
+    const count = down.get(priority)
+    if (count === undefined) return false
+    const other = than.get(priority) ?? 0
+    if (count !== other) return count > other
+  }
+  return false
+}
+
+/** Hosts that have room of different kinds after the known plan, and some others; with what the plan moves already. */
+function chooseNeighbourhood({ instance, incumbent, random }: SearchState, rounds: number, size: number): Scope {
+  const { targets, hostRam, hostCpu, home, movable, evacuees } = instance
+  const capacity = buildCapacityState(instance)
+  const planned = new Map<number, number>()
+  for (const { vm, to } of incumbent.moves) {
+    capacity.place(vm, to)
+    planned.set(vm, to)
+  }
+  const ram = (host: number) => capacity.freeRam[host]! / hostRam[host]!
+  const cpu = (host: number) => capacity.freeCpu[host]! / hostCpu[host]!
+  const all = Array.from({ length: targets }, (_, host) => host)
+  const chosen = new Set<number>()
+  const take = (worth: (host: number) => number) => {
+    const order = all.filter((host) => !chosen.has(host)).sort((a, b) => worth(b) - worth(a))
+    const at = Math.floor(random() * random() * order.length)
+    if (order[at] !== undefined) chosen.add(order[at])
+  }
+  const worths = [
+    (host: number) => ram(host) - cpu(host),
+    (host: number) => cpu(host) - ram(host),
+    () => random() - 0.5,
+  ]
+  for (let taken = 0; taken < Math.min(size, targets); taken += 1) take(worths[taken % worths.length]!)
+  const moversOf = (hosts: ReadonlySet<number>) =>
+    movable.flatMap((may, vm) => (may && (hosts.has(home[vm]!) || planned.has(vm)) ? [vm] : []))
+  while (chosen.size > 2 && moversOf(chosen).length * chosen.size * rounds > maxColumns)
+    chosen.delete([...chosen].at(-1) as number)
+  const near = [...chosen]
+  const isWide = evacuees.length * targets <= maxStartColumns
+  const isEvacuee = new Set(evacuees)
+  const hostsOf = (vm: number) => {
+    if (isWide && isEvacuee.has(vm)) return all
+    const to = planned.get(vm)
+    return to === undefined || chosen.has(to) ? near : [...near, to]
+  }
+  return { movers: moversOf(chosen), hostsOf }
+}
+
+/** Do the same number stay down of each priority? */
+export function isSameDown(instance: Instance, unplaced: readonly number[], down: Down): boolean {
+  const counts = countDown(instance, unplaced)
+  return listPriorities(instance).every((priority) => (counts.get(priority) ?? 0) === (down.get(priority) ?? 0))
+}

@@ -1,0 +1,94 @@
+import type { Assignment } from '../bound/places-model.ts'
+import { askForPlan, countDown, exchange, isSameDown, wholeScope } from './exchange.ts'
+import { isComplete, isSmall, recordMoves, recordTriage, remainingMs, type SearchState } from './exhaust.ts'
+import { admitOneByOne, chooseUnplaced } from './leave-down.ts'
+import { orderMoves } from './order-moves.ts'
+import { searchRuns } from './search-runs.ts'
+import { askWhoStarts, bringHome, countColumns, listMovable, startsAlone, wholeCluster } from './who-starts.ts'
+
+/** Which VMs to leave down where not all have a place. */
+
+const startsMs = 1_000
+/** Nodes that a question about end places may take: the same work on every machine. */
+const maxNodes = 2_000
+/** Models with more columns than this only take the time that a search would use better. */
+const maxColumns = 40_000
+/** Who could start at best is asked of the whole cluster up to so many columns. */
+const maxColumnsOfAll = 3_000
+const searchWork = 4_000_000
+/** Questions about a few hosts. */
+const exchanges = 24
+/** States that the search for all orders may look at. */
+const maxStates = 150_000
+
+/**
+ * Not all can have a place: which VMs to leave down. What is cheap and sound comes first, so that a plan is never worse than the starts alone
+ * however little time there is.
+ */
+export async function reduceUnplaced(state: SearchState): Promise<void> {
+  const { instance, random, deadlineMs } = state
+  await startWhatFits(state)
+  searchRuns(state, searchWork)
+  const { moves, unplaced } = admitOneByOne(instance, random, deadlineMs)
+  recordMoves(state, moves, unplaced)
+  await exchange(state, wholeScope(instance, 2) ? 0 : exchanges)
+  if (countColumns(instance, listMovable(instance)) <= maxColumnsOfAll) await chooseAmongAll(state)
+  if (isSmall(instance) && instance.evacuees.length <= 10 && !state.incumbent.triage) {
+    const { best, isExact } = chooseUnplaced(instance, state.incumbent.unplaced, maxStates, deadlineMs)
+    if (best) recordMoves(state, best.moves, best.unplaced)
+    if (isExact) recordTriage(state, 'exhausted')
+  }
+}
+
+/** Who could start at best, wherever all end; then plans in more and more rounds, until one starts as many. */
+async function chooseAmongAll(state: SearchState): Promise<void> {
+  const { instance, mip } = state
+  const question = { instance, mip, limitMs: remainingMs(state) * 0.6, maxNodes }
+  const choice = await askWhoStarts(question, wholeCluster(instance))
+  const left = choice && instance.evacuees.filter((vm) => !choice.assignment.has(vm))
+  const aim = choice?.isProved && left ? countDown(instance, left) : null
+  const isBest = () => aim !== null && isSameDown(instance, state.incumbent.unplaced, aim)
+  const stages = [
+    ...[2, 3, 4].map((rounds) => async () => {
+      const scope = wholeScope(instance, rounds)
+      if (scope) await askForPlan(state, scope, rounds, aim)
+    }),
+    async () => {
+      if (!choice) return
+      recordChoice(state, choice.assignment, choice.started)
+      const { random } = state
+      await bringHome({ instance, mip, limitMs: remainingMs(state) * 0.6 }, choice.assignment, random, (assignment) =>
+        recordChoice(state, assignment, choice.started),
+      )
+    },
+    async () => await exchange(state, exchanges),
+  ]
+  for (const stage of stages) {
+    if (isBest() || remainingMs(state) < 300) break
+    await stage()
+  }
+  if (isBest()) recordTriage(state, 'engine')
+}
+
+/** While some stay down: the most that can start while nothing moves. */
+export async function startWhatFits(state: SearchState): Promise<void> {
+  const { instance, mip } = state
+  if (isComplete(state) || instance.evacuees.length * instance.targets > maxColumns) return
+  const question = { instance, mip, limitMs: Math.min(startsMs, remainingMs(state) * 0.3), maxNodes }
+  const choice = await askWhoStarts(question, startsAlone(instance))
+  if (choice) recordChoice(state, choice.assignment, choice.started)
+}
+
+/** What starts of the evacuees where there is an order for these end places. */
+function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
+  const { instance, deadlineMs } = state
+  const moves = orderMoves(instance, assignment, deadlineMs)
+  const starts = new Set(started)
+  if (moves)
+    recordMoves(
+      state,
+      moves,
+      instance.evacuees.filter((vm) => !starts.has(vm)),
+    )
+  return moves !== null
+}
