@@ -5,7 +5,7 @@ import type { LinearModel, LpRow, Term } from './assignment.ts'
 /** Where VMs end up. */
 export type Assignment = Map<number, number>
 
-/** VMs that are placed anew, while all others stay where `room` has them. */
+/** VMs that get new places, while all others stay where `room` has them. */
 export type Neighbourhood = {
   /** Room beside those that stay. */
   room: CapacityState
