@@ -2,7 +2,14 @@ import { z } from 'zod'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
-import { avoidedHosts, type PlanStep, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import {
+  avoidedHosts,
+  type PlanStep,
+  type Proposal,
+  placementIntent,
+  placementMaxima,
+  proposal,
+} from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
@@ -19,8 +26,12 @@ export const scheduleHaProposal = defineTool({
     'Plan where VMs should go, without executing it: proposal_id, steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
   input: z.strictObject({
     intent: placementIntent.describe('what for'),
-    host_ids: z.array(resourceId).min(1).max(50).describe('to recover or drain: all that are down, in one plan'),
-    vm_ids: z.array(resourceId).max(500).optional().describe('only these; default all'),
+    host_ids: z
+      .array(resourceId)
+      .min(1)
+      .max(placementMaxima.hostIds)
+      .describe('to recover or drain: all that are down, in one plan'),
+    vm_ids: z.array(resourceId).max(placementMaxima.vmIds).optional().describe('only these; default all'),
     use_rack_constraints: z.boolean().describe('members of an ha_group in different racks'),
   }),
   output: z.looseObject({
