@@ -40,7 +40,7 @@ function addSimulateCommand(parent: CliCommand): void {
       const plan = await solveWithProgress(changed, left)
       if (options.json) printJson(withGap(plan))
       else print([formatPlan(changed, plan), ...formatWaves(changed, plan)].join('\n\n'))
-      exitByState(plan)
+      exitByState(plan, left)
     })
 }
 
@@ -191,7 +191,7 @@ function addPlanCommand(parent: CliCommand): void {
         if (down !== null) print(`\n${wrap(inert(`Not in this plan: ${down}.`), getTerminalWidth())}`)
         if (options.picture) print(['', ...drawOverview(problem, plan.steps), legend].join('\n'))
       }
-      exitByState(plan)
+      exitByState(plan, left)
     })
 }
 
@@ -295,7 +295,7 @@ function addExplainCommand(parent: CliCommand): void {
       if (options.json)
         printJson({ state: plan.state, reason: plan.reason, obstacle: plan.obstacle, unplaced: lacking })
       else print(formatExplanation(problem, plan, lacking, options.all ? Number.POSITIVE_INFINITY : maxHosts))
-      exitByState(plan)
+      exitByState(plan, left)
     })
 }
 

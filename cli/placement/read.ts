@@ -20,7 +20,7 @@ const maxMemoryMb = 2_048
 const minSecondsToPlan = 0.5
 
 /** The problem in a file, and the options with the time that remains after reading it. Throws CommandFailed where none does. */
-export async function readProblemInTime<O extends { timeout: number }>(
+export async function readProblemInTime<O extends { timeout: number; whyLate?: string }>(
   file: string,
   options: O,
 ): Promise<[PlacementProblem, O]> {
@@ -29,7 +29,9 @@ export async function readProblemInTime<O extends { timeout: number }>(
   const used = (performance.now() - began) / 1_000
   const left = options.timeout - used
   if (left < Math.min(minSecondsToPlan, options.timeout / 2)) throw toTimeUp(file, used, options.timeout)
-  return [problem, { ...options, timeout: left }]
+  const whyLate =
+    used > options.timeout / 2 ? { whyLate: `${describeReading(file, used, options.timeout)}. ${advice}` } : {}
+  return [problem, { ...options, ...whyLate, timeout: left }]
 }
 
 /**
@@ -64,8 +66,16 @@ async function readAs(kind: ParseTask['kind'], file: string, timeoutSeconds: num
 }
 
 function toTimeUp(file: string, seconds: number, of: number): CommandFailed {
-  const told = `Reading ${nameOf(file)} took ${seconds.toFixed(1)} of ${of} s, which leaves no time to plan`
-  return new CommandFailed('undecided', `${told}: give it more (--timeout). JSON is read faster than YAML.`)
+  return new CommandFailed(
+    'undecided',
+    `${describeReading(file, seconds, of)}, which leaves no time to plan. ${advice}`,
+  )
+}
+
+const advice = 'Give it more (--timeout), or write JSON, which is read faster than YAML.'
+
+function describeReading(file: string, seconds: number, of: number): string {
+  return `Reading ${nameOf(file)} took ${seconds.toFixed(1)} of ${of} s`
 }
 
 function nameOf(file: string): string {

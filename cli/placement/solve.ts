@@ -6,7 +6,14 @@ import type { CliCommand } from '../connection.ts'
 import { CommandFailed, type ExitOutcome } from '../exit-codes.ts'
 import { parseOneOf, parseSeconds, parseWholeNumber } from '../ui/terminal.ts'
 
-export type SolveOptions = { engine: EngineName; timeout: number; seed: number; json?: boolean }
+export type SolveOptions = {
+  engine: EngineName
+  timeout: number
+  seed: number
+  json?: boolean
+  /** Said where no plan was found in time, because reading took most of it. */
+  whyLate?: string
+}
 
 /** Adds the options of every command that plans. */
 export function withSolveOptions(command: CliCommand): CliCommand {
@@ -66,8 +73,8 @@ const outcomes: Record<Plan['state'], ExitOutcome> = {
  * Throws CommandFailed with the exit code for a plan that is not complete. The plan is already
  * printed.
  */
-export function exitByState({ state }: Plan): void {
-  if (outcomes[state] !== 'ok') throw new CommandFailed(outcomes[state], '')
+export function exitByState({ state }: Plan, { whyLate = '' }: Pick<SolveOptions, 'whyLate'>): void {
+  if (outcomes[state] !== 'ok') throw new CommandFailed(outcomes[state], state === 'not_found' ? whyLate : '')
 }
 
 /**
