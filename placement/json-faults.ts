@@ -38,8 +38,11 @@ function findTextEnd(text: string, at: number): number {
 
 type Level = { keys: Set<string> | null; at: string | number }
 
-/** The keys that sound JSON gives twice in one object, `max` at most, each with its path and the line of the second. */
-export function findDuplicateKeys(text: string, max: number): Flaw[] {
+/**
+ * Where sound JSON gives a key twice in one object, `maxFlaws` at most, each with its path and the line of the second, or is nested deeper than
+ * `maxDepth`.
+ */
+export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: number; maxDepth: number }): Flaw[] {
   const flaws: Flaw[] = []
   const levels: Level[] = []
   let last: Token | null = null
@@ -52,13 +55,21 @@ export function findDuplicateKeys(text: string, max: number): Flaw[] {
     else if (sign === ',' && typeof level?.at === 'number') level.at += 1
     else if (sign === ':' && level?.keys && last) {
       // As it is meant: the same key may be written in two ways.
-      level.at = JSON.parse(text.slice(last.at, last.end)) as string
+      const key = text.slice(last.at + 1, last.end - 1)
+      level.at = key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key
       if (level.keys.has(level.at)) {
         const path = levels.map(({ at }) => at).join('.')
         flaws.push({ path, message: `the key is given twice, again in line ${placeOf(text, last.at).line}` })
-        if (flaws.length >= max) break
+        if (flaws.length >= maxFlaws) break
       }
       level.keys.add(level.at)
+    }
+    if (levels.length > maxDepth) {
+      const path = levels
+        .slice(0, 8)
+        .map(({ at }) => at)
+        .join('.')
+      return [{ path, message: `it is nested deeper than ${maxDepth} levels` }]
     }
     last = token
   }

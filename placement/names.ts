@@ -15,35 +15,37 @@ const twinOf = new Map(
 
 const unseen = new RegExp(`${hiddenCharacter('\\u0000-\\u001f')}|[^\\S ]`, 'u')
 
-/** A name, and the path of the field that gives it. */
-export type NamedField = { path: string; name: string }
+/** A field of many, each of which may have a name: where it stands, by its number. */
+type NameField = { kind: string; names: (string | null | undefined)[]; pathOf: (index: number) => string }
 
 /** Names of one kind that hold what nobody sees, or that look like another of them. `kind` is for people: `host`, `VM`. */
-export function findNameFlaws(kind: string, fields: Iterable<NamedField>): Flaw[] {
+export function findNameFlaws({ kind, names, pathOf }: NameField): Flaw[] {
   const flaws: Flaw[] = []
-  const first = new Map<string, NamedField>()
+  const first = new Map<string, number>()
   const known = new Set<string>()
-  for (const { path, name } of fields) {
-    if (known.has(name)) continue
+  for (const [index, name] of names.entries()) {
+    if (name == null || known.has(name)) continue
     known.add(name)
+    const tell = (message: string) => flaws.push({ path: pathOf(index), message })
     const hidden = unseen.exec(name)?.[0]
     const look = lookOf(name)
     const other = first.get(look)
-    if (hidden) flaws.push({ path, message: `it holds ${nameOfCharacter(hidden)}, which nobody sees` })
-    else if (name.trim() === '') flaws.push({ path, message: 'it holds nothing but blanks' })
-    else if (name.trim() !== name) flaws.push({ path, message: 'it begins or ends with a blank' })
-    else if (other)
-      flaws.push({
-        path,
-        message: `${kind} ${name} looks like ${kind} ${other.name} (${other.path}), and is another: ${differenceOf(name, other.name)}`,
-      })
-    else first.set(look, { path, name })
+    if (hidden) tell(`it holds ${nameOfCharacter(hidden)}, which nobody sees`)
+    else if (name.trim() === '') tell('it holds nothing but blanks')
+    else if (name.trim() !== name) tell('it begins or ends with a blank')
+    else if (other === undefined) first.set(look, index)
+    else {
+      const twin = names[other] as string
+      const what = `${kind} ${name} looks like ${kind} ${twin} (${pathOf(other)}), and is another`
+      tell(`${what}: ${differenceOf(name, twin)}`)
+    }
   }
   return flaws
 }
 
 /** What a person sees of a name. */
 function lookOf(name: string): string {
+  if (/^[ -~]*$/.test(name)) return name
   return Array.from(name.normalize('NFKC'), (letter) => twinOf.get(letter) ?? letter).join('')
 }
 

@@ -3,7 +3,7 @@ import { formatCount, formatList } from '../domain/format.ts'
 import { type PlacementProblem, placementIntent, placementLimits, placementMaxima } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './certificate.ts'
-import { findNameFlaws, type NamedField } from './names.ts'
+import { findNameFlaws } from './names.ts'
 import { failureDomainOf } from './rules.ts'
 
 const maxFlaws = 10
@@ -97,18 +97,17 @@ function toFlaws(error: z.ZodError): Flaw[] {
 }
 
 function findMisleadingNames({ hosts, vms }: PlacementFile): Flaw[] {
-  const of = <T>(list: T[], under: string, field: keyof T & string): NamedField[] =>
-    list.flatMap((each, index) => {
-      const given = each[field]
-      return typeof given === 'string' ? [{ path: `${under}.${index}.${field}`, name: given }] : []
-    })
+  const ofHosts = (kind: string, field: 'name' | 'rack' | 'region') =>
+    findNameFlaws({ kind, names: hosts.map((host) => host[field]), pathOf: (index) => `hosts.${index}.${field}` })
+  const ofVms = (kind: string, field: 'vmid' | 'ha_group' | 'affinity_group') =>
+    findNameFlaws({ kind, names: vms.map((vm) => vm[field]), pathOf: (index) => `vms.${index}.${field}` })
   return [
-    ...findNameFlaws('host', of(hosts, 'hosts', 'name')),
-    ...findNameFlaws('rack', of(hosts, 'hosts', 'rack')),
-    ...findNameFlaws('region', of(hosts, 'hosts', 'region')),
-    ...findNameFlaws('VM', of(vms, 'vms', 'vmid')),
-    ...findNameFlaws('HA group', of(vms, 'vms', 'ha_group')),
-    ...findNameFlaws('affinity group', of(vms, 'vms', 'affinity_group')),
+    ...ofHosts('host', 'name'),
+    ...ofHosts('rack', 'rack'),
+    ...ofHosts('region', 'region'),
+    ...ofVms('VM', 'vmid'),
+    ...ofVms('HA group', 'ha_group'),
+    ...ofVms('affinity group', 'affinity_group'),
   ]
 }
 

@@ -43,7 +43,7 @@ export const scheduleHaProposal = defineTool({
   risk: 'none',
   reversible: true,
   names: { host_ids: 'host', vm_ids: 'vm' },
-  say({ steps, unplaced }, { intent, host_ids }) {
+  say({ steps, unplaced, reason: why }, { intent, host_ids }) {
     const starts = steps.filter(({ action }) => action === 'start').length
     const moves = steps.length - starts
     const parts = [
@@ -51,7 +51,7 @@ export const scheduleHaProposal = defineTool({
       ...(moves > 0 ? [`migrate ${formatCount(moves, 'VM')}`] : []),
     ]
     const down = toList(unplaced).length
-    return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || 'nothing to do'}${down > 0 ? `; ${formatDown(down)}` : ''}`
+    return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || `nothing to do${typeof why === 'string' ? ` (${why})` : ''}`}${down > 0 ? `; ${formatDown(down)}` : ''}`
   },
   discovers: (output) => [
     discoveredThing('proposal', output.proposal_id),

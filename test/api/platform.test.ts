@@ -287,6 +287,15 @@ test('what a host keeps for itself is lent to no VM, and a plan of before does n
   }
 })
 
+test('a plan that has nothing to do says so where the wrong host was named', async () => {
+  const body = { intent: 'recover', host_ids: ['host-osl-1'], use_rack_constraints: true }
+  expect((await api.post('/placement/proposals', { body })).body).toMatchObject({
+    state: 'no_action',
+    reason:
+      'host host-osl-1 is live, so that nothing is to be recovered from it, but host host-osl-2 is dead and has 2 VMs',
+  })
+})
+
 test('an agent executes a plan only with the approval that its run used up for exactly this plan', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await proposed()
