@@ -219,3 +219,19 @@ function joinSome(vms: PlacementVm[], draw: Draw): void {
     other.affinityGroup = `on-${host}`
   }
 }
+
+/** The cluster as somebody would write it down, for `nightshift placement`. */
+export function toFile({ intent, hostIds, hosts, vms }: PlacementProblem): object {
+  return {
+    intent,
+    host_ids: hostIds,
+    hosts: hosts.map(({ name, ramMib, cpuMc, ramReserveMib, cpuReserveMc, region, state }) => {
+      const reserves = { ram_reserve_mib: ramReserveMib, cpu_reserve_mc: cpuReserveMc }
+      return { name, ram_mib: ramMib, cpu_mc: cpuMc, ...reserves, region, state }
+    }),
+    vms: vms.map(({ vm, ramMib, cpuMc, haGroup, affinityGroup, host, priority, pinnedTo }) => {
+      const groups = { ha_group: haGroup, affinity_group: affinityGroup }
+      return { vmid: vm, ram_mib: ramMib, cpu_mc: cpuMc, ...groups, host, priority, pinned_to: pinnedTo }
+    }),
+  }
+}

@@ -1,3 +1,4 @@
+import type { Plan, PlanStep } from '../../domain/placement.ts'
 import { random } from '../../placement/cluster/size-classes.ts'
 import type { GoingUnit, World } from './world.ts'
 
@@ -23,7 +24,7 @@ export function findOrder(world: World, place: readonly number[], seconds: numbe
 }
 
 /** `to`: a host by number. */
-type Order = { migrations: number; moves: { unit: number; to: number }[] }
+export type Order = { migrations: number; moves: { unit: number; to: number }[] }
 
 type Attempt = { next: () => number; maxDetours: number; until: number }
 
@@ -102,4 +103,31 @@ function detour({ units, hosts }: World, { now, open, place, fits, go, next }: S
     return true
   }
   return false
+}
+
+/** The order as a plan of which each step waits for the one before it; who is not in it stays down. */
+export function toSequentialPlan({ hosts, units }: World, { moves }: Pick<Order, 'moves'>): Plan {
+  const at = new Map<string, string>()
+  const steps: PlanStep[] = []
+  for (const { unit, to } of moves) {
+    for (const { vm, host, running } of (units[unit] as GoingUnit).vms) {
+      const step = steps.length + 1
+      const action = at.has(vm) || running ? 'migrate' : 'start'
+      const needs = step > 1 ? [step - 1] : []
+      steps.push({ step, action, vm, from: at.get(vm) ?? host, to: hosts[to]!.name, needs, wave: step })
+      at.set(vm, hosts[to]!.name)
+    }
+  }
+  const left = units.filter(({ stranded }) => stranded).flatMap(({ vms }) => vms.filter(({ vm }) => !at.has(vm)))
+  return {
+    state: left.length > 0 ? 'partial' : 'planned',
+    steps,
+    migrations: steps.filter(({ action }) => action === 'migrate').length,
+    lowerBound: 0,
+    proof: { kind: 'trivial' },
+    unplaced: left.map(({ vm }) => ({ vm, reason: 'it has no place in the end places of another solver' })),
+    obstacle: null,
+    standing: null,
+    reason: null,
+  }
 }

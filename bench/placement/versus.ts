@@ -1,10 +1,12 @@
-import type { PlacementProblem, Plan } from '../../domain/placement.ts'
+import { writeFileSync } from 'node:fs'
+import type { Plan } from '../../domain/placement.ts'
 import { solve } from '../../placement/solve.ts'
+import { verifyPlan } from '../../placement/verify.ts'
 import { median } from '../stage.ts'
 import { findBreaks } from './checker.ts'
 import { watchCpu } from './cpu.ts'
-import { type Drawn, drawCluster, familyNames, type Scale, takesScale } from './drawn.ts'
-import { findOrder } from './order.ts'
+import { type Drawn, drawCluster, familyNames, type Scale, takesScale, toFile } from './drawn.ts'
+import { findOrder, type Order, toSequentialPlan } from './order.ts'
 import { askCpSat, type CpSatAnswer, findPython, howToInstall } from './rival.ts'
 import { readWorld, type World } from './world.ts'
 
@@ -53,7 +55,8 @@ type Outcome = {
   told: string[]
 }
 
-async function compareOne({ name, problem, isOverfull }: Drawn, python: string | null): Promise<Outcome> {
+async function compareOne(drawn: Drawn, python: string | null): Promise<Outcome> {
+  const { name, problem, isOverfull } = drawn
   const watch = watchCpu()
   const plan = await solve(problem, { timeoutMs: seconds * 1_000, seed: 1 })
   const cpu = watch.stop()
@@ -70,8 +73,7 @@ async function compareOne({ name, problem, isOverfull }: Drawn, python: string |
   const best = (proved[0] ?? answers.find(({ place }) => place)) as CpSatAnswer | undefined
   if (!best?.place) return { ...shared, verdict: 'open', rival }
   const alone = answers.find((answer) => answer.alone)?.alone ?? null
-  const found =
-    best.status === 'TRIAGE' ? judgeTriage(world, plan, best, alone) : judgeMigrations(world, problem, plan, best)
+  const found = best.status === 'TRIAGE' ? judgeTriage(drawn, plan, best, alone) : judgeMigrations(drawn, plan, best)
   return { ...shared, isTriage: best.status === 'TRIAGE', ...found, rival, told: [...shared.told, ...found.told] }
 }
 
@@ -79,12 +81,8 @@ type Judged = Pick<Outcome, 'verdict' | 'told'>
 
 const orderSeconds = Number(process.env.ORDER_SECONDS ?? 60)
 
-function judgeMigrations(
-  world: World,
-  { hostIds }: PlacementProblem,
-  plan: Plan,
-  { place, status }: CpSatAnswer,
-): Judged {
+function judgeMigrations(drawn: Drawn, plan: Plan, { place, status }: CpSatAnswer): Judged {
+  const [world, { hostIds }] = [readWorld(drawn.problem), drawn.problem]
   const ends = place as number[]
   const theirs = world.units.reduce(
     (sum, { stranded, home, weight }, unit) => sum + (!stranded && home !== ends[unit] ? weight : 0),
@@ -103,7 +101,7 @@ function judgeMigrations(
       told: status === 'OPTIMAL' ? [...said, `CONTRADICTS CP-SAT: ${ours} of ${theirs}`] : said,
     }
   if (plan.state === 'planned' && ours === theirs) return { verdict: 'equal', told: said }
-  const order = findOrder(world, ends, orderSeconds)
+  const order = findSoundOrder(drawn, world, ends)
   const what = plan.state === 'planned' ? `${ours} migrations` : `${plan.state}, ${plan.unplaced.length} down`
   if (!order || (plan.state === 'planned' && order.migrations >= ours))
     return {
@@ -123,12 +121,31 @@ function judgeMigrations(
   }
 }
 
+/**
+ * An order for end places that the checker of this bench and the replay of the planner both take; with `OUT` cluster and plan are written there, for
+ * `nightshift placement verify`.
+ */
+function findSoundOrder({ name, problem }: Drawn, world: World, ends: readonly number[]): Order | null {
+  const order = findOrder(world, ends, orderSeconds)
+  if (!order) return null
+  const plan = toSequentialPlan(world, order)
+  const replayed = verifyPlan(problem, plan)
+  const breaks = [...findBreaks(problem, plan), ...(replayed.ok ? [] : [replayed.reason])]
+  if (breaks.length > 0) throw new Error(`${name}: the order that this bench found is none: ${breaks[0]}`)
+  if (process.env.OUT) {
+    writeFileSync(`${process.env.OUT}/${name}.json`, JSON.stringify(toFile(problem)))
+    writeFileSync(`${process.env.OUT}/${name}.plan.json`, JSON.stringify(plan))
+  }
+  return order
+}
+
 function judgeTriage(
-  world: World,
+  drawn: Drawn,
   plan: Plan,
   { place, proved }: CpSatAnswer,
   alone: readonly number[] | null,
 ): Judged {
+  const world = readWorld(drawn.problem)
   const ends = place as number[]
   const isDown = new Set(plan.unplaced.map(({ vm }) => vm))
   const ours = countDown(world, (vm) => isDown.has(vm))
@@ -145,7 +162,7 @@ function judgeTriage(
   if (order === 0) return { verdict: 'equal', told: said }
   const told = `down by priority ${us}; CP-SAT ${them}${proved ? ' (proved)' : ''}`
   if (order < 0) return { verdict: proved ? 'worse' : 'better', told: [...said, proved ? `CONTRADICTS ${told}` : told] }
-  const found = findOrder(world, ends, orderSeconds)
+  const found = findSoundOrder(drawn, world, ends)
   const how = found ? `with an order of ${found.moves.length} moves` : 'no order was found'
   return { verdict: found ? 'worse' : 'no order', told: [...said, `${told}, ${how}`] }
 }

@@ -2,49 +2,13 @@ import { expect, test } from '@jest/globals'
 import { findBreaks } from '../../bench/placement/checker.ts'
 import { tiny } from '../../bench/placement/clusters.ts'
 import { drawCluster, familyNames, takesScale } from '../../bench/placement/drawn.ts'
-import { findOrder } from '../../bench/placement/order.ts'
-import { readWorld, type World } from '../../bench/placement/world.ts'
-import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts'
+import { findOrder, toSequentialPlan } from '../../bench/placement/order.ts'
+import { readWorld } from '../../bench/placement/world.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { dead, down, host, problem, vm } from '../placement/problems.ts'
 import { patienceMs } from '../support/directory.ts'
-
-/** The order as a plan of which each step waits for the one before it. */
-function toPlan({ hosts, units }: World, { moves }: Pick<NonNullable<ReturnType<typeof findOrder>>, 'moves'>): Plan {
-  const at = new Map<string, string>()
-  const steps: PlanStep[] = []
-  for (const { unit, to } of moves) {
-    for (const each of units[unit]!.vms) {
-      const action = at.has(each.vm) || each.running ? 'migrate' : 'start'
-      const step = steps.length + 1
-      const needs = step > 1 ? [step - 1] : []
-      steps.push({
-        step,
-        action,
-        vm: each.vm,
-        from: at.get(each.vm) ?? each.host,
-        to: hosts[to]!.name,
-        needs,
-        wave: step,
-      })
-      at.set(each.vm, hosts[to]!.name)
-    }
-  }
-  const placed = new Set(steps.map((step) => step.vm))
-  const left = units.filter(({ stranded }) => stranded).flatMap(({ vms }) => vms.filter((each) => !placed.has(each.vm)))
-  return {
-    state: left.length > 0 ? 'partial' : 'planned',
-    steps,
-    migrations: steps.filter(({ action }) => action === 'migrate').length,
-    lowerBound: 0,
-    proof: { kind: 'trivial' },
-    unplaced: left.map((each) => ({ vm: each.vm, reason: 'no room' })),
-    obstacle: null,
-    standing: null,
-    reason: null,
-  }
-}
 
 test(
   'the checker of the bench and the replay say the same of plans, also of those that somebody changed',
@@ -83,7 +47,7 @@ test('two full hosts that swap their VMs do so by way of a third, and not where 
   const ends = world.units.map(({ vms }) => ({ one: 1, two: 0, gone: 2 })[vms[0]!.vm] as number)
   const order = findOrder(world, ends, 60)
   expect(order?.migrations).toBe(3)
-  const plan = toPlan(world, order!)
+  const plan = toSequentialPlan(world, order!)
   expect(findBreaks(swap(5), plan)).toEqual([])
   expect(verifyPlan(swap(5), plan)).toEqual({ ok: true })
   expect(findOrder(readWorld(swap(3)), ends, 0.2)).toBeNull()
@@ -103,7 +67,7 @@ test.each(familyNames.filter((name) => takesScale(name, 'small')))(
       vms: given.vms.map((each) => ({ ...each, running: true })),
     }
     const idle = {
-      ...toPlan(readWorld(given), { moves: [] }),
+      ...toSequentialPlan(readWorld(given), { moves: [] }),
       state: 'no_action' as const,
       unplaced: [],
     }
