@@ -1,5 +1,4 @@
-import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import type { PlacementProblem } from '../domain/placement.ts'
 import { type EngineName, startEngine } from '../placement/bound/assignment.ts'
 import { buildWholeModel } from '../placement/bound/places-model.ts'
 import { buildInstance, buildModel, type Instance } from '../placement/cluster/instance.ts'
@@ -14,19 +13,21 @@ import { solve } from '../placement/solve.ts'
 import { verifyPlan } from '../placement/verify.ts'
 import { fewestMigrations } from '../test/placement/problems.ts'
 import { beyond, type Family, families, generate, loads, nameOf, tiny } from './placement/clusters.ts'
+import { askCpSat, findPython, howToInstall } from './placement/rival.ts'
+import { versus } from './placement/versus.ts'
+import { readWorld } from './placement/world.ts'
 import { report } from './stage.ts'
 
 const limitMs = 10_000
-const python = process.env.PYTHON ?? 'python3'
 
 /**
  * The one large model of every VM and host, as others solve it, beside the stages: the fewest migrations to any end places within
  * the same ten seconds. Only the last column can be carried out: the others know no order.
  */
 async function compare(): Promise<void> {
-  const hasCpSat = spawnSync(python, ['-c', 'import ortools']).status === 0
+  const python = findPython()
   console.log(
-    `\nplacement: fewest migrations found (* proved), seconds; ${hasCpSat ? 'CP-SAT with 2 workers' : `no OR-Tools in ${python}`}`,
+    `\nplacement: fewest migrations found (* proved), seconds; ${python ? 'CP-SAT with 2 workers' : howToInstall}`,
   )
   console.log(
     ['instance'.padEnd(18), 'GLPK', 'HiGHS', 'CP-SAT', 'stages, in an order'].map((each) => each.padEnd(14)).join(''),
@@ -42,7 +43,11 @@ async function compare(): Promise<void> {
       const family: Family = { hosts, vms, racks, load, seed: 1 }
       const problem = generate(family)
       const { instance } = buildInstance(problem, buildModel(problem))
-      const cells = [await whole(instance, 'glpk'), await whole(instance, 'highs'), hasCpSat ? cpSat(instance) : '-']
+      const cells = [
+        await whole(instance, 'glpk'),
+        await whole(instance, 'highs'),
+        python ? cpSat(problem, python) : '-',
+      ]
       const began = performance.now()
       const plan = await solve(problem, { timeoutMs: limitMs })
       const isProved = plan.state === 'planned' && plan.migrations === plan.lowerBound
@@ -68,13 +73,13 @@ async function whole(instance: Instance, name: EngineName): Promise<string> {
   return `${movers.length - stayed.length}${answer.status === 'optimal' ? '*' : ''} ${seconds(began)}`
 }
 
-function cpSat(instance: Instance): string {
+function cpSat(problem: PlacementProblem, python: string): string {
   const began = performance.now()
-  const script = fileURLToPath(new URL('./placement/cp_sat.py', import.meta.url))
-  const { stdout } = spawnSync(python, [script], { input: JSON.stringify(instance), encoding: 'utf8', maxBuffer: 1e8 })
-  const { status, migrations } = JSON.parse(stdout || '{"status":"failed"}') as { status: string; migrations?: number }
-  if (migrations === undefined) return `${status === 'UNKNOWN' ? 'none' : status} ${seconds(began)}`
-  return `${migrations}${status === 'OPTIMAL' ? '*' : ''} ${seconds(began)}`
+  const world = readWorld(problem)
+  const { status, place } = askCpSat(python, world, { ask: 'whole', triage: false, seconds: limitMs / 1_000 })
+  if (!place) return `${status === 'UNKNOWN' ? 'none' : status} ${seconds(began)}`
+  const moved = world.units.filter(({ stranded, home }, unit) => !stranded && home !== place[unit]).length
+  return `${moved}${status === 'OPTIMAL' ? '*' : ''} ${seconds(began)}`
 }
 
 function seconds(beganMs: number): string {
@@ -162,12 +167,13 @@ function searchAlone(instance: Instance, seed: number): Incumbent {
 }
 
 /**
- * `PARTS=families,small,compare,others,beyond` (all of them without it), `ENGINE=highs`, `SEEDS`, `CASES`, and `PYTHON` for one that has
- * OR-Tools.
+ * `PARTS=versus,families,small,compare,others,beyond` (all of them without it), `ENGINE=highs`, `SEEDS`, `CASES`, what `versus` reads, and `PYTHON`
+ * for one that has OR-Tools.
  */
 export async function placement(): Promise<void> {
-  const parts = (process.env.PARTS ?? 'families,small,others,beyond,compare').split(',')
+  const parts = (process.env.PARTS ?? 'versus,families,small,others,beyond,compare').split(',')
   const engine = process.env.ENGINE === 'highs' ? 'highs' : 'glpk'
+  if (parts.includes('versus')) await versus()
   if (parts.includes('families')) await families(engine)
   if (parts.includes('small')) await small()
   if (parts.includes('others')) await others()

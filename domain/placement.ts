@@ -6,6 +6,9 @@ const size = { ramMib: z.number().int().positive(), cpuMc: z.number().int().posi
 const placementHost = z.object({
   name: z.string(),
   ...size,
+  /** Kept for the host itself, and lent to no VM; without it the RAM reserve of all hosts counts, and of the CPU nothing is kept. */
+  ramReserveMib: z.number().int().nonnegative().optional(),
+  cpuReserveMc: z.number().int().nonnegative().optional(),
   rack: z.string().nullable(),
   /** A VM stays in the region of its host: disks do not follow it into another. */
   region: z.string().nullable().default(null),
@@ -37,6 +40,18 @@ export const placementLimits = z.object({
 })
 export type PlacementLimits = z.infer<typeof placementLimits>
 
+/** What of a host VMs may use, in whole MiB and thousandths of a CPU. */
+export function usableCapacity(
+  { limits }: { limits: PlacementLimits },
+  { ramMib, cpuMc, ramReserveMib, cpuReserveMc = 0 }: PlacementHost,
+): { ramMib: number; cpuMc: number } {
+  const ram = ramReserveMib === undefined ? (ramMib * (100 - limits.ramReservePercent)) / 100 : ramMib - ramReserveMib
+  return {
+    ramMib: Math.max(0, Math.floor(ram)),
+    cpuMc: Math.max(0, Math.floor(((cpuMc - cpuReserveMc) * limits.cpuOvercommitPercent) / 100)),
+  }
+}
+
 /** A host that a VM is not brought to in this incident: a step to it failed there. */
 const avoided = z.object({ vm: z.string(), host: z.string(), why: z.string() })
 export type AvoidedHost = z.infer<typeof avoided>
@@ -44,12 +59,15 @@ export const avoidedHosts = z.array(avoided).max(1_000)
 
 export const placementIntent = z.enum(['recover', 'drain', 'rebalance'])
 
+/** How much one plan may be about: the same in a file, in a tool's call and over the API. */
+export const placementMaxima = { hostIds: 1_000, vmIds: 20_000, hosts: 5_000, vms: 50_000 } as const
+
 export const placementProblem = z.object({
   intent: placementIntent,
   /** The hosts the intent is about: the dead ones to recover from, the ones to drain. */
-  hostIds: z.array(z.string()).max(100),
+  hostIds: z.array(z.string()).max(placementMaxima.hostIds),
   /** Only these VMs may be placed again; null means every VM stranded on `hostIds`. */
-  vmIds: z.array(z.string()).max(2000).nullable(),
+  vmIds: z.array(z.string()).max(placementMaxima.vmIds).nullable(),
   useRackConstraints: z.boolean(),
   limits: placementLimits.default({ cpuOvercommitPercent: 100, ramReservePercent: 0 }),
   hosts: z.array(placementHost),

@@ -64,12 +64,16 @@ const knownAs = {
   aliases: z.array(z.string()).optional().describe('Other names, host names and addresses that alerts may use.'),
 }
 
+const reserve = z.number().int().min(0).max(1_000_000_000).nullable().optional()
+
 export const hostState = z.object({
   id: z.string(),
   ...knownAs,
   region: z.string(),
   rack: z.string(),
   state: z.enum(['live', 'draining', 'dead']),
+  ramReserveMib: reserve.describe('RAM of it that no VM gets. Null or left out: the percentage of all hosts.'),
+  cpuReserveMc: reserve.describe('CPU of it that no VM gets, in thousandths. Null or left out: none.'),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
 })

@@ -82,7 +82,10 @@ function received(input: unknown): string {
   if (input === undefined) return 'it is missing'
   if (input === null) return 'it is null'
   if (Array.isArray(input)) return 'it is a list'
-  if (typeof input === 'number') return Number.isFinite(input) ? `it is ${input}` : 'it is no number'
+  if (typeof input === 'number') {
+    if (Number.isNaN(input)) return 'it is no number'
+    return Number.isFinite(input) ? `it is ${input}` : 'it is beyond all numbers that can be kept (1.8e308)'
+  }
   if (typeof input === 'string') return 'it is a text'
   return typeof input === 'boolean' ? `it is ${input}` : 'it is an object'
 }

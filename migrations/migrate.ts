@@ -57,6 +57,7 @@ import * as oneValue from './0052-one-value.ts'
 import * as snsTopics from './0053-sns-topics.ts'
 import * as writeCredential from './0054-write-credential.ts'
 import * as statementSnapshots from './0055-statement-snapshots.ts'
+import * as hostReserve from './0056-host-reserve.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -216,6 +217,7 @@ const migrations: Record<string, Migration> = {
   '0053-sns-topics': snsTopics,
   '0054-write-credential': writeCredential,
   '0055-statement-snapshots': statementSnapshots,
+  '0056-host-reserve': hostReserve,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

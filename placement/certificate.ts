@@ -1,4 +1,4 @@
-import { type PlacementProblem, type PlacementVm, placementProblem } from '../domain/placement.ts'
+import { type PlacementProblem, type PlacementVm, placementProblem, usableCapacity } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
 import { type PlacementRules, readRules } from './rules.ts'
 
@@ -159,17 +159,13 @@ function overfull(room: Map<string, FreeCapacity>): string[] {
 }
 
 /** Of each host that may take a VM: the room beside all that run there. */
-function freeCapacity(
-  { hosts, vms, limits }: PlacementProblem,
-  { targets, place }: PlacementRules,
-): Map<string, FreeCapacity> {
+function freeCapacity(problem: PlacementProblem, { targets, place }: PlacementRules): Map<string, FreeCapacity> {
   const room = new Map<string, FreeCapacity>()
-  for (const { name, ramMib, cpuMc } of hosts) {
-    if (!targets.has(name)) continue
-    const ram = Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100)
-    room.set(name, { ram, cpu: Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100) })
+  for (const host of problem.hosts) {
+    const { ramMib, cpuMc } = usableCapacity(problem, host)
+    if (targets.has(host.name)) room.set(host.name, { ram: ramMib, cpu: cpuMc })
   }
-  for (const { vm, ramMib, cpuMc } of vms) {
+  for (const { vm, ramMib, cpuMc } of problem.vms) {
     const here = room.get(place.get(vm) ?? '')
     if (!here) continue
     here.ram -= ramMib

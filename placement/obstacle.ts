@@ -1,5 +1,12 @@
 import { formatCount, formatList } from '../domain/format.ts'
-import type { Obstacle, PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
+import {
+  type Obstacle,
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type PlanStep,
+  usableCapacity,
+} from '../domain/placement.ts'
 import { describeGroup, type Names } from './cluster/instance.ts'
 import { failureDomainOf } from './rules.ts'
 import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibility.ts'
@@ -23,9 +30,7 @@ export function findBadInterleaving(
   const dead = new Set(problem.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name))
   const runs = (vm: PlacementVm) => vm.running && vm.host !== null && !dead.has(vm.host)
   for (const host of problem.hosts) {
-    const { ramReservePercent, cpuOvercommitPercent } = problem.limits
-    let ram = Math.floor((host.ramMib * (100 - ramReservePercent)) / 100)
-    let cpu = Math.floor((host.cpuMc * cpuOvercommitPercent) / 100)
+    let { ramMib: ram, cpuMc: cpu } = usableCapacity(problem, host)
     for (const vm of problem.vms) {
       if (!runs(vm) || vm.host !== host.name) continue
       ram -= vm.ramMib

@@ -157,13 +157,16 @@ export function planDigest(steps: PlanStep[]): string {
  * the intent is no fact either, so that two proposals for one state can be compared.
  */
 export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
-  const hosts = problem.hosts.map(({ name, ramMib, cpuMc, rack, region, state }) => ({
+  // A host without a reserve keeps the fingerprint that older releases stored.
+  const hosts = problem.hosts.map(({ name, ramMib, cpuMc, ramReserveMib, cpuReserveMc, rack, region, state }) => ({
     name,
     ramMib,
     cpuMc,
     rack,
     region,
     state,
+    ...(ramReserveMib !== undefined && { ramReserveMib }),
+    ...(cpuReserveMc !== undefined && { cpuReserveMc }),
   }))
   const vms = problem.vms.map(
     ({ vm, ramMib, cpuMc, haGroup, host, running, priority, pinnedTo, forbiddenHosts, affinityGroup }) => ({
@@ -222,6 +225,8 @@ type Host = ClusterState['hosts'][number]
 
 function describeHostChange(was: Host, is: Host): string | null {
   if (is.ramMib !== was.ramMib || is.cpuMc !== was.cpuMc) return `${was.name} has another size`
+  if (is.ramReserveMib !== was.ramReserveMib || is.cpuReserveMc !== was.cpuReserveMc)
+    return `${was.name} keeps another reserve for itself`
   return is.rack !== was.rack || is.region !== was.region ? `${was.name} stands elsewhere` : null
 }
 

@@ -1,107 +1,52 @@
-import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { type PlacementProblem, placementIntent, placementLimits } from '../domain/placement.ts'
+import { formatCount, formatList } from '../domain/format.ts'
+import { type PlacementProblem, placementIntent, placementLimits, placementMaxima } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
 import { checkProblem, type Flaw, InvalidProblemError } from './certificate.ts'
+import { findNameFlaws } from './names.ts'
 import { failureDomainOf } from './rules.ts'
 
-const flawsTold = 10
-
-/** The text of a document. Throws InvalidProblemError for bytes that are not UTF-8: replaced by a sign they could name another VM. */
-export function decodeUtf8(bytes: Uint8Array): string {
-  if (!isUtf8(bytes)) throw new InvalidProblemError([findUtf8Flaw(bytes)])
-  return new TextDecoder().decode(bytes)
-}
-
-/** The line and the byte where a document that is not UTF-8 stops to be it, both from 1. */
-export function findUtf8Flaw(bytes: Uint8Array): Flaw {
-  // The longest part that is sound, where a character may be cut at the end.
-  let [sound, broken] = [0, bytes.length]
-  while (broken - sound > 1) {
-    const middle = (sound + broken) >> 1
-    if (beginsAsUtf8(bytes.subarray(0, middle))) sound = middle
-    else broken = middle
-  }
-  const line = 1 + bytes.subarray(0, sound).reduce((count, byte) => count + (byte === 0x0a ? 1 : 0), 0)
-  return { path: `line ${line}`, message: `byte ${broken} is not UTF-8` }
-}
-
-function beginsAsUtf8(part: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(part, { stream: true })
-    return true
-  } catch {
-    return false
-  }
-}
-
-/**
- * Text that `JSON.parse` takes, without the keys that are given twice: it would silently keep the last. Throws SyntaxError for text that is
- * no JSON, InvalidProblemError with the path of each key that is given twice in one object.
- */
-export function parseJson(text: string): unknown {
-  const value: unknown = JSON.parse(text)
-  const flaws = findDuplicateKeys(text)
-  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, flawsTold))
-  return value
-}
-
-type Level = { keys: Set<string> | null; at: string | number }
-
-/** Reads sound JSON by its strings, brackets and commas; nothing else matters for keys. */
-function findDuplicateKeys(text: string): Flaw[] {
-  const flaws: Flaw[] = []
-  const levels: Level[] = []
-  const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}[\],]/g
-  for (let token = tokens.exec(text); token !== null; token = tokens.exec(text)) {
-    const level = levels.at(-1)
-    const [found, colon] = token
-    if (found === '{') levels.push({ keys: new Set(), at: '' })
-    else if (found === '[') levels.push({ keys: null, at: 0 })
-    else if (found === '}' || found === ']') levels.pop()
-    else if (found === ',' && typeof level?.at === 'number') level.at += 1
-    else if (colon !== undefined && level?.keys) {
-      // As it is meant: the same key may be written in two ways.
-      level.at = JSON.parse(found.slice(0, -colon.length)) as string
-      if (level.keys.has(level.at)) {
-        const line = text.slice(0, token.index).split('\n').length
-        flaws.push({
-          path: levels.map(({ at }) => at).join('.'),
-          message: `the key is given twice, again in line ${line}`,
-        })
-      }
-      level.keys.add(level.at)
-    }
-  }
-  return flaws
-}
+const maxFlaws = 10
 
 const name = z.string().min(1).max(200)
-const names = z.array(name).max(1_000)
-const ramMib = z.number().int().positive().max(1_000_000_000)
-const cpuMc = z.number().int().positive().max(1_000_000_000)
+const names = z.array(name).max(placementMaxima.hostIds)
+const size = z.number().max(1_000_000_000).int().positive()
+const reserve = z.number().max(1_000_000_000).int().nonnegative()
+/** Numbers as Proxmox VE has them, or names. */
+const vmid = z.preprocess(
+  (given) => (typeof given === 'number' && Number.isSafeInteger(given) && given > 0 ? String(given) : given),
+  z
+    .string({
+      error: ({ input }) =>
+        `${input === undefined ? 'it is missing' : 'it is no name'}: give a name, or a whole number from 1`,
+    })
+    .min(1, 'give at least 1 character')
+    .max(200, 'give at most 200 characters'),
+)
 
 const fileHost = z.strictObject({
   name,
-  ram_mib: ramMib,
-  cpu_mc: cpuMc,
+  ram_mib: size,
+  cpu_mc: size,
+  /** Kept for the host itself. */
+  ram_reserve_mib: reserve.optional(),
+  cpu_reserve_mc: reserve.optional(),
   rack: name.nullish(),
   region: name.nullish(),
   state: z.enum(['live', 'draining', 'dead']).default('live'),
 })
 
 const fileVm = z.strictObject({
-  /** Numbers as Proxmox VE has them, or names. */
-  vmid: z.union([name, z.number().int().positive()]).transform(String),
-  ram_mib: ramMib,
-  cpu_mc: cpuMc,
+  vmid,
+  ram_mib: size,
+  cpu_mc: size,
   ha_group: name.nullish(),
   affinity_group: name.nullish(),
   host: name.nullish(),
   /** Without it: whether its host lives. */
   running: z.boolean().optional(),
   priority: z.number().int().min(0).max(1_000).default(0),
-  pinned_to: z.union([name.transform((one) => [one]), names]).default([]),
+  pinned_to: z.preprocess((given) => (typeof given === 'string' ? [given] : given), names).default([]),
   forbidden_hosts: names.default([]),
 })
 
@@ -112,15 +57,12 @@ const fileVm = z.strictObject({
 const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
   host_ids: names.optional(),
-  vm_ids: z
-    .array(z.union([name, z.number().int().positive()]).transform(String))
-    .max(20_000)
-    .optional(),
+  vm_ids: z.array(vmid).max(placementMaxima.vmIds).optional(),
   use_rack_constraints: z.boolean().default(false),
   cpu_overcommit_percent: placementLimits.shape.cpuOvercommitPercent,
   ram_reserve_percent: placementLimits.shape.ramReservePercent,
-  hosts: z.array(fileHost).min(1).max(5_000),
-  vms: z.array(fileVm).max(50_000),
+  hosts: z.array(fileHost).min(1).max(placementMaxima.hosts),
+  vms: z.array(fileVm).max(placementMaxima.vms),
 })
 type PlacementFile = z.infer<typeof placementFile>
 
@@ -130,12 +72,10 @@ type PlacementFile = z.infer<typeof placementFile>
  */
 export function readProblemFile(given: unknown): PlacementProblem {
   const parsed = placementFile.safeParse(given)
-  if (!parsed.success) {
-    throw new InvalidProblemError(
-      listFaults(parsed.error, 10).map(({ field, message }) => ({ path: field || 'the problem', message })),
-    )
-  }
+  if (!parsed.success) throw new InvalidProblemError(toFlaws(parsed.error))
   const problem = toProblem(parsed.data)
+  const named = [...findMisleadingNames(parsed.data), ...findLargeReserves(parsed.data)]
+  if (named.length > 0) throw new InvalidProblemError(named.slice(0, maxFlaws))
   try {
     checkProblem(problem)
   } catch (error) {
@@ -145,6 +85,76 @@ export function readProblemFile(given: unknown): PlacementProblem {
   const flaws = findOversizedGroups(problem)
   if (flaws.length > 0) throw new InvalidProblemError(flaws)
   return problem
+}
+
+/** Of each field the first fault: what else is wrong with it follows from that. */
+function toFlaws(error: z.ZodError): Flaw[] {
+  const first = new Map<string, string>()
+  for (const { field, message } of listFaults(error, 10 * maxFlaws)) {
+    if (!first.has(field)) first.set(field, message)
+  }
+  return [...first].slice(0, maxFlaws).map(([field, message]) => ({ path: field || 'the problem', message }))
+}
+
+function findMisleadingNames({ hosts, vms }: PlacementFile): Flaw[] {
+  const ofHosts = (kind: string, field: 'name' | 'rack' | 'region') =>
+    findNameFlaws({ kind, names: hosts.map((host) => host[field]), pathOf: (index) => `hosts.${index}.${field}` })
+  const ofVms = (kind: string, field: 'vmid' | 'ha_group' | 'affinity_group') =>
+    findNameFlaws({ kind, names: vms.map((vm) => vm[field]), pathOf: (index) => `vms.${index}.${field}` })
+  return [
+    ...ofHosts('host', 'name'),
+    ...ofHosts('rack', 'rack'),
+    ...ofHosts('region', 'region'),
+    ...ofVms('VM', 'vmid'),
+    ...ofVms('HA group', 'ha_group'),
+    ...ofVms('affinity group', 'affinity_group'),
+  ]
+}
+
+function findLargeReserves({ hosts }: PlacementFile): Flaw[] {
+  return hosts.flatMap(({ ram_mib, cpu_mc, ram_reserve_mib = 0, cpu_reserve_mc = 0 }, index) => [
+    ...(ram_reserve_mib > ram_mib
+      ? [{ path: `hosts.${index}.ram_reserve_mib`, message: `it is more than the host has: give at most ${ram_mib}` }]
+      : []),
+    ...(cpu_reserve_mc > cpu_mc
+      ? [{ path: `hosts.${index}.cpu_reserve_mc`, message: `it is more than the host has: give at most ${cpu_mc}` }]
+      : []),
+  ])
+}
+
+/**
+ * Why a problem that somebody wrote down asks for nothing, though something is to be done; null where it asks for something, or nothing is. A
+ * plan that has nothing to do would be read as good news.
+ */
+export function findIdleRequest({ intent, hostIds, vmIds, hosts, vms }: PlacementProblem): Flaw | null {
+  if (intent === 'rebalance' || vmIds !== null) return null
+  const named = hosts.filter(({ name }) => hostIds.includes(name))
+  if (intent === 'drain') {
+    const isNone = named.length === 0
+    return isNone
+      ? { path: 'host_ids', message: 'no host is draining and none is named: name the hosts to empty' }
+      : null
+  }
+  if (named.some(({ state }) => state === 'dead')) return null
+  const down = describeDown({ hosts, vms }, hostIds)
+  if (named.length === 0) return down === null ? null : { path: 'host_ids', message: `it names no host, but ${down}` }
+  const [first] = named
+  const message = `host ${first?.name} is ${first?.state}, so that nothing is to be recovered from it${down === null ? '' : `, but ${down}`}`
+  return { path: 'host_ids.0', message }
+}
+
+/** `host a is dead and has 2 VMs`: dead hosts that are not named. Null where none has a VM. */
+export function describeDown(
+  { hosts, vms }: Pick<PlacementProblem, 'hosts' | 'vms'>,
+  named: readonly string[],
+): string | null {
+  const counts = hosts
+    .filter(({ name, state }) => state === 'dead' && !named.includes(name))
+    .map(({ name }) => ({ name, count: vms.filter(({ host }) => host === name).length }))
+    .filter(({ count }) => count > 0)
+  if (counts.length === 0) return null
+  const told = counts.slice(0, 5).map(({ name, count }) => `host ${name} is dead and has ${formatCount(count, 'VM')}`)
+  return formatList(counts.length > 5 ? [...told, `${counts.length - 5} more`] : told)
 }
 
 function toProblem(file: PlacementFile): PlacementProblem {
@@ -157,10 +167,12 @@ function toProblem(file: PlacementFile): PlacementProblem {
     vmIds: file.vm_ids ?? null,
     useRackConstraints: file.use_rack_constraints,
     limits: { cpuOvercommitPercent: file.cpu_overcommit_percent, ramReservePercent: file.ram_reserve_percent },
-    hosts: file.hosts.map(({ name, ram_mib, cpu_mc, rack, region, state }) => ({
+    hosts: file.hosts.map(({ name, ram_mib, cpu_mc, ram_reserve_mib, cpu_reserve_mc, rack, region, state }) => ({
       name,
       ramMib: ram_mib,
       cpuMc: cpu_mc,
+      ...(ram_reserve_mib !== undefined && { ramReserveMib: ram_reserve_mib }),
+      ...(cpu_reserve_mc !== undefined && { cpuReserveMc: cpu_reserve_mc }),
       rack: rack ?? null,
       region: region ?? null,
       state,
@@ -192,8 +204,8 @@ function findOversizedGroups({ hosts, vms, useRackConstraints }: PlacementProble
   )
   return [...grouped].flatMap(([group, members]) => {
     if (members.length <= domains) return []
-    const kind = useRackConstraints ? 'racks' : 'hosts'
-    const message = `HA group ${group} has ${members.length} members to keep apart and there are ${domains} ${kind}`
+    const there = `there ${domains === 1 ? 'is' : 'are'} ${formatCount(domains, useRackConstraints ? 'rack' : 'host')}`
+    const message = `HA group ${group} has ${members.length} members to keep apart and ${there}`
     return [{ path: `vms.${members[domains]![0]}.ha_group`, message }]
   })
 }

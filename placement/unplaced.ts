@@ -1,12 +1,13 @@
 import { formatList } from '../domain/format.ts'
-import type {
-  BarredVm,
-  PlacementHost,
-  PlacementProblem,
-  PlacementVm,
-  Plan,
-  PlanStep,
-  Unplaced,
+import {
+  type BarredVm,
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type Plan,
+  type PlanStep,
+  type Unplaced,
+  usableCapacity,
 } from '../domain/placement.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, type Restriction, readRules } from './rules.ts'
 
@@ -241,10 +242,10 @@ function ofGroups(
     .map(({ vm }) => ({ kind: 'group' as const, group: haGroup, member: vm, on: at.get(vm) as string }))
 }
 
-function ofRoom({ limits }: PlacementProblem, own: PlacementVm[], host: PlacementHost, here: PlacementVm[]): Reason[] {
+function ofRoom(problem: PlacementProblem, own: PlacementVm[], host: PlacementHost, here: PlacementVm[]): Reason[] {
   const sum = (size: 'ramMib' | 'cpuMc') => [...own, ...here].reduce((total, vm) => total + vm[size], 0)
-  const ram = sum('ramMib') - Math.floor((host.ramMib * (100 - limits.ramReservePercent)) / 100)
-  const cpu = sum('cpuMc') - Math.floor((host.cpuMc * limits.cpuOvercommitPercent) / 100)
+  const limit = usableCapacity(problem, host)
+  const [ram, cpu] = [sum('ramMib') - limit.ramMib, sum('cpuMc') - limit.cpuMc]
   return [
     ...(ram > 0 ? [{ kind: 'ram' as const, short: ram }] : []),
     ...(cpu > 0 ? [{ kind: 'cpu' as const, short: cpu }] : []),

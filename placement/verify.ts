@@ -1,4 +1,11 @@
-import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
+import {
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type Plan,
+  type PlanStep,
+  usableCapacity,
+} from '../domain/placement.ts'
 import { countForcedMigrations } from './certificate.ts'
 import { findBadInterleaving } from './obstacle.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules } from './rules.ts'
@@ -46,10 +53,14 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
   if (plan.state === 'planned' && given.size > 0) return wrong(0, 'a plan for all leaves some down')
   for (const vm of world.waiting) if (!given.has(vm)) return wrong(0, `${vm} has no place`)
   for (const vm of given) if (!world.waiting.has(vm)) return wrong(0, `${vm} is not without a place`)
+  if (plan.state === 'partial' && given.size === 0 && problem.intent !== 'rebalance')
+    return wrong(0, 'a plan that is partial leaves nobody down')
   const apart = findSplitGroup(world)
   if (apart) return wrong(0, apart)
-  const flaw = problem.intent === 'rebalance' && plan.state !== 'partial' ? findViolation(world) : null
-  return flaw ? wrong(0, flaw) : { ok: true }
+  if (problem.intent !== 'rebalance') return { ok: true }
+  const flaw = findViolation(world)
+  if (plan.state !== 'partial') return flaw ? wrong(0, flaw) : { ok: true }
+  return flaw ? { ok: true } : wrong(0, 'a plan that is partial leaves no rule broken')
 }
 
 /**
@@ -161,19 +172,10 @@ function describeShortage({ problem, rules, vms, place }: World, vm: PlacementVm
     if (failureDomainOf(problem, rules.hostOf.get(host)!) === failureDomainOf(problem, to))
       return `${other} of HA group ${haGroup} is in rack ${to.rack}`
   }
-  const ramLimit = ramOf(problem, to)
-  const cpuLimit = cpuOf(problem, to)
-  if (ramMib > ramLimit) return `${to.name} is short by ${ramMib - ramLimit} MiB`
-  if (cpuMc > cpuLimit) return `${to.name} is short by ${cpuMc - cpuLimit} mCPU`
+  const limit = usableCapacity(problem, to)
+  if (ramMib > limit.ramMib) return `${to.name} is short by ${ramMib - limit.ramMib} MiB`
+  if (cpuMc > limit.cpuMc) return `${to.name} is short by ${cpuMc - limit.cpuMc} mCPU`
   return null
-}
-
-function ramOf({ limits }: PlacementProblem, { ramMib }: PlacementHost): number {
-  return Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100)
-}
-
-function cpuOf({ limits }: PlacementProblem, { cpuMc }: PlacementHost): number {
-  return Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100)
 }
 
 /** VMs that are to go as one are on one host, or all without a place. Null, or which are not. */
@@ -195,8 +197,9 @@ function findViolation({ problem, rules, vms, place }: World): string | null {
   for (const host of problem.hosts) {
     if (host.state !== 'live') continue
     const own = here.get(host.name) ?? []
-    if (own.reduce((sum, vm) => sum + vm.ramMib, 0) > ramOf(problem, host)) return `${host.name} is short of RAM`
-    if (own.reduce((sum, vm) => sum + vm.cpuMc, 0) > cpuOf(problem, host)) return `${host.name} is short of CPU`
+    const limit = usableCapacity(problem, host)
+    if (own.reduce((sum, vm) => sum + vm.ramMib, 0) > limit.ramMib) return `${host.name} is short of RAM`
+    if (own.reduce((sum, vm) => sum + vm.cpuMc, 0) > limit.cpuMc) return `${host.name} is short of CPU`
     const misplaced = own.map((vm) => describeRestriction(rules, vm, host)).find((reason) => reason !== null)
     if (misplaced) return misplaced
   }

@@ -2,7 +2,14 @@ import { z } from 'zod'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
-import { avoidedHosts, type PlanStep, type Proposal, placementIntent, proposal } from '../domain/placement.ts'
+import {
+  avoidedHosts,
+  type PlanStep,
+  type Proposal,
+  placementIntent,
+  placementMaxima,
+  proposal,
+} from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
@@ -19,8 +26,12 @@ export const scheduleHaProposal = defineTool({
     'Plan where VMs should go, without executing it: proposal_id, steps, and in unplaced who stays down and why. VMs of the highest priority (number) start first.',
   input: z.strictObject({
     intent: placementIntent.describe('what for'),
-    host_ids: z.array(resourceId).min(1).max(50).describe('to recover or drain: all that are down, in one plan'),
-    vm_ids: z.array(resourceId).max(500).optional().describe('only these; default all'),
+    host_ids: z
+      .array(resourceId)
+      .min(1)
+      .max(placementMaxima.hostIds)
+      .describe('to recover or drain: all that are down, in one plan'),
+    vm_ids: z.array(resourceId).max(placementMaxima.vmIds).optional().describe('only these; default all'),
     use_rack_constraints: z.boolean().describe('members of an ha_group in different racks'),
   }),
   output: z.looseObject({
@@ -32,7 +43,7 @@ export const scheduleHaProposal = defineTool({
   risk: 'none',
   reversible: true,
   names: { host_ids: 'host', vm_ids: 'vm' },
-  say({ steps, unplaced }, { intent, host_ids }) {
+  say({ steps, unplaced, reason: why }, { intent, host_ids }) {
     const starts = steps.filter(({ action }) => action === 'start').length
     const moves = steps.length - starts
     const parts = [
@@ -40,7 +51,7 @@ export const scheduleHaProposal = defineTool({
       ...(moves > 0 ? [`migrate ${formatCount(moves, 'VM')}`] : []),
     ]
     const down = toList(unplaced).length
-    return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || 'nothing to do'}${down > 0 ? `; ${formatDown(down)}` : ''}`
+    return `plan to ${intent} ${formatList(host_ids)}: ${parts.join(' and ') || `nothing to do${typeof why === 'string' ? ` (${why})` : ''}`}${down > 0 ? `; ${formatDown(down)}` : ''}`
   },
   discovers: (output) => [
     discoveredThing('proposal', output.proposal_id),

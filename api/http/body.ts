@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from '@hono/zod-openapi'
-import { findUtf8Flaw } from '../../placement/problem-file.ts'
+import { findUtf8Flaw } from '../../placement/document.ts'
 import type { Context } from '../deps.ts'
 import { Problem } from './problem.ts'
 

@@ -6,6 +6,7 @@ import {
   type PlacementProblem,
   type Proposal,
   placementIntent,
+  placementMaxima,
   proposal,
   proposalWithProblem,
 } from '../../domain/placement.ts'
@@ -15,8 +16,9 @@ import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-
 import { requirePlatform } from '../../effects/platform.ts'
 import { runEffect } from '../../effects/run-effect.ts'
 import { InvalidProblemError } from '../../placement/certificate.ts'
+import { decodeUtf8, parseJson } from '../../placement/document.ts'
 import { type ClusterState, planDigest, stateFingerprint } from '../../placement/plan.ts'
-import { decodeUtf8, parseJson, readProblemFile } from '../../placement/problem-file.ts'
+import { findIdleRequest, readProblemFile } from '../../placement/problem-file.ts'
 import { solve } from '../../placement/solve.ts'
 import { listBarred } from '../../placement/unplaced.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -41,8 +43,8 @@ const proposeEndpoint = endpoint({
     'Sizes and current hosts come from the inventory. 503 while the platform cannot be reached. A VM is not planned onto a host where a step of the same incident failed: `avoided`. With `problem`, hosts and VMs are those given there (docs/explanation/placement.md), and the plan is never carried out.',
   body: z.strictObject({
     intent: placementIntent,
-    host_ids: z.array(resourceId).min(1).max(50),
-    vm_ids: z.array(resourceId).max(500).nullable().default(null),
+    host_ids: z.array(resourceId).min(1).max(placementMaxima.hostIds),
+    vm_ids: z.array(resourceId).max(placementMaxima.vmIds).nullable().default(null),
     use_rack_constraints: z.boolean(),
     incident_id: z.string().max(100).nullable().default(null),
     problem: z.record(z.string(), z.unknown()).optional(),
@@ -271,6 +273,8 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
   const fields = { intent, host_ids, use_rack_constraints, ...(vm_ids ? { vm_ids } : {}) }
   if (asked.problem) {
     const problem = readProblemFile({ ...fields, ...asked.problem })
+    const idle = findIdleRequest(problem)
+    if (idle) throw new InvalidProblemError([idle])
     return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
   }
   await state.requireCurrent()
@@ -283,7 +287,10 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     ...(await placementState(db)),
     ...avoidedOf({ avoided: asked.incidentId === null ? [] : await failedPlaces(db, asked.incidentId) }),
   }
-  return { problem, plan: await solve(problem, { engine: placement.engine, signal }) }
+  const plan = await solve(problem, { engine: placement.engine, signal })
+  // That nothing is to do is no good news where the wrong host was named.
+  const idle = plan.state === 'no_action' ? findIdleRequest(problem) : null
+  return { problem, plan: idle ? { ...plan, reason: idle.message } : plan }
 }
 
 async function requireProposal(deps: ApiDeps, id: string): Promise<StoredPlan> {

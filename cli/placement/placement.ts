@@ -2,6 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { formatCount, formatList } from '../../domain/format.ts'
 import type { PlacementProblem, Plan } from '../../domain/placement.ts'
 import { certificateHolds, certifiedBound, listOverfullHosts } from '../../placement/certificate.ts'
+import { findFalseClaim } from '../../placement/claims.ts'
+import type { WrittenPlan } from '../../placement/plan-file.ts'
+import { describeDown, findIdleRequest } from '../../placement/problem-file.ts'
 import { nameFailureDomains } from '../../placement/rules.ts'
 import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
@@ -9,17 +12,9 @@ import type { CliCommand } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { collectValues, getTerminalWidth, inert, paint, print, printJson, printNote, wrap } from '../ui/terminal.ts'
+import { readPlan, readProblem, readProblemInTime } from './read.ts'
 import { drawOverview, drawWave, formatPlan, legend } from './render.ts'
-import {
-  exitByState,
-  readPlan,
-  readProblem,
-  readProblemInTime,
-  type SolveOptions,
-  solveWithProgress,
-  withGap,
-  withSolveOptions,
-} from './solve.ts'
+import { exitByState, type SolveOptions, solveWithProgress, withGap, withSolveOptions } from './solve.ts'
 
 type SimulateOptions = SolveOptions & Changes
 
@@ -45,7 +40,7 @@ function addSimulateCommand(parent: CliCommand): void {
       const plan = await solveWithProgress(changed, left)
       if (options.json) printJson(withGap(plan))
       else print([formatPlan(changed, plan), ...formatWaves(changed, plan)].join('\n\n'))
-      exitByState(plan)
+      exitByState(plan, left)
     })
 }
 
@@ -186,15 +181,24 @@ function addPlanCommand(parent: CliCommand): void {
     )
     .action(async (file: string, options: PlanOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
+      refuseIdleRequest(file, problem)
       const plan = await solveWithProgress(problem, left)
       if (options.out) writePlan(options.out, withGap(plan))
       if (options.json) printJson(withGap(plan))
       else {
         print(formatPlan(problem, plan))
+        const down = describeDown(problem, problem.hostIds)
+        if (down !== null) print(`\n${wrap(inert(`Not in this plan: ${down}.`), getTerminalWidth())}`)
         if (options.picture) print(['', ...drawOverview(problem, plan.steps), legend].join('\n'))
       }
-      exitByState(plan)
+      exitByState(plan, left)
     })
+}
+
+/** "There is nothing to do" would be read as good news where a host is down that the file does not name. */
+function refuseIdleRequest(file: string, problem: PlacementProblem): void {
+  const idle = findIdleRequest(problem)
+  if (idle) throw new CommandFailed('usage', `${file} asks for nothing:\n${idle.path}: ${idle.message}`)
 }
 
 function writePlan(file: string, value: unknown): void {
@@ -220,7 +224,7 @@ function addVerifyCommand(parent: CliCommand): void {
       if (file === '-' && planFile === '-') throw new CommandFailed('usage', 'Only one of the two files can be stdin.')
       const problem = await readProblem(file)
       const plan = await readPlan(planFile)
-      const replayed = verifyPlan(problem, plan)
+      const replayed = replay(problem, plan)
       const { proof } = plan
       const certificate =
         proof.kind !== 'certificate'
@@ -233,6 +237,12 @@ function addVerifyCommand(parent: CliCommand): void {
       }
       if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
     })
+}
+
+function replay(problem: PlacementProblem, plan: WrittenPlan): ReturnType<typeof verifyPlan> {
+  const replayed = verifyPlan(problem, plan)
+  const claim = replayed.ok ? findFalseClaim(problem, plan) : null
+  return claim === null ? replayed : { ok: false, step: 0, reason: claim }
 }
 
 function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof verifyPlan>): string {
@@ -257,7 +267,7 @@ function describeCertificate(
   if (full.length > 0)
     return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(formatList(full))}`
   if (certificate === false)
-    return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} are needed`
+    return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} ${lowerBound === 1 ? 'is' : 'are'} needed`
   if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
   const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
@@ -265,7 +275,7 @@ function describeCertificate(
 
 type ExplainOptions = SolveOptions & { all?: boolean }
 
-/** How formatCount hosts are explained per VM: those that lack least. */
+/** How many hosts are explained per VM: those that lack least. */
 const maxHosts = 8
 
 function addExplainCommand(parent: CliCommand): void {
@@ -279,12 +289,13 @@ function addExplainCommand(parent: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift placement explain cluster.yaml\n\nExits as "placement plan" does.')
     .action(async (file: string, options: ExplainOptions) => {
       const [problem, left] = await readProblemInTime(file, options)
+      refuseIdleRequest(file, problem)
       const plan = await solveWithProgress(problem, left)
       const lacking = plan.unplaced.map((each) => ({ ...each, hosts: listReasons(problem, plan.steps, each.vm) }))
       if (options.json)
         printJson({ state: plan.state, reason: plan.reason, obstacle: plan.obstacle, unplaced: lacking })
       else print(formatExplanation(problem, plan, lacking, options.all ? Number.POSITIVE_INFINITY : maxHosts))
-      exitByState(plan)
+      exitByState(plan, left)
     })
 }
 

@@ -29,14 +29,28 @@ export type HostRow = {
   state: 'live' | 'draining' | 'dead'
   ramMib: number
   cpuMc: number
+  ramReserveMib?: number
+  cpuReserveMc?: number
 }
 
 export async function hosts({ db }: Scope): Promise<HostRow[]> {
-  return (await db.selectFrom('host').selectAll().orderBy('id').execute()) as HostRow[]
+  return (await db.selectFrom('host').selectAll().orderBy('id').execute()).map(toHostRow)
 }
 
 export async function hostById({ db }: Scope, id: string): Promise<HostRow | null> {
-  return ((await db.selectFrom('host').selectAll().where('id', '=', id).executeTakeFirst()) as HostRow) ?? null
+  const row = await db.selectFrom('host').selectAll().where('id', '=', id).executeTakeFirst()
+  return row ? toHostRow(row) : null
+}
+
+type Reserve = { ramReserveMib: number | null; cpuReserveMc: number | null }
+
+/** A host without a reserve says none: most have none, and models read every field. */
+function toHostRow({ ramReserveMib, cpuReserveMc, ...row }: Reserve & { id: string; state: string }): HostRow {
+  return {
+    ...(row as unknown as HostRow),
+    ...(ramReserveMib !== null && { ramReserveMib }),
+    ...(cpuReserveMc !== null && { cpuReserveMc }),
+  }
 }
 
 /** What the VMs that are defined on a host take of it: those that run, by their size. */

@@ -67,6 +67,8 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
       name: host.id,
       ramMib: host.ramMib,
       cpuMc: host.cpuMc,
+      ...(host.ramReserveMib !== null && { ramReserveMib: host.ramReserveMib }),
+      ...(host.cpuReserveMc !== null && { cpuReserveMc: host.cpuReserveMc }),
       rack: host.rack,
       region: host.region,
       state: host.state as 'live' | 'draining' | 'dead',

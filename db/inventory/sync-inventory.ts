@@ -23,7 +23,15 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
       state.nodes.map((node) => ({ ...node, diskByDirectory: JSON.stringify(node.diskByDirectory) })),
     )
     await merge(trx, 'tenant', state.tenants)
-    await merge(trx, 'host', state.hosts.map(withoutNames))
+    await merge(
+      trx,
+      'host',
+      state.hosts.map((host) => ({
+        ...withoutNames(host),
+        ramReserveMib: host.ramReserveMib ?? null,
+        cpuReserveMc: host.cpuReserveMc ?? null,
+      })),
+    )
     await merge(
       trx,
       'vm',

@@ -27,7 +27,16 @@ export type InventoryTables = {
     diskByDirectory: Json<Record<string, number>>
   }
   tenant: { id: string; name: string; shard: string; status: Generated<string> }
-  host: { id: string; region: string; rack: string; state: string; ramMib: number; cpuMc: number }
+  host: {
+    id: string
+    region: string
+    rack: string
+    state: string
+    ramMib: number
+    cpuMc: number
+    ramReserveMib: number | null
+    cpuReserveMc: number | null
+  }
   vm: {
     id: string
     host: string | null

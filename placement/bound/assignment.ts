@@ -19,6 +19,8 @@ export type SolverEngine = {
 /** For processes that make much short-lived data: a small young generation halves their memory and costs no time. */
 const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
+/** One that nobody asks for so long is ended, and its memory with it. */
+const idleMs = 60_000
 /** A solver gets this much longer than its limit: presolve and the first relaxation keep no time. */
 const graceMs = 400
 
@@ -29,6 +31,8 @@ const graceMs = 400
 export function startEngine(name: EngineName, onStart?: (pid: number) => void): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
   let child: ReturnType<typeof begin> | null = null
+  const rest = () => void child?.kill('SIGKILL')
+  let idle: NodeJS.Timeout | undefined
   return {
     async solve(model, limitMs, maxNodes) {
       if (limitMs <= 0) {
@@ -38,9 +42,11 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
       // One that was killed over the last question, or has waited too long for this one, starts again.
       if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
+      clearTimeout(idle)
       return new Promise((resolve) => {
         const finish = (answer: SolveAnswer) => {
           clearTimeout(timer)
+          idle = setTimeout(rest, idleMs).unref()
           lines.close()
           asked.off('close', onEnd)
           // With more time it might have said more.
@@ -59,7 +65,10 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         asked.stdin.write(`${JSON.stringify(request)}\n`)
       })
     },
-    stop: () => void child?.kill('SIGKILL'),
+    stop: () => {
+      clearTimeout(idle)
+      child?.kill('SIGKILL')
+    },
   }
 
   function begin() {

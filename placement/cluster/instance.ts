@@ -1,4 +1,4 @@
-import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
+import { type PlacementHost, type PlacementProblem, type PlacementVm, usableCapacity } from '../../domain/placement.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules, toRuleKey } from '../rules.ts'
 
 /** A VM, or VMs that are kept together and go as one. */
@@ -65,14 +65,6 @@ function toPlacementGroup(rules: PlacementRules, members: PlacementVm[]): Placem
 /** `vm-1 and vm-2`. */
 export function describeGroup({ vms }: Pick<PlacementGroup, 'vms'>): string {
   return vms.map(({ vm }) => vm).join(' and ')
-}
-
-/** What of a host may be used, in whole MiB and thousandths of a CPU. */
-export function usableCapacity({ limits }: PlacementProblem, host: PlacementHost): { ramMib: number; cpuMc: number } {
-  return {
-    ramMib: Math.floor((host.ramMib * (100 - limits.ramReservePercent)) / 100),
-    cpuMc: Math.floor((host.cpuMc * limits.cpuOvercommitPercent) / 100),
-  }
 }
 
 function compare(a: string, b: string): number {

@@ -1,5 +1,6 @@
-import type { PlacementProblem } from '../../domain/placement.ts'
-import { describeGroup, type Instance, type PlacementModel, usableCapacity } from './instance.ts'
+import { formatCount } from '../../domain/format.ts'
+import { type PlacementProblem, usableCapacity } from '../../domain/placement.ts'
+import { describeGroup, type Instance, type PlacementModel } from './instance.ts'
 
 /** Capacity while a plan is made: what runs where, what is free, and where the members of an HA group are. */
 export type CapacityState = {
@@ -293,8 +294,9 @@ function findCrowdedGroup(
     const members = evacueeVms.filter(({ haGroup }) => haGroup === group).length + taken.size
     const available = new Set([...domains, ...taken]).size
     if (members <= available) continue
-    const kind = problem.useRackConstraints ? 'racks' : 'hosts'
-    return `HA group ${group} has ${members} members to keep apart and there are ${available} live ${kind}`
+    const kind = problem.useRackConstraints ? 'live rack' : 'live host'
+    const there = `there ${available === 1 ? 'is' : 'are'} ${formatCount(available, kind)}`
+    return `HA group ${group} has ${members} members to keep apart and ${there}`
   }
   return null
 }

@@ -269,6 +269,33 @@ test('a plan is made from the inventory, and stored with the fingerprint of its 
   ])
 })
 
+test('what a host keeps for itself is lent to no VM, and a plan of before does not fit any more', async () => {
+  const before = await proposed()
+  const { hosts } = platform.inventoryState
+  const kept = hosts.map((each) => ({ ...each }))
+  for (const each of hosts) Object.assign(each, { ramReserveMib: each.ramMib, cpuReserveMc: 0 })
+  try {
+    const body = { intent: 'recover', host_ids: ['host-osl-2'], use_rack_constraints: true }
+    await api.get('/hosts/host-osl-1')
+    const read = await api.get(`/placement/proposals/${before.proposal_id}`)
+    expect(read.body).toMatchObject({ unfitBecause: expect.stringContaining('is short by') })
+    expect(read.body.currentFingerprint).not.toBe(before.stateFingerprint)
+    expect((await api.get('/hosts/host-osl-1')).body).toMatchObject({ ramReserveMib: hosts[0]!.ramMib })
+    expect((await api.post('/placement/proposals', { body })).body).toMatchObject({ state: 'infeasible' })
+  } finally {
+    platform.inventoryState.hosts = kept
+  }
+})
+
+test('a plan that has nothing to do says so where the wrong host was named', async () => {
+  const body = { intent: 'recover', host_ids: ['host-osl-1'], use_rack_constraints: true }
+  expect((await api.post('/placement/proposals', { body })).body).toMatchObject({
+    state: 'no_action',
+    reason:
+      'host host-osl-1 is live, so that nothing is to be recovered from it, but host host-osl-2 is dead and has 2 VMs',
+  })
+})
+
 test('an agent executes a plan only with the approval that its run used up for exactly this plan', async () => {
   const incident = await claimedIncident(api.db)
   const plan = await proposed()

@@ -136,8 +136,9 @@ function crowded(problem: PlacementProblem, state: Place, index: number, to: Pla
     const isOneRack = useRackConstraints && to.rack !== null && near.rack === to.rack && near.region === to.region
     if (near === to || isOneRack) return 'group'
   }
-  if (ram > to.ramMib * (1 - limits.ramReservePercent / 100)) return 'ram'
-  return cpu > (to.cpuMc * limits.cpuOvercommitPercent) / 100 ? 'cpu' : null
+  const kept = to.ramReserveMib ?? (to.ramMib * limits.ramReservePercent) / 100
+  if (ram > to.ramMib - kept) return 'ram'
+  return cpu > ((to.cpuMc - (to.cpuReserveMc ?? 0)) * limits.cpuOvercommitPercent) / 100 ? 'cpu' : null
 }
 
 /** Down still, or still on the host that it has to leave. */
@@ -219,7 +220,25 @@ export function odd(seed: number): PlacementProblem {
   }
   const vmIds = next() < 0.2 ? vms.filter(() => next() < 0.7).map(({ vm }) => vm) : null
   const limits = { cpuOvercommitPercent: 100, ramReservePercent: 0 }
-  return { intent, hostIds: ['h0'], vmIds, useRackConstraints: next() < 0.5, limits, hosts, vms }
+  return {
+    intent,
+    hostIds: ['h0'],
+    vmIds,
+    useRackConstraints: next() < 0.5,
+    limits,
+    hosts: withReserves(hosts, seed),
+    vms,
+  }
+}
+
+/** Some hosts are larger, and keep that for themselves: nothing else is different. */
+function withReserves(hosts: PlacementHost[], seed: number): PlacementHost[] {
+  const next = random(seed * 17 + 3)
+  return hosts.map((each) => {
+    const kept = Math.floor(next() * 8) * 512
+    if (next() < 0.7) return each
+    return { ...each, ramMib: each.ramMib + kept, ramReserveMib: kept, cpuMc: each.cpuMc + kept, cpuReserveMc: kept }
+  })
 }
 
 /** `host('a', 8)`: a live host with 8 GiB and as many CPUs. */

@@ -156,3 +156,20 @@ test('a solver in the middle of its work is killed at the bound, and the next qu
     engine.stop()
   }
 })
+
+test('a reserve of a host takes the place of the percentage for all, in a plan, a certificate and a fingerprint', () => {
+  const own = (more: object) => ({
+    ...given,
+    limits: { cpuOvercommitPercent: 100, ramReservePercent: 10 },
+    hosts: given.hosts.map((each) => ({ ...each, ...more })),
+  })
+  expect(verifyPlan(own({ ramReserveMib: 0 }), planOf(move, start))).toEqual({ ok: true })
+  expect(verifyPlan(own({ ramReserveMib: 1 }), planOf(move, start))).toMatchObject({
+    reason: expect.stringContaining('short by 1 MiB'),
+  })
+  expect(verifyPlan(own({ ramReserveMib: 0, cpuReserveMc: 1 }), planOf(move, start))).toMatchObject({
+    reason: expect.stringContaining('short by 1 mCPU'),
+  })
+  expect(stateFingerprint(own({}))).toBe(stateFingerprint(given))
+  expect(stateFingerprint(own({ ramReserveMib: 0 }))).not.toBe(stateFingerprint(given))
+})

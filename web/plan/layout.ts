@@ -1,10 +1,11 @@
-import type {
-  BarredVm,
-  PlacementHost,
-  PlacementProblem,
-  PlacementVm,
-  PlanStep,
-  Proposal,
+import {
+  type BarredVm,
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type PlanStep,
+  type Proposal,
+  usableCapacity,
 } from '../../domain/placement.ts'
 import { inertText } from '../inert.tsx'
 
@@ -51,7 +52,7 @@ export function layout(problem: PlacementProblem, plan: PlanToDraw, position: nu
   const scale = 1 / Math.max(1, ...problem.hosts.map(({ ramMib }) => ramMib))
   const before = listPieces(problem, plan, 0)
   const now = listPieces(problem, plan, position)
-  const toBar = (host: PlacementHost, pieces: Piece[]) => bar(pieces, getCapacity(problem, host), scale)
+  const toBar = (host: PlacementHost, pieces: Piece[]) => bar(pieces, usableCapacity(problem, host), scale)
   return shown.map((host) => ({
     name: host.name,
     rack: host.rack,
@@ -120,13 +121,6 @@ function listPieces(
 
 function getSize({ vm, ramMib, cpuMc }: PlacementVm) {
   return { vm, ramMib, cpuMc }
-}
-
-function getCapacity({ limits }: PlacementProblem, { ramMib, cpuMc }: PlacementHost) {
-  return {
-    ramMib: Math.floor((ramMib * (100 - limits.ramReservePercent)) / 100),
-    cpuMc: Math.floor((cpuMc * limits.cpuOvercommitPercent) / 100),
-  }
 }
 
 function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale: number): Bar {

@@ -1,0 +1,94 @@
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
+
+/**
+ * A cluster in numbers, as this bench reads the rules: in its own words and with nothing of `placement/`, so that a rule that is read wrongly
+ * there is read another way here. It knows what its own families hold: affinity groups that are on one host, all of them, and no `vmIds`.
+ */
+
+/** A VM, or VMs that go as one. */
+export type GoingUnit = {
+  vms: PlacementVm[]
+  ram: number
+  cpu: number
+  stranded: boolean
+  /** Where it runs: a host by number; -1 where it does not, or on a host that takes no VM. */
+  home: number
+  may: number[]
+  groups: string[]
+  weight: number
+  priorities: number[]
+}
+
+export type World = {
+  hosts: PlacementHost[]
+  /** Of each host that takes VMs, less what runs there and never moves. */
+  ram: number[]
+  cpu: number[]
+  domain: string[]
+  /** Those that have to start or to leave, and those that may move. */
+  units: GoingUnit[]
+  /** Groups by the domain in which a VM of theirs stays. */
+  taken: [group: string, domain: string][]
+}
+
+export function readWorld(problem: PlacementProblem): World {
+  const named = new Set(problem.hostIds)
+  const all = new Map(problem.hosts.map((host) => [host.name, host]))
+  const hosts = problem.hosts.filter(({ name, state }) => state === 'live' && !named.has(name))
+  const number = new Map(hosts.map(({ name }, index) => [name, index]))
+  const ram = hosts.map((host) => roomOf(problem, host).ram)
+  const cpu = hosts.map((host) => roomOf(problem, host).cpu)
+  const domainOf = (host: PlacementHost) => nameDomain(problem, host)
+  const units: GoingUnit[] = []
+  const taken: World['taken'] = []
+  for (const vms of [...Map.groupBy(problem.vms, ({ vm, affinityGroup }) => affinityGroup ?? `alone ${vm}`).values()]) {
+    const first = vms[0] as PlacementVm
+    const on = first.host === null ? undefined : all.get(first.host)
+    const runs = first.running && on !== undefined && on.state !== 'dead'
+    const stranded = on !== undefined && named.has(on.name) && (!runs || problem.intent === 'drain')
+    if (!runs && !stranded) continue
+    const unit = {
+      vms,
+      ram: vms.reduce((sum, vm) => sum + vm.ramMib, 0),
+      cpu: vms.reduce((sum, vm) => sum + vm.cpuMc, 0),
+      stranded,
+      home: runs ? (number.get(first.host as string) ?? -1) : -1,
+      may: hosts.flatMap((host, index) => (vms.every((vm) => mayRunOn(vm, on, host)) ? [index] : [])),
+      groups: vms.flatMap(({ haGroup }) => haGroup ?? []),
+      weight: vms.length,
+      priorities: vms.map(({ priority }) => priority),
+    }
+    const stays =
+      !stranded &&
+      (unit.home < 0 || vms.length > 1 || first.affinityGroup !== null || unit.may.every((host) => host === unit.home))
+    if (!stays) units.push(unit)
+    else {
+      for (const group of unit.groups) taken.push([group, domainOf(on as PlacementHost)])
+      if (unit.home >= 0) ram[unit.home]! -= unit.ram
+      if (unit.home >= 0) cpu[unit.home]! -= unit.cpu
+    }
+  }
+  return { hosts, ram, cpu, domain: hosts.map(domainOf), units, taken }
+}
+
+/** What a host gives to VMs, in whole numbers. */
+export function roomOf({ limits }: PlacementProblem, host: PlacementHost): { ram: number; cpu: number } {
+  const kept = host.ramReserveMib ?? Math.ceil((host.ramMib * limits.ramReservePercent) / 100)
+  const cpu = Math.floor(((host.cpuMc - (host.cpuReserveMc ?? 0)) * limits.cpuOvercommitPercent) / 100)
+  return { ram: host.ramMib - kept, cpu }
+}
+
+/** Where a failure takes all with it: a rack of a region, or a host. */
+export function nameDomain({ useRackConstraints }: PlacementProblem, { name, rack, region }: PlacementHost): string {
+  return useRackConstraints && rack !== null ? `rack ${region ?? '-'} ${rack}` : `host ${name}`
+}
+
+/** Pins, what is forbidden, and disks that do not follow into another region. */
+export function mayRunOn(
+  { pinnedTo, forbiddenHosts }: PlacementVm,
+  from: PlacementHost | undefined,
+  to: PlacementHost,
+): boolean {
+  const isNear = !from || from.region === null || to.region === null || from.region === to.region
+  return isNear && !forbiddenHosts.includes(to.name) && (pinnedTo.length === 0 || pinnedTo.includes(to.name))
+}

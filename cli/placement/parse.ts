@@ -1,0 +1,27 @@
+import { type Flaw, InvalidProblemError } from '../../placement/certificate.ts'
+import { parseFile } from '../../placement/document.ts'
+import { readPlanFile } from '../../placement/plan-file.ts'
+import { readProblemFile } from '../../placement/problem-file.ts'
+
+/** What is to be made of the bytes of a file. `name` is the file's. */
+export type ParseTask = { kind: 'problem' | 'plan'; bytes: Uint8Array; name: string }
+/** `fault`: what is wrong with the file as a whole, before the flaws. */
+export type Parsed = { value: unknown } | { fault: string; flaws: Flaw[] }
+
+/** Plain data in and out, so that a thread can do it. */
+export function parse({ kind, bytes, name }: ParseTask): Parsed {
+  const given = attempt('cannot be read', () => parseFile(bytes, name))
+  if ('fault' in given) return given
+  return kind === 'problem'
+    ? attempt('is not a placement problem', () => readProblemFile(given.value))
+    : attempt('is not a plan', () => readPlanFile(given.value))
+}
+
+function attempt(fault: string, read: () => unknown): Parsed {
+  try {
+    return { value: read() }
+  } catch (error) {
+    if (error instanceof InvalidProblemError) return { fault, flaws: error.flaws }
+    throw error
+  }
+}

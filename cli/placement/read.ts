@@ -1,0 +1,144 @@
+import { constants, createReadStream, openSync, statSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import { z } from 'zod'
+import type { PlacementProblem } from '../../domain/placement.ts'
+import type { WrittenPlan } from '../../placement/plan-file.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { type Parsed, type ParseTask, parse } from './parse.ts'
+
+/**
+ * Files of hosts, VMs and plans, read within a time: the bytes with a signal, and what is made of them in a thread that can be stopped, for
+ * neither a pipe nor a parser ends because somebody waits.
+ */
+
+const maxMib = 64
+/** Of so few bytes all is read in some milliseconds, whatever they are: sooner than a thread starts. */
+const maxBytesAtOnce = 32_768
+const maxMemoryMb = 2_048
+/** Less than this is no time to plan in. */
+const minSecondsToPlan = 0.5
+
+/** The problem in a file, and the options with the time that remains after reading it. Throws CommandFailed where none does. */
+export async function readProblemInTime<O extends { timeout: number; whyLate?: string }>(
+  file: string,
+  options: O,
+): Promise<[PlacementProblem, O]> {
+  const began = performance.now()
+  const problem = await readProblem(file, options.timeout)
+  const used = (performance.now() - began) / 1_000
+  const left = options.timeout - used
+  if (left < Math.min(minSecondsToPlan, options.timeout / 2)) throw toTimeUp(file, used, options.timeout)
+  const whyLate =
+    used > options.timeout / 2 ? { whyLate: `${describeReading(file, used, options.timeout)}. ${advice}` } : {}
+  return [problem, { ...options, ...whyLate, timeout: left }]
+}
+
+/**
+ * Reads a problem from a file of YAML or JSON (docs/explanation/placement.md), `-` for stdin. Throws CommandFailed with every wrong field, or
+ * after `timeoutSeconds`.
+ */
+export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
+  return (await readAs('problem', file, timeoutSeconds)) as PlacementProblem
+}
+
+/** Reads a plan as `placement plan` writes it with --out or --json. */
+export async function readPlan(file: string): Promise<WrittenPlan> {
+  return (await readAs('plan', file, undefined)) as WrittenPlan
+}
+
+async function readAs(kind: ParseTask['kind'], file: string, timeoutSeconds: number | undefined): Promise<unknown> {
+  const began = performance.now()
+  const bytes = await readBytes(file, timeoutSeconds)
+  const task = { kind, bytes, name: file }
+  const leftMs = timeoutSeconds === undefined ? null : Math.max(1, timeoutSeconds * 1_000 - (performance.now() - began))
+  const parsed = bytes.length <= maxBytesAtOnce ? parse(task) : await parseApart(task, leftMs)
+  if (parsed === 'time is up') throw toTimeUp(file, timeoutSeconds as number, timeoutSeconds as number)
+  if (parsed === 'too large')
+    throw new CommandFailed('usage', `${file} is too large: it takes more than ${maxMemoryMb} MB of memory to read.`)
+  if ('value' in parsed) return parsed.value
+  const lines = parsed.flaws.map(({ path, message }) => `${path}: ${message}`)
+  // A place in the text belongs to the file's name.
+  const [first] = lines
+  const isPlace = lines.length === 1 && first?.startsWith('line ')
+  const message = isPlace ? `${file}, ${first}` : [`${file} ${parsed.fault}:`, ...lines].join('\n')
+  throw new CommandFailed('usage', message)
+}
+
+function toTimeUp(file: string, seconds: number, of: number): CommandFailed {
+  return new CommandFailed(
+    'undecided',
+    `${describeReading(file, seconds, of)}, which leaves no time to plan. ${advice}`,
+  )
+}
+
+const advice = 'Give it more (--timeout), or write JSON, which is read faster than YAML.'
+
+function describeReading(file: string, seconds: number, of: number): string {
+  return `Reading ${nameOf(file)} took ${seconds.toFixed(1)} of ${of} s`
+}
+
+function nameOf(file: string): string {
+  return file === '-' ? 'stdin' : file
+}
+
+/** Parses in a thread, which is stopped when the time is up or its memory is full. */
+async function parseApart(task: ParseTask, withinMs: number | null): Promise<Parsed | 'time is up' | 'too large'> {
+  const worker = new Worker(new URL('./parse-thread.ts', import.meta.url), {
+    env: {},
+    workerData: task,
+    resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
+  })
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', (error) =>
+        'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? resolve('too large') : reject(error),
+      )
+      if (withinMs !== null) timer = setTimeout(() => resolve('time is up'), withinMs)
+    })
+  } finally {
+    clearTimeout(timer)
+    await worker.terminate()
+  }
+}
+
+async function readBytes(file: string, timeoutSeconds: number | undefined): Promise<Uint8Array> {
+  const signal = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1_000)
+  try {
+    return await readStream(file === '-' ? process.stdin : openFile(file), signal)
+  } catch (error) {
+    if (error instanceof CommandFailed) throw error
+    if (signal?.aborted) {
+      throw new CommandFailed('undecided', `${nameOf(file)} was not read to its end within ${timeoutSeconds} s.`)
+    }
+    const missing = z.object({ code: z.literal('ENOENT') }).safeParse(error).success
+    throw new CommandFailed('notFound', missing ? `There is no file ${file}.` : `${file} cannot be read.`)
+  }
+
+  async function readStream(stream: NodeJS.ReadableStream & { destroy(): unknown }, signal: AbortSignal | undefined) {
+    const chunks: Uint8Array[] = []
+    let left = maxMib * 1_048_576
+    const stop = () => stream.destroy()
+    signal?.addEventListener('abort', stop, { once: true })
+    try {
+      for await (const chunk of stream) {
+        left -= (chunk as Uint8Array).length
+        if (left < 0) throw new CommandFailed('usage', `${nameOf(file)} has more than ${maxMib} MiB.`)
+        chunks.push(chunk as Uint8Array)
+      }
+      signal?.throwIfAborted()
+      return Buffer.concat(chunks)
+    } finally {
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+}
+
+function openFile(file: string): NodeJS.ReadableStream & { destroy(): unknown } {
+  if (!statSync(file).isFIFO()) return createReadStream(file)
+  // Opened without blocking: opening a pipe without a writer would wait for one.
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  return new Socket({ fd, readable: true, writable: false })
+}

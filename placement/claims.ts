@@ -1,0 +1,168 @@
+import {
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type Plan,
+  type Standing,
+  usableCapacity,
+} from '../domain/placement.ts'
+import type { WrittenPlan } from './plan-file.ts'
+import { listRestrictions, nameFailureDomains, type PlacementRules, readRules } from './rules.ts'
+
+/**
+ * What a plan says besides its steps, held against what the steps do: of a plan that `verifyPlan` has replayed. Words for people (`reason`,
+ * `obstacle.text`) are not read; that there is no plan, and bounds without a certificate, cannot be checked.
+ */
+export function findFalseClaim(problem: PlacementProblem, plan: WrittenPlan): string | null {
+  const rules = readRules(problem)
+  const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
+  return (
+    findFalseCount(plan) ??
+    findFalseWave(plan) ??
+    findFalseLabel(plan, vms) ??
+    findFalseDown(plan, rules, vms) ??
+    findFalseStanding(problem, plan, rules)
+  )
+}
+
+function findFalseCount({ state, steps, migrations, lowerBound, proof, obstacle, gap }: WrittenPlan): string | null {
+  if (lowerBound < 0) return 'the bound is below zero'
+  if (steps.length === 0 && lowerBound > 0) return `a plan that is ${state} claims a bound`
+  if (steps.length === 0 && proof.kind !== 'trivial') return `a plan that is ${state} claims a proof of its bound`
+  if ((state === 'planned' || state === 'no_action') && obstacle !== null)
+    return 'it has a place for all, and says what is in the way'
+  const saved = state === 'planned' ? Math.max(0, migrations - lowerBound) : null
+  if (gap !== undefined && gap !== saved) return `the gap is ${saved ?? 'none'}, and it says ${gap ?? 'none'}`
+  return null
+}
+
+function findFalseWave({ steps }: Plan): string | null {
+  const waves = new Map<number, number>()
+  for (const { step, needs, wave } of steps) {
+    const first = 1 + Math.max(0, ...needs.map((need) => waves.get(need) ?? 0))
+    if (wave !== first) return `step ${step} can begin in wave ${first}, and it says ${wave}`
+    waves.set(step, wave)
+  }
+  return null
+}
+
+/** Priorities and groups, which people read beside a name. Plans of 0.1.0 say none. */
+function findFalseLabel({ steps, unplaced }: Plan, vms: Map<string, PlacementVm>): string | null {
+  for (const { vm, priority, haGroup } of [...steps, ...unplaced]) {
+    const is = vms.get(vm)
+    if (priority !== undefined && priority !== is?.priority)
+      return `${vm} has priority ${is?.priority}, and it says ${priority}`
+    if (haGroup !== undefined && haGroup !== is?.haGroup)
+      return `${vm} is in ${is?.haGroup === null ? 'no HA group' : `HA group ${is?.haGroup}`}, and it says ${haGroup ?? 'none'}`
+  }
+  return null
+}
+
+/** Who stays down: each once, all of them, and only VMs of lower priority that get a place are said to. */
+function findFalseDown(
+  { state, steps, unplaced }: Plan,
+  { stranded }: PlacementRules,
+  vms: Map<string, PlacementVm>,
+): string | null {
+  const down = new Set<string>()
+  for (const { vm } of unplaced) {
+    if (down.has(vm)) return `${vm} is said to stay down twice`
+    down.add(vm)
+  }
+  const placed = new Set(steps.filter(({ vm }) => stranded.has(vm)).map(({ vm }) => vm))
+  for (const { vm, overtakenBy = [] } of unplaced) {
+    const wrong = overtakenBy.find(
+      (other) => !placed.has(other) || (vms.get(other)?.priority ?? 0) >= (vms.get(vm)?.priority ?? 0),
+    )
+    if (wrong !== undefined) return `${wrong} is no VM of lower priority than ${vm} that gets a place`
+  }
+  if (state !== 'infeasible' && state !== 'not_found') return null
+  const missing = [...stranded].find((vm) => !down.has(vm))
+  if (missing !== undefined) return `${missing} has no place, and it does not say so`
+  const other = [...down].find((vm) => !stranded.has(vm))
+  return other === undefined ? null : `${other} is not without a place`
+}
+
+/** The deaths that `standing` lists, and whether room for each VM and for all together is left after those that it calls survived. */
+function findFalseStanding(problem: PlacementProblem, { standing, steps }: Plan, rules: PlacementRules): string | null {
+  if (standing === null) return null
+  if (standing.domain !== (problem.useRackConstraints ? 'rack' : 'host'))
+    return `what stands is told by ${standing.domain}`
+  const domains = nameFailureDomains(
+    problem,
+    problem.hosts.filter(({ name }) => rules.targets.has(name)),
+  )
+  const after = new Map(rules.place)
+  for (const { vm, to } of steps) after.set(vm, to)
+  for (const [when, losses, place] of [
+    ['before', standing.before, rules.place],
+    ['after', standing.after, after],
+  ] as const) {
+    const flaw = findFalseLosses(problem, losses, { domains, place, rules })
+    if (flaw) return `what stands ${when} the plan: ${flaw}`
+  }
+  return null
+}
+
+type Deaths = { domains: ReturnType<typeof nameFailureDomains>; place: Map<string, string>; rules: PlacementRules }
+
+function findFalseLosses(
+  problem: PlacementProblem,
+  losses: Standing['before'],
+  { domains, place, rules }: Deaths,
+): string | null {
+  const told = losses.map(({ name }) => name).sort()
+  const real = domains.map(({ name }) => name).sort()
+  if (JSON.stringify(told) !== JSON.stringify(real))
+    return `it tells of ${told.length} that could die, and there are ${real.length}`
+  for (const { name, outcome } of losses) {
+    if (outcome === 'not_found') continue
+    const dead = new Set(domains.find((each) => each.name === name)?.hosts.map((host) => host.name))
+    const others = problem.hosts.filter((host) => rules.targets.has(host.name) && !dead.has(host.name))
+    const lacking = findLack(problem, others, place, { dead, isMoving: outcome === 'moved', rules })
+    if (lacking) return `should ${name} fail, ${lacking}`
+  }
+  return null
+}
+
+type Death = { dead: Set<string>; isMoving: boolean; rules: PlacementRules }
+
+/** What a death leaves no room for, by sums: of a VM alone where others stay, and of all in RAM and CPU. */
+function findLack(
+  problem: PlacementProblem,
+  others: PlacementHost[],
+  place: Map<string, string>,
+  { dead, isMoving, rules }: Death,
+): string | null {
+  const used = new Map(others.map(({ name }) => [name, { ramMib: 0, cpuMc: 0 }]))
+  const lost: PlacementVm[] = []
+  for (const vm of problem.vms) {
+    const at = place.get(vm.vm)
+    if (at === undefined) continue
+    if (dead.has(at)) lost.push(vm)
+    const here = used.get(at)
+    if (here) Object.assign(here, { ramMib: here.ramMib + vm.ramMib, cpuMc: here.cpuMc + vm.cpuMc })
+  }
+  const free = others.map((host) => {
+    const [all, own] = [usableCapacity(problem, host), used.get(host.name) as { ramMib: number; cpuMc: number }]
+    return { host, ramMib: all.ramMib - own.ramMib, cpuMc: all.cpuMc - own.cpuMc }
+  })
+  for (const size of ['ramMib', 'cpuMc'] as const) {
+    const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
+    if (lost.reduce((sum, vm) => sum + vm[size], 0) > room)
+      return `${size === 'ramMib' ? 'RAM' : 'CPU'} is short in total`
+  }
+  if (isMoving) return null
+  const alone = lost.find(
+    (vm) =>
+      !free.some(({ host, ramMib, cpuMc }) => ramMib >= vm.ramMib && cpuMc >= vm.cpuMc && !isFar(rules, vm, host)),
+  )
+  return alone ? `no host has room for ${alone.vm}` : null
+}
+
+/** Pins, what is forbidden and the region, which a death does not change. */
+function isFar(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): boolean {
+  return listRestrictions(rules, vm, host).some(
+    ({ kind }) => kind === 'pinned' || kind === 'forbidden' || kind === 'region',
+  )
+}

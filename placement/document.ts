@@ -1,0 +1,196 @@
+import { isUtf8 } from 'node:buffer'
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isPair,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+} from 'yaml'
+import { type Flaw, InvalidProblemError } from './certificate.ts'
+import { findJsonFault, findKeyFaults } from './json-faults.ts'
+
+/**
+ * A stranger's bytes as plain data, or why not and where: UTF-8, then JSON or YAML, each in one way that it can be read and no larger than a
+ * cluster can be. The caller bounds the time (`cli/placement/read.ts`): the YAML parser is slow, and cannot be interrupted.
+ */
+
+const maxFlaws = 10
+/** More than a file needs, and far from what exhausts a stack. */
+const maxDepth = 64
+/** Of a document with its anchors written out: what the largest cluster needs several times over. */
+const maxValues = 2_000_000
+
+/** What the bytes of a file hold. `name` tells YAML from JSON where both could be meant. Throws InvalidProblemError. */
+export function parseFile(bytes: Uint8Array, name: string): unknown {
+  const text = decodeUtf8(bytes)
+  // The YAML parser also reads JSON, but is slow with large files.
+  if (!/^\s*[{[]/.test(text)) return parseYaml(text)
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  // Braces begin YAML, too. Where JSON is meant, what YAML makes of a slip is not what was meant.
+  const isJson = /\.json$/i.test(name) || (!/\.ya?ml$/i.test(name) && /^\s*[{[]\s*["{[\]}]/.test(text))
+  if (isJson) throw new InvalidProblemError([findJsonFault(text)])
+  return parseYaml(text)
+}
+
+/** The text of a document. Throws InvalidProblemError for bytes that are not UTF-8: replaced by a sign they could name another VM. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new InvalidProblemError([findUtf8Flaw(bytes)])
+  return new TextDecoder().decode(bytes)
+}
+
+/** The line and the byte where a document that is not UTF-8 stops to be it, both from 1. */
+export function findUtf8Flaw(bytes: Uint8Array): Flaw {
+  // The longest part that is sound, where a character may be cut at the end.
+  let [sound, broken] = [0, bytes.length]
+  while (broken - sound > 1) {
+    const middle = (sound + broken) >> 1
+    if (beginsAsUtf8(bytes.subarray(0, middle))) sound = middle
+    else broken = middle
+  }
+  const line = 1 + bytes.subarray(0, sound).reduce((count, byte) => count + (byte === 0x0a ? 1 : 0), 0)
+  return { path: `line ${line}`, message: `byte ${broken} is not UTF-8` }
+}
+
+function beginsAsUtf8(part: Uint8Array): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(part, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Text that `JSON.parse` takes and that can be read in one way: without keys that are given twice, of which it would silently keep the last, and
+ * without halves of a surrogate pair, which all print alike. Throws SyntaxError for text that is no JSON, InvalidProblemError with the path of
+ * each such place.
+ */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  requireNone(findKeyFaults(text, { maxFlaws, maxDepth }))
+  // Text that is UTF-8 can hold a half as an escape alone.
+  if (/\\u[dD][89a-fA-F]/.test(text)) requireNone(findUnreadable(value))
+  return value
+}
+
+function requireNone(flaws: Flaw[]): void {
+  if (flaws.length > 0) throw new InvalidProblemError(flaws.slice(0, maxFlaws))
+}
+
+function parseYaml(text: string): unknown {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })
+  const [fault] = [...document.errors, ...document.warnings]
+  if (fault) {
+    const { line, col } = lines.linePos(fault.pos[0])
+    const message = yamlWords[fault.code] ?? 'this is no YAML that can be read'
+    throw new InvalidProblemError([{ path: `line ${line}, column ${col}`, message }])
+  }
+  requireNone(findYamlFlaws(document, lines))
+  const value = toPlainData(document)
+  requireNone(findUnreadable(value))
+  return value
+}
+
+function toPlainData(document: Document.Parsed): unknown {
+  try {
+    // Anchors are shared, not copied, and counted where what is unreadable is looked for.
+    return document.toJS({ maxAliasCount: -1 })
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error
+    throw new InvalidProblemError([{ path: 'the problem', message: yamlWords.BAD_ALIAS as string }])
+  }
+}
+
+/** Faults of YAML, as the parser calls them, in our words. */
+const yamlWords: Record<string, string> = {
+  ALIAS_PROPS: 'a reference (*name) takes neither an anchor nor a tag',
+  BAD_ALIAS: 'a reference (*name) names no anchor before it',
+  BAD_DIRECTIVE: 'this directive (%) is not known',
+  BAD_DQ_ESCAPE: 'a text in double quotes holds an escape that YAML does not know',
+  BAD_INDENT: 'this line is not indented as those around it are',
+  BAD_SCALAR_START: 'a text that begins with this sign stands in quotes in YAML',
+  BLOCK_AS_IMPLICIT_KEY: 'a list or map cannot begin here: a line break or a comma may be missing',
+  BLOCK_IN_FLOW: 'within brackets a list is written [a, b] and a map {a: b}',
+  KEY_OVER_1024_CHARS: 'a key is longer than 1,024 characters',
+  MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line: a colon or a comma may be missing',
+  MULTIPLE_ANCHORS: 'a value has two anchors (&name)',
+  MULTIPLE_DOCS: 'a second document begins here (---): give one',
+  MULTIPLE_TAGS: 'a value has two tags (!name)',
+  RESOURCE_EXHAUSTION: `it is nested deeper than ${maxDepth} levels`,
+  TAB_AS_INDENT: 'YAML is indented with blanks, and this is a tab',
+  TAG_RESOLVE_FAILED: 'this tag (!name) is not known here: leave it out',
+  UNEXPECTED_TOKEN: 'this does not belong here',
+}
+
+/** Keys that are given twice, or are no texts, and what is nested too deep. `1` and `"1"` become the same key. A loop, because it limits the depth. */
+function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
+  const flaws: Flaw[] = []
+  const open: { node: unknown; depth: number }[] = [{ node: document.contents, depth: 0 }]
+  const tell = (node: unknown, message: string) => {
+    const { line, col } = lines.linePos((node as Node).range?.[0] ?? 0)
+    flaws.push({ path: `line ${line}, column ${col}`, message })
+  }
+  for (let at = open.pop(); at && flaws.length < maxFlaws; at = open.pop()) {
+    const { node, depth } = at
+    if (!isCollection(node)) continue
+    if (depth > maxDepth) {
+      tell(node, `it is nested deeper than ${maxDepth} levels`)
+      break
+    }
+    const keys = new Set<string>()
+    for (const item of node.items) {
+      if (isPair(item) && isMap(node)) {
+        const key = isScalar(item.key) ? String(item.key.value) : null
+        if (isAlias(item.key) || isCollection(item.key)) tell(item.key, 'a key is a text, and this is none')
+        else if (key === '<<') tell(item.key, 'merge keys (<<) are not read: write the fields out')
+        else if (key !== null && keys.has(key)) tell(item.key, `the key ${key.slice(0, 60)} is given twice`)
+        if (key !== null) keys.add(key)
+      }
+    }
+    for (const item of node.items.toReversed()) open.push({ node: isPair(item) ? item.value : item, depth: depth + 1 })
+  }
+  return flaws
+}
+
+type Place = { key: string; parent: Place | null }
+
+/** What plain data must not hold: halves of a surrogate pair, more levels or more values than any cluster has. A loop, because it limits both. */
+function findUnreadable(root: unknown): Flaw[] {
+  const flaws: Flaw[] = []
+  const open: { value: unknown; depth: number; place: Place | null }[] = [{ value: root, depth: 0, place: null }]
+  let seen = 0
+  for (let at = open.pop(); at && flaws.length < maxFlaws; at = open.pop()) {
+    const { value, depth, place } = at
+    if (typeof value === 'string' && !value.isWellFormed())
+      flaws.push({ path: pathOf(place), message: 'it holds half of a surrogate pair: write whole characters' })
+    if (value === null || typeof value !== 'object') continue
+    const entries = Object.entries(value)
+    seen += entries.length
+    if (depth >= maxDepth) return [{ path: pathOf(place), message: `it is nested deeper than ${maxDepth} levels` }]
+    if (seen > maxValues)
+      return [{ path: 'the problem', message: `it holds more than ${maxValues} values, anchors written out` }]
+    for (const [key, entry] of entries.toReversed()) {
+      const inner = { key, parent: place }
+      if (!key.isWellFormed()) flaws.push({ path: pathOf(place), message: 'a key holds half of a surrogate pair' })
+      if (typeof entry === 'string' || (entry !== null && typeof entry === 'object'))
+        open.push({ value: entry, depth: depth + 1, place: inner })
+    }
+  }
+  return flaws
+}
+
+function pathOf(place: Place | null): string {
+  const keys: string[] = []
+  for (let at = place; at; at = at.parent) keys.unshift(at.key.slice(0, 60))
+  return keys.slice(0, 8).join('.') || 'the problem'
+}

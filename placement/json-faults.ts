@@ -1,0 +1,160 @@
+import type { Flaw } from './certificate.ts'
+
+/**
+ * What JSON does not say of itself: which keys are given twice, and where text that only looks like JSON stops to be it. A loop over tokens, for
+ * a stranger's text must neither exhaust a stack nor be looked at twice.
+ */
+
+type Token = { kind: 'text' | 'word' | 'open text' | 'sign'; at: number; end: number }
+
+const word = /[^\s{}[\],:"]+/y
+
+function* readTokens(text: string): Generator<Token> {
+  for (let at = 0; at < text.length; ) {
+    const sign = text[at] as string
+    if (sign === '"') {
+      const end = findTextEnd(text, at)
+      yield { kind: end < 0 ? 'open text' : 'text', at, end: end < 0 ? text.length : end }
+      at = end < 0 ? text.length : end
+    } else if ('{}[],:'.includes(sign)) yield { kind: 'sign', at, end: ++at }
+    else if (/\s/.test(sign)) at += 1
+    else {
+      word.lastIndex = at
+      const found = word.exec(text)?.[0] ?? sign
+      yield { kind: 'word', at, end: at + found.length }
+      at += found.length
+    }
+  }
+}
+
+/** Behind the quote that closes a text; -1 where none does. */
+function findTextEnd(text: string, at: number): number {
+  for (let next = at + 1; next < text.length; next += 1) {
+    if (text[next] === '\\') next += 1
+    else if (text[next] === '"') return next + 1
+  }
+  return -1
+}
+
+type Level = { keys: Set<string> | null; at: string | number }
+
+/**
+ * Where sound JSON gives a key twice in one object, `maxFlaws` at most, each with its path and the line of the second, or is nested deeper than
+ * `maxDepth`.
+ */
+export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: number; maxDepth: number }): Flaw[] {
+  const flaws: Flaw[] = []
+  const levels: Level[] = []
+  let last: Token | null = null
+  for (const token of readTokens(text)) {
+    const level = levels.at(-1)
+    const sign = token.kind === 'sign' ? text[token.at] : ''
+    if (sign === '{') levels.push({ keys: new Set(), at: '' })
+    else if (sign === '[') levels.push({ keys: null, at: 0 })
+    else if (sign === '}' || sign === ']') levels.pop()
+    else if (sign === ',' && typeof level?.at === 'number') level.at += 1
+    else if (sign === ':' && level?.keys && last) {
+      // As it is meant: the same key may be written in two ways.
+      const key = text.slice(last.at + 1, last.end - 1)
+      level.at = key.includes('\\') ? (JSON.parse(`"${key}"`) as string) : key
+      if (level.keys.has(level.at)) {
+        const path = levels.map(({ at }) => at).join('.')
+        flaws.push({ path, message: `the key is given twice, again in line ${placeOf(text, last.at).line}` })
+        if (flaws.length >= maxFlaws) break
+      }
+      level.keys.add(level.at)
+    }
+    if (levels.length > maxDepth) {
+      const path = levels
+        .slice(0, 8)
+        .map(({ at }) => at)
+        .join('.')
+      return [{ path, message: `it is nested deeper than ${maxDepth} levels` }]
+    }
+    last = token
+  }
+  return flaws
+}
+
+/** Which sign or word the next token may be: a value, one or the end, a key, one or the end, a colon, a comma or the end, nothing. */
+type Wanted = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ',' | 'nothing'
+
+/** Where text stops to be JSON, and why, in our words. For text that `JSON.parse` has refused. */
+export function findJsonFault(text: string): Flaw {
+  const open: ('{' | '[')[] = []
+  let wanted: Wanted = 'value'
+  for (const token of readTokens(text)) {
+    const said = text.slice(token.at, Math.min(token.end, token.at + 40))
+    const message = describeFault(token, said, wanted, open.at(-1)) ?? describeTextFault(text, token)
+    if (message) return { path: nameOfPlace(text, token.at), message }
+    if (said === '{' || said === '[') {
+      open.push(said)
+      wanted = said === '{' ? 'key or }' : 'value or ]'
+    } else if (said === '}' || said === ']') {
+      open.pop()
+      wanted = open.length > 0 ? ',' : 'nothing'
+    } else if (said === ',') wanted = open.at(-1) === '{' ? 'key' : 'value'
+    else if (said === ':') wanted = 'value'
+    else if (wanted === 'key' || wanted === 'key or }') wanted = ':'
+    else wanted = open.length > 0 ? ',' : 'nothing'
+  }
+  const missing =
+    open.length > 0 ? `${open.length} ${open.length === 1 ? 'bracket is' : 'brackets are'} not closed` : ''
+  return {
+    path: nameOfPlace(text, text.length),
+    message: `the JSON ends before it is whole${missing && `: ${missing}`}`,
+  }
+}
+
+function describeFault({ kind }: Token, said: string, wanted: Wanted, open: '{' | '[' | undefined): string | null {
+  if (kind === 'open text') return 'a text that begins here is never closed'
+  if (kind === 'word' && /^(\/\/|\/\*|#)/.test(said))
+    return `a comment (${said.slice(0, 2)}) stands here, and JSON has none`
+  if (wanted === 'nothing') return 'more stands here, behind the end of the JSON'
+  if (said === '}' || said === ']') {
+    if (open !== (said === '}' ? '{' : '[')) return `${said} closes what ${open ?? 'nothing'} opened`
+    if (wanted === 'key' || wanted === 'value')
+      return wanted === 'value' && open === '{'
+        ? `a value is missing before ${said}`
+        : `a comma stands before ${said}, and JSON takes none there`
+    return wanted === ':' ? `a colon and a value are missing before ${said}` : null
+  }
+  if (wanted === ',') return said === ',' ? null : `a comma is missing before ${said}`
+  if (wanted === ':') return said === ':' ? null : `a colon is missing before ${said}`
+  if (said === ',' || said === ':') return `${wanted.startsWith('key') ? 'a key' : 'a value'} is missing before ${said}`
+  if (wanted.startsWith('key'))
+    return kind === 'text' ? null : `a key stands in double quotes in JSON, and this is ${said}`
+  return kind === 'word' ? describeWord(said) : null
+}
+
+function describeWord(said: string): string | null {
+  if (/^(true|false|null|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/.test(said)) return null
+  if (/^[+-]?(nan|inf|infinity)$/i.test(said)) return `JSON knows no ${said}: give a number`
+  if (/^[+-]?[\d.]/.test(said)) return `${said} is no number as JSON writes it`
+  if (/^(true|false|null|none)$/i.test(said)) return `JSON writes true, false and null, and this is ${said}`
+  return `a text stands in double quotes in JSON, and this is ${said}`
+}
+
+function describeTextFault(text: string, { kind, at, end }: Token): string | null {
+  if (kind !== 'text') return null
+  for (let next = at + 1; next < end - 1; next += 1) {
+    if (text.charCodeAt(next) < 0x20)
+      return 'a text holds a line break or another control: write it as an escape, such as \\n'
+    if (text[next] !== '\\') continue
+    if (!/^(["\\/bfnrt]|u[\da-fA-F]{4})/.test(text.slice(next + 1, next + 6)))
+      return `JSON knows no escape ${text.slice(next, next + 2)}`
+    next += 1
+  }
+  return null
+}
+
+function nameOfPlace(text: string, at: number): string {
+  const { line, column } = placeOf(text, at)
+  return `line ${line}, column ${column}`
+}
+
+/** Line and column of a place in a text, both from 1. */
+function placeOf(text: string, at: number): { line: number; column: number } {
+  const before = text.slice(0, at)
+  return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') }
+}

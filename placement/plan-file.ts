@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { type Plan, plan } from '../domain/placement.ts'
+import { listFaults } from '../domain/schema-faults.ts'
+import { type Flaw, InvalidProblemError } from './certificate.ts'
+
+/** A plan as `placement plan` writes it, with the gap that it tells beside. */
+const writtenPlan = plan.extend({ gap: z.number().int().nullable().optional() })
+export type WrittenPlan = Plan & { gap?: number | null | undefined }
+
+const maxFlaws = 20
+
+/**
+ * A plan that somebody hands in. Throws InvalidProblemError with the path of every field that is wrong, and of every key that no plan has: what
+ * is not read is not checked, and would be believed.
+ */
+export function readPlanFile(given: unknown): WrittenPlan {
+  const found = writtenPlan.safeParse(given)
+  if (!found.success) {
+    const flaws = listFaults(found.error, maxFlaws)
+    throw new InvalidProblemError(flaws.map(({ field, message }) => ({ path: field || 'the plan', message })))
+  }
+  const unknown = listUnknownKeys(given, found.data, [])
+  if (unknown.length > 0) throw new InvalidProblemError(unknown.slice(0, maxFlaws))
+  return found.data
+}
+
+/** Keys of the given value that its reading left out. As deep as a plan is, which its schema has bounded. */
+function listUnknownKeys(given: unknown, read: unknown, path: string[]): Flaw[] {
+  if (given === null || typeof given !== 'object' || read === null || typeof read !== 'object') return []
+  return Object.entries(given).flatMap(([key, value]) => {
+    const at = [...path, key]
+    if (!Object.hasOwn(read, key)) return [{ path: at.join('.').slice(0, 200), message: 'it is not known here' }]
+    return listUnknownKeys(value, (read as Record<string, unknown>)[key], at)
+  })
+}

@@ -1,0 +1,107 @@
+import { expect, test } from '@jest/globals'
+import type { Plan } from '../../domain/placement.ts'
+import { InvalidProblemError } from '../../placement/certificate.ts'
+import { findFalseClaim } from '../../placement/claims.ts'
+import { readPlanFile, type WrittenPlan } from '../../placement/plan-file.ts'
+import { solve } from '../../placement/solve.ts'
+import { verifyPlan } from '../../placement/verify.ts'
+import { patienceMs } from '../support/directory.ts'
+import { dead, down, host, odd, problem, vm } from './problems.ts'
+
+/** After the move of `small`, `big` fits on a; `low` is less important, and `last` finds no room. */
+const given = problem(
+  [host('a', 8), host('b', 4), host('x', 16, dead)],
+  [
+    vm('small', 2, 'a', { haGroup: 'g' }),
+    vm('big', 6, 'x', { ...down, priority: 5 }),
+    vm('low', 2, 'x', down),
+    vm('last', 5, 'x', { ...down, priority: 9 }),
+  ],
+)
+const plan: WrittenPlan = {
+  state: 'partial',
+  steps: [
+    { step: 1, action: 'start', vm: 'big', from: 'x', to: 'a', needs: [], wave: 1, priority: 5, haGroup: null },
+    { step: 2, action: 'start', vm: 'low', from: 'x', to: 'b', needs: [], wave: 1, priority: 0, haGroup: null },
+  ],
+  migrations: 0,
+  lowerBound: 0,
+  proof: { kind: 'trivial' },
+  unplaced: [{ vm: 'last', reason: 'no room', priority: 9, haGroup: null, overtakenBy: ['big', 'low'] }],
+  obstacle: null,
+  standing: {
+    domain: 'host',
+    before: [
+      { name: 'a', outcome: 'restarted' },
+      { name: 'b', outcome: 'restarted' },
+    ],
+    after: [
+      { name: 'a', outcome: 'not_found' },
+      { name: 'b', outcome: 'not_found' },
+    ],
+  },
+  reason: null,
+  gap: null,
+}
+const [big, low] = plan.steps as [Plan['steps'][number], Plan['steps'][number]]
+const [last] = plan.unplaced as [Plan['unplaced'][number]]
+const after = (name: string, outcome: 'restarted' | 'moved') => ({
+  ...plan.standing!,
+  after: plan.standing!.after.map((loss) => (loss.name === name ? { name, outcome } : loss)),
+})
+
+test('a plan whose claims are what its steps do has no false one', () => {
+  expect(verifyPlan(given, plan)).toEqual({ ok: true })
+  expect(findFalseClaim(given, plan)).toBeNull()
+})
+
+test.each<[string, Partial<WrittenPlan>, string]>([
+  ['a bound below zero', { lowerBound: -1 }, 'the bound is below zero'],
+  ['a gap', { gap: 2 }, 'the gap is none, and it says 2'],
+  ['a later wave', { steps: [big, { ...low, wave: 2 }] }, 'step 2 can begin in wave 1, and it says 2'],
+  ['another priority', { steps: [{ ...big, priority: 9 }, low] }, 'big has priority 5, and it says 9'],
+  ['another group', { steps: [{ ...big, haGroup: 'g' }, low] }, 'big is in no HA group, and it says g'],
+  [
+    'another priority of who stays down',
+    { unplaced: [{ ...last, priority: 0 }] },
+    'last has priority 9, and it says 0',
+  ],
+  ['somebody twice', { unplaced: [last, last] }, 'last is said to stay down twice'],
+  ['overtaken by who runs', { unplaced: [{ ...last, overtakenBy: ['small'] }] }, 'small is no VM of lower priority'],
+  ['a rack that stands', { standing: { ...plan.standing!, domain: 'rack' } }, 'what stands is told by rack'],
+  [
+    'a host left out',
+    { standing: { ...plan.standing!, after: [] } },
+    'after the plan: it tells of 0 that could die, and there are 2',
+  ],
+  ['a death that is survived', { standing: after('a', 'restarted') }, 'should a fail, RAM is short in total'],
+  ['a death that moves others', { standing: after('a', 'moved') }, 'should a fail, RAM is short in total'],
+])('%s is no claim that holds', (_what, more, said) => {
+  expect(findFalseClaim(given, { ...plan, ...more })).toContain(said)
+})
+
+test('partial with nobody down, and keys that no plan has, are refused', () => {
+  const nobody = { ...plan, unplaced: [] }
+  const all = { ...given, vms: given.vms.filter((each) => each.vm !== 'last') }
+  expect(verifyPlan(all, nobody)).toEqual({ ok: false, step: 0, reason: 'a plan that is partial leaves nobody down' })
+  const more = { ...plan, checked: true, steps: [{ ...big, force: true }, low], proof: { kind: 'trivial', k: 3 } }
+  let flaws: unknown
+  try {
+    readPlanFile(more)
+  } catch (error) {
+    flaws = error instanceof InvalidProblemError && error.flaws.map(({ path }) => path).sort()
+  }
+  expect(flaws).toEqual(['checked', 'proof.k', 'steps.0.force'])
+})
+
+test(
+  'no plan of ours makes a claim that is false',
+  async () => {
+    for (let seed = 1; seed <= 12; seed += 1) {
+      const each = odd(seed)
+      const made = await solve(each, { timeoutMs: patienceMs })
+      expect([seed, findFalseClaim(each, readPlanFile(JSON.parse(JSON.stringify(made))))]).toEqual([seed, null])
+    }
+  },
+  patienceMs,
+)
