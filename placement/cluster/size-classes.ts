@@ -133,6 +133,13 @@ export function random(seed: number): () => number {
   }
 }
 
+export function shuffle<T>(list: readonly T[], random: () => number): T[] {
+  return list
+    .map((each) => ({ each, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ each }) => each)
+}
+
 /** VMs of one size: for a lower bound they are all the same. */
 type SizeClass = {
   ram: number

@@ -12,11 +12,11 @@ import type { Move } from './search.ts'
 /** Nodes of one question: the same work on every machine. */
 const maxNodes = 1_000
 /** A question that takes longer than this is given up. */
-const maxQuestionMs = 2_500
+const maxQuestionMs = 1_000
 /** The whole cluster is asked about up to so many columns, and no neighbourhood has more. */
 const maxColumns = 1_000
 /** Each evacuee may go to every host as long as that makes no more columns than this. */
-const maxStartColumns = 1_500
+const maxStartColumns = 300
 
 /** VMs that may make room, and where each VM may go. */
 type Scope = Pick<RoundsQuestion, 'movers' | 'hostsOf'>

@@ -23,8 +23,8 @@ import {
 } from './exhaust.ts'
 import { orderMoves } from './order-moves.ts'
 import { searchRuns } from './search-runs.ts'
-import { reduceUnplaced, startWhatFits } from './triage.ts'
-import { countColumns, listMovable } from './who-starts.ts'
+import { recordChoice, reduceUnplaced, startWhatFits } from './triage.ts'
+import { bringHome, countColumns, listMovable } from './who-starts.ts'
 
 /**
  * The search for a plan, stage by stage. Each stage reads the incumbent and replaces it by what it
@@ -41,6 +41,9 @@ const maxNodes = 2_000
 /** Questions about a few hosts, while some stay down and while a plan for all may need fewer migrations. */
 const exchangesWhileDown = 24
 const exchangesPerRound = 4
+const firstExchanges = 5
+const placeAllMs = 3_000
+const shortenMs = 2_500
 /** Models with more columns than this only take the time that a search would use better. */
 const maxColumns = 40_000
 /** An engine can prove a model of so many columns infeasible in a second or two. */
@@ -115,17 +118,26 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   return best && { sizeClasses, bound: best }
 }
 
-/** While some stay down: not even end places exist, whatever is moved. An engine's word, and only asked where it can tell. */
-async function proveInfeasible(state: SearchState): Promise<void> {
+/**
+ * While some stay down: end places for all, whatever is moved, with fewer and fewer away from home until there is an order. Or there are none: an
+ * engine's word, and only asked where it can tell.
+ */
+async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state
   if (isComplete(state)) return
   const movers = listMovable(instance)
   if (!isSound || countColumns(instance, movers) > maxColumnsToProve) return
   const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return recordInfeasible(state, 'engine')
-  const answer = await mip.solve(built.model, Math.min(2_000, remainingMs(state) * 0.5), maxNodes)
-  if (answer.status === 'infeasible') return recordInfeasible(state, 'engine')
-  recordAnswer(state, built, answer)
+  // Any end places first: they take a tenth of the time that few migrations take.
+  const limitMs = () => Math.min(placeAllMs, remainingMs(state) * 0.5)
+  const any = await mip.solve({ ...built.model, objective: [] }, limitMs(), maxNodes)
+  if (any.status === 'infeasible') return recordInfeasible(state, 'engine')
+  if (any.status !== 'optimal' && any.status !== 'feasible') return
+  await bringHome({ instance, mip, limitMs: limitMs() }, readPlaces(built, any.values), state.random, (places) =>
+    recordChoice(state, places, instance.evacuees),
+  )
+  if (!isComplete(state)) recordAnswer(state, built, await mip.solve(built.model, limitMs(), 1))
 }
 
 /** One migration fewer than is known, where only VMs of sizes that the bound's patterns evict may move. */
@@ -210,10 +222,11 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 /** Better plans from above and a better bound from below, until they meet. */
 async function closeGap(state: SearchState): Promise<void> {
   const { instance, engine, secondEngine } = state
-  await solveRestarts(state)
+  if (!isFewHosts(instance)) await solveRestarts(state)
+  // Of a plan that leaves some down it is not yet the question how few migrations do.
+  if (!isComplete(state)) await findPlace(state)
+  for (let turn = 0; turn < 3 && isLong(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
-  await startWhatFits(state)
-  await proveInfeasible(state)
   // The memory that it took for the bound is not needed for small models: the next question gets a new process.
   if (instance.home.length > manyVms) engine.stop()
   const scope = wholeScope(instance, 3)
@@ -223,6 +236,40 @@ async function closeGap(state: SearchState): Promise<void> {
     searchRuns(state, roundWork)
     if (isSettled(state) || remainingMs(state) < 500) break
     if (round === 1 && secondEngine) await askSecondEngine(state, secondEngine)
-    else if (classBound) await searchNeighbourhood(state, classBound, round)
+    else if (classBound && round % 2 === 0) await searchNeighbourhood(state, classBound, round)
+    else await shorten(state)
   }
+}
+
+/** A place for those that are down: by exchanges between a few hosts, then anywhere. */
+async function findPlace(state: SearchState): Promise<void> {
+  await startWhatFits(state)
+  await exchange(state, firstExchanges)
+  await placeAll(state)
+}
+
+/** Fewer migrations for the same starts, by end places of a few hosts at a time. */
+async function shorten(state: SearchState): Promise<void> {
+  const { instance, mip, random, forcedMigrations } = state
+  if (isSettled(state) || incumbentMigrations(state) <= forcedMigrations + 1) return
+  const limitMs = Math.min(shortenMs, remainingMs(state) * 0.4)
+  const started = listStarted(state)
+  await bringHome({ instance, mip, limitMs }, endPlacesOf(state), random, (places) =>
+    recordChoice(state, places, started),
+  )
+}
+
+/** Is so much more moved than the bound asks for that fewer moves are worth more than a better bound? */
+function isLong(state: SearchState): boolean {
+  return isComplete(state) && incumbentMigrations(state) > 2 * state.incumbent.lowerBound + 1
+}
+
+function endPlacesOf({ instance, incumbent }: SearchState): Map<number, number> {
+  const places = new Map(listMovable(instance).map((vm) => [vm, instance.home[vm]!]))
+  for (const { vm, to } of incumbent.moves) places.set(vm, to)
+  return places
+}
+
+function listStarted({ instance, incumbent }: SearchState): number[] {
+  return instance.evacuees.filter((vm) => !incumbent.unplaced.includes(vm))
 }

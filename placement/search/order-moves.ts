@@ -1,15 +1,18 @@
 import type { Assignment } from '../bound/places-model.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState, type CapacityState, isUp } from '../cluster/size-classes.ts'
+import { buildCapacityState, type CapacityState, isUp, random, shuffle } from '../cluster/size-classes.ts'
 import type { Move } from './search.ts'
 
-/** States, and steps from them, looked at before the search for an order is given up. */
-const maxStates = 20_000
-const maxSteps = 400_000
+/** Steps looked at before every order of these is given up, and how many moves there may be for that. */
+const maxSteps = 20_000
+const maxMovesToTryAll = 14
 /** Stops at a third host, in all: each is a migration more. */
 const maxDetours = 3
 /** Hosts tried for one stop. */
 const stopsTried = 4
+/** Orders that go on with whatever can go, and the stops that each may make. */
+const greedyTries = 8
+const maxGreedyDetours = 10
 
 type OrderSearch = {
   instance: Instance
@@ -21,34 +24,76 @@ type OrderSearch = {
   left: Set<number>
   /** States that no order leads on from, by what is where, with so many detours left. */
   dead: Map<string, number>
-  states: number
   steps: number
   deadlineMs: number
 }
 
 /**
  * An order in which these end places are reached: migrations first, then the starts, which only take room. Each VM goes straight to its own, and
- * where that cannot be, as few as possible by way of a third host. Null where there is no such order, or none was found.
+ * where that cannot be, by way of a third host. Of few moves as few such stops as there can be. Null where there is no such order, or none was
+ * found.
  */
 export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
-  const { home } = instance
-  const moving = [...assignment].filter(([vm, to]) => home[vm] !== to)
-  for (let detours = 0; detours <= maxDetours; detours += 1) {
-    const all: OrderSearch = {
-      instance,
-      capacity: buildCapacityState(instance),
-      goal: new Map(moving),
-      done: [],
-      left: new Set(moving.flatMap(([vm]) => (home[vm]! >= 0 ? [vm] : []))),
-      dead: new Map(),
-      states: 0,
-      steps: 0,
-      deadlineMs,
+  const moving = [...assignment].filter(([vm, to]) => instance.home[vm] !== to)
+  const migrating = moving.flatMap(([vm]) => (instance.home[vm]! >= 0 ? [vm] : []))
+  const begin = (order: readonly number[]): OrderSearch => ({
+    instance,
+    capacity: buildCapacityState(instance),
+    goal: new Map(moving),
+    done: [],
+    left: new Set(order),
+    dead: new Map(),
+    steps: 0,
+    deadlineMs,
+  })
+  const starts = moving.filter(([vm]) => instance.home[vm]! < 0)
+  const finish = (all: OrderSearch) => (starts.every(([vm, to]) => start(all, vm, to)) ? all.done : null)
+  for (let detours = 0; detours <= maxDetours && migrating.length <= maxMovesToTryAll; detours += 1) {
+    const all = begin(migrating)
+    if (goOn(all, detours)) return finish(all)
+    if (all.steps <= maxSteps && detours === maxDetours) return null
+  }
+  for (let turn = 0; turn < greedyTries && !isUp(deadlineMs); turn += 1) {
+    const next = random(turn + 1)
+    const all = begin(shuffle(migrating, next))
+    if (goGreedily(all)) return finish(all)
+  }
+  return null
+}
+
+/** Goes on with whatever can go; where nothing can, with a stop that lets something go. */
+function goGreedily(all: OrderSearch): boolean {
+  const { capacity, goal, left, done } = all
+  const go = (vm: number, to: number) => {
+    done.push({ vm, from: capacity.hostOf[vm]!, to })
+    capacity.place(vm, to)
+    if (goal.get(vm) === to) left.delete(vm)
+  }
+  for (let detours = 0; left.size > 0; ) {
+    const able = [...left].filter((vm) => capacity.fits(vm, goal.get(vm) as number))
+    for (const vm of able) if (capacity.fits(vm, goal.get(vm) as number)) go(vm, goal.get(vm) as number)
+    if (able.length > 0) continue
+    const stop = detours < maxGreedyDetours ? findStop(all) : null
+    if (!stop) return false
+    go(stop.vm, stop.to)
+    detours += 1
+  }
+  return true
+}
+
+/** A VM whose stop at a third host lets another go where it ends. */
+function findStop({ instance, capacity, goal, left }: OrderSearch): { vm: number; to: number } | null {
+  for (const blocked of left) {
+    const host = goal.get(blocked) as number
+    for (const vm of [...capacity.guests[host]!].filter((each) => left.has(each))) {
+      for (let to = 0; to < instance.targets; to += 1) {
+        if (!capacity.fits(vm, to)) continue
+        capacity.place(vm, to)
+        const isFree = capacity.fits(blocked, host)
+        capacity.place(vm, host)
+        if (isFree) return { vm, to }
+      }
     }
-    if (all.left.size === 0 && detours > 0) return null
-    if (!goOn(all, detours)) continue
-    const starts = moving.filter(([vm]) => home[vm]! < 0)
-    return starts.every(([vm, to]) => start(all, vm, to)) ? all.done : null
   }
   return null
 }
@@ -65,8 +110,7 @@ function goOn(all: OrderSearch, detours: number): boolean {
   if (left.size === 0) return true
   const key = [...goal.keys()].map((vm) => capacity.hostOf[vm]).join()
   if ((dead.get(key) ?? -1) >= detours) return false
-  if (all.states > maxStates || all.steps > maxSteps || isUp(deadlineMs)) return false
-  all.states += 1
+  if (all.steps > maxSteps || isUp(deadlineMs)) return false
   let isStuck = true
   for (const vm of [...left]) {
     all.steps += 1

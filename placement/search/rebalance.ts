@@ -169,13 +169,13 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
 export type FailureOutcome = Omit<Loss, 'name'>
 
 /** VMs that make room for those of a death, of which every set is tried, and the work for each number of them. */
-const othersTried = 2
-const workPerCount = 60_000
+const othersTried = 3
+const workPerCount = 30_000
 const triesWithMoves = 400
 /** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
 const workPerFailure = 2_400_000
 /** Few hosts were looked at well by then. */
-const workPerSmallFailure = 150_000
+const workPerSmallFailure = 40_000
 const workInAll = 12_000_000
 
 /**
@@ -217,7 +217,7 @@ function assessFailure(
     if (tried.kind === 'found') return others === 0 ? restarted! : moved!
   }
   if (isSmall(instance)) {
-    const tried = exhaust(instance, 500, deadlineMs)
+    const tried = exhaust(instance, 100, deadlineMs)
     if (tried.kind === 'none') return notFound!
     if (tried.kind === 'fewest') return moved!
   }

@@ -55,7 +55,6 @@ async function chooseAmongAll(state: SearchState): Promise<void> {
     }),
     async () => {
       if (!choice) return
-      recordChoice(state, choice.assignment, choice.started)
       const { random } = state
       await bringHome({ instance, mip, limitMs: remainingMs(state) * 0.6 }, choice.assignment, random, (assignment) =>
         recordChoice(state, assignment, choice.started),
@@ -80,7 +79,7 @@ export async function startWhatFits(state: SearchState): Promise<void> {
 }
 
 /** What starts of the evacuees where there is an order for these end places. */
-function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
+export function recordChoice(state: SearchState, assignment: Assignment, started: readonly number[]): boolean {
   const { instance, deadlineMs } = state
   const moves = orderMoves(instance, assignment, deadlineMs)
   const starts = new Set(started)

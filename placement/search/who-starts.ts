@@ -8,7 +8,7 @@ import {
   type Worth,
 } from '../bound/places-model.ts'
 import type { Instance } from '../cluster/instance.ts'
-import { buildCapacityState } from '../cluster/size-classes.ts'
+import { buildCapacityState, shuffle } from '../cluster/size-classes.ts'
 
 /** Who could start at best where not all can: asked by priority, the highest first, of end places, whatever it takes to get there. */
 
@@ -84,33 +84,35 @@ function listTargets({ targets }: Instance): number[] {
 }
 
 /** Hosts that are looked at together, and so many times. */
-const nearHosts = 4
-const visits = 40
-const visitNodes = 200
+const nearHosts = [3, 3, 4]
+const visits = 90
+const visitNodes = 20
 
 /**
  * End places with fewer VMs away from home, a few hosts at a time, for those who start: solvers give places for who starts wherever it pleases.
- * `keep` gets every better answer.
+ * `keep` gets every better answer and says whether there is an order for it: once there is one, an answer without is not gone on from.
  */
 export async function bringHome(
   { instance, mip, limitMs }: Pick<MipQuestion, 'instance' | 'mip' | 'limitMs'>,
   assignment: Assignment,
   random: () => number,
-  keep: (assignment: Assignment) => void,
+  keep: (assignment: Assignment) => boolean,
 ): Promise<void> {
   const { home, movable, targets } = instance
   const untilMs = performance.now() + limitMs
-  const end = new Map(assignment)
+  let end = new Map(assignment)
+  let hasOrder = keep(end)
   for (let visit = 0; visit < visits && performance.now() < untilMs; visit += 1) {
     const away = [...end].filter(([vm, host]) => movable[vm] && home[vm] !== host)
     if (away.length === 0) return
     const hosts = new Set<number>()
+    const near = nearHosts[visit % nearHosts.length] as number
     // Hosts whose VMs are on each other first.
     for (const [vm, host] of shuffle(away, random)) {
-      if (hosts.size >= nearHosts) break
+      if (hosts.size >= near) break
       if (hosts.size === 0 || hosts.has(host) || hosts.has(home[vm]!)) hosts.add(host).add(home[vm]!)
     }
-    while (hosts.size < Math.min(nearHosts, targets)) hosts.add(Math.floor(random() * targets))
+    while (hosts.size < Math.min(near, targets)) hosts.add(Math.floor(random() * targets))
     const kept = [...end].filter(([, host]) => hosts.has(host)).map(([vm]) => vm)
     const room = buildCapacityState(instance)
     for (const vm of [...listMovable(instance), ...instance.evacuees]) room.place(vm, -1)
@@ -121,14 +123,10 @@ export async function bringHome(
     const places = readPlaces(built as PlacesModel, answer.values)
     const isAway = ([vm, host]: [number, number]) => movable[vm] && home[vm] !== host
     if ([...places].filter(isAway).length >= kept.filter((vm) => isAway([vm, end.get(vm)!])).length) continue
-    for (const [vm, host] of places) end.set(vm, host)
-    keep(end)
+    const next = new Map([...end, ...places])
+    const isOrdered = keep(next)
+    if (hasOrder && !isOrdered) continue
+    hasOrder ||= isOrdered
+    end = next
   }
-}
-
-function shuffle<T>(list: readonly T[], random: () => number): T[] {
-  return list
-    .map((each) => ({ each, at: random() }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ each }) => each)
 }
