@@ -146,12 +146,12 @@ async function searchNeighbourhood(
   { sizeClasses, bound }: ClassBound,
   round: number,
 ): Promise<void> {
-  const { instance, mip, forcedMigrations, isSound } = state
+  const { instance, engine, forcedMigrations, isSound } = state
   const movers = likelyMovers(instance, sizeClasses, bound, [20, 60, 150][round % 3] as number)
   const maxMigrations = isComplete(state) ? incumbentMigrations(state) - forcedMigrations - 1 : 12
   const built = buildWholeModel(instance, movers, maxMigrations)
   if (!built || built.columns.length > maxColumns) return
-  const answer = await mip.solve(built.model, Math.min(1_500, remainingMs(state) - 300), maxNodes)
+  const answer = await engine.solve(built.model, Math.min(1_500, remainingMs(state) - 300))
   const isWhole = movers.length === instance.movable.filter(Boolean).length
   if (answer.status === 'infeasible' && isWhole && isSound && isComplete(state))
     recordBound(state, incumbentMigrations(state), 'engine')
@@ -232,12 +232,12 @@ async function closeGap(state: SearchState): Promise<void> {
   const scope = wholeScope(instance, 3)
   if (scope && !isSettled(state)) await askForPlan(state, scope, 3, null)
   for (let round = 0; remainingMs(state) > 300 && !isSettled(state); round += 1) {
-    await exchange(state, isComplete(state) ? exchangesPerRound : exchangesWhileDown)
+    if (!isComplete(state)) await exchange(state, exchangesWhileDown)
     searchRuns(state, roundWork)
     if (isSettled(state) || remainingMs(state) < 500) break
     if (round === 1 && secondEngine) await askSecondEngine(state, secondEngine)
-    else if (classBound && round % 2 === 0) await searchNeighbourhood(state, classBound, round)
-    else await shorten(state)
+    else if (classBound) await searchNeighbourhood(state, classBound, round)
+    if (round % 3 === 2 && isComplete(state)) await exchange(state, exchangesPerRound)
   }
 }
 
@@ -261,7 +261,7 @@ async function shorten(state: SearchState): Promise<void> {
 
 /** Is so much more moved than the bound asks for that fewer moves are worth more than a better bound? */
 function isLong(state: SearchState): boolean {
-  return isComplete(state) && incumbentMigrations(state) > 2 * state.incumbent.lowerBound + 1
+  return isComplete(state) && incumbentMigrations(state) > 2 * state.incumbent.lowerBound + 6
 }
 
 function endPlacesOf({ instance, incumbent }: SearchState): Map<number, number> {

@@ -168,9 +168,10 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
 /** See `loss` in domain/placement.ts. */
 export type FailureOutcome = Omit<Loss, 'name'>
 
-/** VMs that make room for those of a death, of which every set is tried, and the work for each number of them. */
+/** On few hosts: VMs that make room for those of a death, of which every set is tried, and the work for each number of them. */
 const othersTried = 3
 const workPerCount = 30_000
+const triesWithout = 4
 const triesWithMoves = 400
 /** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
 const workPerFailure = 2_400_000
@@ -209,7 +210,7 @@ function assessFailure(
   if (instance.evacuees.length === 0) return restarted!
   const short = findRoomShortage(instance)
   if (short) return { outcome: 'not_found', lacks: { ramMib: short.ramMib, cpuMc: short.cpuMc } }
-  for (let others = 0; others <= othersTried; others += 1) {
+  for (let others = 0; others <= othersTried && isFewHosts(instance); others += 1) {
     const work: SearchBudget = { left: Math.min(workPerCount, pool.left) }
     const max = work.left
     const tried = findEndPlaces(instance, others, { work, deadlineMs })
@@ -221,7 +222,16 @@ function assessFailure(
     if (tried.kind === 'none') return notFound!
     if (tried.kind === 'fewest') return moved!
   }
+  if (!isFewHosts(instance) && canRestart(instance, random)) return restarted!
   return searchWithMoves(instance, random, pool, deadlineMs) ? moved! : notFound!
+}
+
+function canRestart(instance: Instance, random: () => number): boolean {
+  for (let run = 0; run < triesWithout; run += 1) {
+    const options = { random, noise: run === 0 ? 0 : 0.5, maxMigrations: 0, deadlineMs: Number.POSITIVE_INFINITY }
+    if (search(instance, options).unplaced.length === 0) return true
+  }
+  return false
 }
 
 function searchWithMoves(instance: Instance, random: () => number, pool: SearchBudget, deadlineMs: number): boolean {

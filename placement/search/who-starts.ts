@@ -86,6 +86,8 @@ function listTargets({ targets }: Instance): number[] {
 /** Hosts that are looked at together, and so many times. */
 const nearHosts = [3, 3, 4]
 const visits = 90
+/** Visits without a better answer, after which there is mostly none. */
+const maxVain = 25
 const visitNodes = 20
 
 /**
@@ -102,7 +104,7 @@ export async function bringHome(
   const untilMs = performance.now() + limitMs
   let end = new Map(assignment)
   let hasOrder = keep(end)
-  for (let visit = 0; visit < visits && performance.now() < untilMs; visit += 1) {
+  for (let visit = 0, vain = 0; visit < visits && vain < maxVain && performance.now() < untilMs; visit += 1, vain += 1) {
     const away = [...end].filter(([vm, host]) => movable[vm] && home[vm] !== host)
     if (away.length === 0) return
     const hosts = new Set<number>()
@@ -128,5 +130,6 @@ export async function bringHome(
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
     end = next
+    vain = 0
   }
 }
