@@ -39,6 +39,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         noteCut()
         return { status: 'unknown' }
       }
+      if (model.columns === 0) return model.rows.some((row) => !holdsEmpty(row)) ? { status: 'infeasible' } : nothing
       // One that was killed over the last question, or has waited too long for this one, starts again.
       if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
@@ -59,7 +60,12 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
           onEnd()
         }, limitMs + graceMs)
         const lines = createInterface({ input: asked.stdout })
-        lines.once('line', (line) => finish(JSON.parse(line)))
+        lines.once('line', (line) => {
+          const answer = readAnswer(line)
+          // An engine that complains where its answer is expected is in no state to be asked again.
+          if (!answer) asked.kill('SIGKILL')
+          finish(answer ?? { status: 'unknown' })
+        })
         asked.once('close', onEnd)
         const request: SolveRequest = { model, timeLimitSeconds: limitMs / 1_000, maxNodes }
         asked.stdin.write(`${JSON.stringify(request)}\n`)
@@ -81,6 +87,21 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
     started.on('error', () => {})
     if (started.pid !== undefined) onStart?.(started.pid)
     return started
+  }
+}
+
+const nothing: SolveAnswer = { status: 'optimal', values: [], prices: null }
+
+/** Does a row without columns hold? */
+function holdsEmpty({ equal = 0, atMost = 0, atLeast = 0 }: LpRow): boolean {
+  return equal === 0 && atMost >= 0 && atLeast <= 0
+}
+
+function readAnswer(line: string): SolveAnswer | null {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return null
   }
 }
 

@@ -165,14 +165,11 @@ export type SizeClasses = {
   room: { ram: number; cpu: number }[]
 }
 
-/** The most cells of a table of packings. */
-const maxUnits = 2_000
-
 /**
  * Null where a host is over its capacity already, which a bound would have to fix first, and where VMs go as one, whose parts a
- * bound cannot tell apart.
+ * bound cannot tell apart. `maxUnits`: cells of a table of packings, each way; fewer are faster and prove less.
  */
-export function buildSizeClasses(instance: Instance): SizeClasses | null {
+export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClasses | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance
   if (evacuees.some((vm) => weight[vm]! > 1)) return null
   const takesPart = movable.map((may) => may)
@@ -181,10 +178,12 @@ export function buildSizeClasses(instance: Instance): SizeClasses | null {
   const ramUnit = chooseUnit(
     sizes.map((vm) => vmRam[vm]!),
     Math.max(...hostRam.slice(0, targets)),
+    maxUnits,
   )
   const cpuUnit = chooseUnit(
     sizes.map((vm) => vmCpu[vm]!),
     Math.max(...hostCpu.slice(0, targets)),
+    maxUnits,
   )
   const byKey = new Map<string, number>()
   const classes: SizeClass[] = []
@@ -227,7 +226,7 @@ export function buildSizeClasses(instance: Instance): SizeClasses | null {
 }
 
 /** The largest unit that divides every size, or one coarse enough for a table. */
-function chooseUnit(sizes: number[], capacity: number): number {
+function chooseUnit(sizes: number[], capacity: number, maxUnits: number): number {
   const common = sizes.reduce((a, b) => gcd(a, b), 0) || 1
   return Math.max(common, Math.ceil(capacity / maxUnits))
 }

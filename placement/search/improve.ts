@@ -36,6 +36,8 @@ const endPlacesWork = 1_500_000
 /** States that the search for all orders may look at. */
 const maxStates = 150_000
 const slackCosts = [30, 60]
+/** Cells of a table of packings, each way: coarse first, which is fast and mostly does. */
+const tableUnits = [300, 2_000]
 /** Nodes that a question about end places may take: the same work on every machine. */
 const maxNodes = 2_000
 /** Questions about a few hosts, while some stay down and while a plan for all may need fewer migrations. */
@@ -101,21 +103,28 @@ type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 /** A lower bound on migrations by column generation; null where the sizes allow none, or nothing is open. */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
-  const sizeClasses = buildSizeClasses(instance)
-  if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return null
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
-  let best: LowerBound | null = null
-  for (const slackCost of slackCosts) {
-    const untilMs = performance.now() + Math.min(3_000, remainingMs(state) * 0.4)
-    const bound = await lowerBound(sizeClasses, buildMaster(sizeClasses, engine, slackCost, untilMs), upTo, untilMs)
-    if (bound.proof) {
-      const certificate = toCertificate(sizeClasses, bound.proof)
-      recordBound(state, forcedMigrations + bound.atLeast, 'certificate', certificate)
+  let best: ClassBound | null = null
+  let cells = 0
+  for (const units of tableUnits) {
+    const sizeClasses = buildSizeClasses(instance, units)
+    if (!sizeClasses || (isSettled(state) && state.incumbent.provenBy !== 'engine')) return best
+    // Sizes that have a large divisor make one table of both.
+    const largest = Math.max(...sizeClasses.room.map(({ ram, cpu }) => ram + cpu))
+    if (largest === cells) break
+    cells = largest
+    for (const slackCost of slackCosts) {
+      const untilMs = performance.now() + Math.min(3_000, remainingMs(state) * 0.4)
+      const bound = await lowerBound(sizeClasses, buildMaster(sizeClasses, engine, slackCost, untilMs), upTo, untilMs)
+      if (bound.proof) {
+        const certificate = toCertificate(sizeClasses, bound.proof)
+        recordBound(state, forcedMigrations + bound.atLeast, 'certificate', certificate)
+      }
+      if (!best || bound.atLeast > best.bound.atLeast) best = { sizeClasses, bound }
+      if (isSettled(state) || bound.atLeast >= upTo || isUp(deadlineMs - 4_000)) return best
     }
-    if (!best || bound.atLeast > best.atLeast) best = bound
-    if (isSettled(state) || bound.atLeast >= upTo || isUp(deadlineMs - 4_000)) break
   }
-  return best && { sizeClasses, bound: best }
+  return best
 }
 
 /**
