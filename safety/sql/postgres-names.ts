@@ -9,16 +9,18 @@ export type SqlNames = {
   statement: 'SelectStmt' | 'ExplainStmt' | 'VariableShowStmt'
   /** As the server looks them up: quoted, with their schema where one is given. */
   relations: string[]
-  /** Called without a schema. */
+  /** As they are called; those of the built-in schema as `pg_catalog.name`. */
   functions: string[]
   /** Names behind a dot: a column, or a function of a row. */
   fields: string[]
-  /** Used without a schema. */
+  /** As functions are. */
   operators: string[]
   /** Columns that are named anywhere but in `IS NULL`. */
   columns: string[]
   /** A row is taken as a value, or a star stands where the names of its columns may be lost. */
   takesRows: boolean
+  /** The same of a row as one value alone. */
+  takesWholeRows: boolean
   /** Texts that a field of a JSON value is looked up by. */
   jsonFields: string[]
 }
@@ -36,6 +38,7 @@ export function namesOf(text: string): SqlNames | null {
   if (others.length > 0 || !isRead) return null
   const found = { ...collect(first?.stmt), aliases: new Set<string>() }
   for (const relation of found.items) found.aliases.add(relation)
+  const takesWholeRows = found.starsElsewhere || [...found.bare].some((name) => found.aliases.has(name))
   return {
     statement,
     relations: [...found.relations],
@@ -44,11 +47,8 @@ export function namesOf(text: string): SqlNames | null {
     operators: [...found.operators],
     columns: [...found.columns],
     jsonFields: [...found.jsonFields],
-    takesRows:
-      found.starsElsewhere ||
-      found.renames ||
-      (found.stars && found.selects > 1) ||
-      [...found.bare].some((name) => found.aliases.has(name)),
+    takesRows: takesWholeRows || found.renames || (found.stars && found.selects > 1),
+    takesWholeRows,
   }
 }
 
@@ -124,17 +124,22 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   },
   FuncCall({ funcname, args }, found) {
     const names = strings(funcname)
-    if (names.length === 1) found.functions.add(names[0]!)
+    found.functions.add(names.join('.'))
     if (jsonFunction.test(names.at(-1) ?? '')) addTexts(args, found)
   },
-  A_Expr({ name, rexpr }, found) {
+  A_Expr({ kind, name, rexpr }, found) {
     const names = strings(name)
-    if (names.length === 1) found.operators.add(names[0]!)
+    for (const each of comparedBy(String(kind)) ?? [names.join('.')]) found.operators.add(each)
     if (jsonOperators.has(names.at(-1) ?? '')) addTexts(rexpr, found)
   },
-  SubLink: ({ operName }, found) => {
-    const names = strings(operName)
-    if (names.length === 1) found.operators.add(names[0]!)
+  SubLink: ({ operName, subLinkType }, found) => {
+    if (operName !== undefined || subLinkType === 'ANY_SUBLINK') found.operators.add(strings(operName).join('.') || '=')
+  },
+  CaseExpr: ({ arg }, found) => {
+    if (arg !== undefined) found.operators.add('=')
+  },
+  JoinExpr: ({ isNatural, usingClause }, found) => {
+    if (isNatural === true || usingClause !== undefined) found.operators.add('=')
   },
   ColumnRef({ fields }, found, above) {
     const names = strings(fields)
@@ -157,6 +162,10 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     if (JSON.stringify(indirection).includes('A_Star')) found.starsElsewhere = true
   },
 }
+
+/** Operators that words of the grammar stand for. */
+const comparedBy = (kind: string): string[] | null =>
+  kind.includes('BETWEEN') ? ['<', '<=', '>', '>='] : kind === 'AEXPR_NULLIF' ? ['='] : null
 
 function countSelect(_: SqlNode, found: Found): void {
   found.selects += 1

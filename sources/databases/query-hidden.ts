@@ -30,32 +30,6 @@ export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): 
     .join(', ')}`
 }
 
-/** Views that show statements of sessions. */
-const ofSessions =
-  /pg_stat_activity|pg_stat_statements|pg_stat_get_backend|pg_stat_get_activity|pg_prepared_statements|pg_cursors/
-/** Functions that leave the beginning of a text, whose quotes can be followed, or say nothing of it. */
-const followed = new Set(
-  'left substr substring length char_length octet_length count min max coalesce lower upper trim btrim ltrim rtrim md5 nullif now age extract'.split(
-    ' ',
-  ),
-)
-
-export const showsStatements = (sql: string): boolean => ofSessions.test(sql)
-
-/** The reason why a statement of a session would be shown in a way that loses where its values begin. */
-export function findTornStatement(sql: string, names: SqlNames): string | null {
-  if (!showsStatements(sql) || !names.columns.includes('query')) return null
-  const tearing = names.functions.find(
-    (name) =>
-      /^(?:split_part|regexp_\w+|replace|reverse|overlay|translate|encode|right|string_to_\w+|string_agg|format|position|strpos|unnest|array_agg|jsonb?_\w+|to_jsonb?|row_to_json|concat\w*|ascii|repeat)$/.test(
-        name,
-      ) && !followed.has(name),
-  )
-  return tearing
-    ? `${tearing}() beside the column query may show the values of others' statements: show query, left(query, 100) or count(*) instead`
-    : null
-}
-
 /** A cell as it is shown. */
 export function hideCell(value: unknown, column: string, hidesStatements: boolean): unknown {
   if (value === null || typeof value === 'boolean') return value
