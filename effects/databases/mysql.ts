@@ -2,7 +2,7 @@ import { type ReplicaChannel, readChannels } from '../../clients/databases/mysql
 import { beganSql, processlistOf, rowWaitsSql, toTimeSql } from '../../clients/databases/mysql-views.ts'
 import type { DatabaseSession, ServerFacts, SqlValue } from '../../clients/databases/server.ts'
 import type { DatabaseAct, SessionAct } from '../../domain/database-write.ts'
-import { formatCount, formatSpan } from '../../domain/format.ts'
+import { formatCount, formatMoment, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
 import { EffectRefused } from '../effect.ts'
@@ -94,7 +94,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     },
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
-      `session ${pid} of ${who}, of the server that runs since ${String(began).replace(/^after /, '')}`,
+      `session ${pid} of ${who}, of the server that runs since ${formatMoment(String(began).replace(/^after /, ''), 'utc')}`,
       `it is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
       sayBlocked(below.map(({ waiting, wants }) => `${waiting} for ${wants}`)),
       isCancel

@@ -6,6 +6,8 @@ import { type SqlNode, strings } from './postgres-nodes.ts'
  * name, nor a view from a table, nor which columns a star stands for.
  */
 export type SqlNames = {
+  /** The statement itself: a comment may stand behind its end. */
+  text: string
   statement: 'SelectStmt' | 'ExplainStmt' | 'VariableShowStmt'
   /** As the server looks them up: quoted, with their schema where one is given. */
   relations: string[]
@@ -39,7 +41,13 @@ export function namesOf(text: string): SqlNames | null {
   const found = { ...collect(first?.stmt), aliases: new Set<string>() }
   for (const relation of found.items) found.aliases.add(relation)
   const takesWholeRows = found.starsElsewhere || [...found.bare].some((name) => found.aliases.has(name))
+  const { stmt_location: from = 0, stmt_len: length } = first as { stmt_location?: number; stmt_len?: number }
   return {
+    text: length
+      ? Buffer.from(text)
+          .subarray(from, from + length)
+          .toString()
+      : text,
     statement,
     relations: [...found.relations],
     functions: [...found.functions],

@@ -44,6 +44,8 @@ function toSourceError(source: Source, { code, state }: DatabaseError, message: 
       return say('UNREACHABLE', 'is at an address that is refused by policy')
     case 'untrusted':
       return say('UNTRUSTED_CERTIFICATE', `has a certificate that is not trusted: ${addCommand(source)} --ca FILE`)
+    case 'wrong_certificate':
+      return say('UNTRUSTED_CERTIFICATE', message.replace(/^it /, ''))
     case 'no_tls':
       return say(
         'UNTRUSTED_CERTIFICATE',

@@ -33,7 +33,12 @@ function judgeStatement(given: string): QueryVerdict {
   const reason = findReason(sql)
   if (reason === null) return { ok: true }
   const bounded = [...listBounded(sql)].find((form) => form !== sql && findReason(form) === null)
-  return { ok: false, reason: `${reason}${adviceOf(reason)}`, bounded: bounded === undefined ? null : { sql: bounded } }
+  return {
+    ok: false,
+    reason: `${reason}${adviceOf(reason)}`,
+    bounded: bounded === undefined ? null : { sql: bounded },
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+  }
 }
 
 function findReason(sql: string): string | null {
@@ -97,10 +102,11 @@ const refuse = (why: string): never => {
   throw new SourceError('REJECTED', `the statement is not asked: ${why}`)
 }
 
-async function readStatement(ask: AskDatabase, sql: string): Promise<ToolReading> {
-  const verdict = judgeStatement(sql)
-  const names = verdict.ok ? namesOf(sql) : null
+async function readStatement(ask: AskDatabase, given: string): Promise<ToolReading> {
+  const verdict = judgeStatement(given)
+  const names = verdict.ok ? namesOf(given) : null
   if (!verdict.ok || names === null) return refuse(verdict.ok ? 'it is more than one' : verdict.reason)
+  const sql = names.text
   const excess = await findExcessRights(ask)
   if (excess.length > 0) return refuse(sayExcess(excess))
   const { refusal, columns, views } = await readCatalogue(ask, names)

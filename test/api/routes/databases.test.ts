@@ -87,6 +87,7 @@ test('a session that sits in a transaction is ended, once, and is seen to be gon
     'medium',
     expect.stringMatching(/^End session \d+ of shop_\w+@\w+, billing/),
   ])
+  expect(dryRun.details.rehearsal.told[0]).toMatch(/, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/)
   expect(await observe('terminate_session', about)).toEqual({
     holds: false,
     observed: `session ${about.pid} is still there, idle in transaction`,

@@ -111,6 +111,14 @@ test('rows are a hundred at most, columns that are called like credentials are h
   expect(seen).toBe('{"columns":["query"],"rows":[["select ?"]]}')
 })
 
+test.each([
+  "select '; -- ü' as x; -- done",
+  "select '; -- ü' as x; /* done */ ;",
+  "/* first */ select '; -- ü' as x -- done",
+])('a comment behind a statement stands in no way: %s', async (sql) => {
+  expect(await query(sql)).toBe('{"columns":["x"],"rows":[["; -- ü"]]}')
+})
+
 const shows = (of: string) => `${of} where application_name = 'shop'`
 test.each([
   'select QUERY from PG_STAT_ACTIVITY',
@@ -154,6 +162,16 @@ test.each([
 test('what the server expects to be too much does not run', async () => {
   const sql = 'select count(*) from orders a join orders b on a.note = b.note, generate_series(1, 100000) n'
   expect(await query(sql)).toMatch(/the server expects .* is the most: narrow it/)
+})
+
+test('a refused statement says what may be asked instead, in words of statements', () => {
+  const tool = planRead([source({ query: 'allowed' })], 'query_database', { sql: 'select 1' })
+  if (!tool.ok) throw new Error(tool.reason)
+  expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({
+    ok: false,
+    bounded: null,
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+  })
 })
 
 test('EXPLAIN ANALYZE gets the form that runs nothing', () => {
