@@ -212,6 +212,20 @@ test('without the second credential, and without a right, the refusal says what 
   expect(await isThere(about.pid)).toBe(true)
 })
 
+test('a slot of a server where the function of the rights was not made is not dropped, and the refusal says what makes it', async () => {
+  await shop.run('alter schema nightshift rename to put_away')
+  await shop.run(`select pg_create_physical_replication_slot('left_behind', true)`)
+  try {
+    const { stateFingerprint } = await prepared('drop_replication_slot', { slot: 'left_behind' })
+    const refused = await send('drop_replication_slot', { slot: 'left_behind' }, stateFingerprint)
+    expect(refused.body.detail).toContain('GRANT EXECUTE ON FUNCTION nightshift.drop_inactive_slot(name, text)')
+    expect(refused.body.detail).toContain('the function that "nightshift sources rights shop-db --write" prints')
+  } finally {
+    await shop.run('alter schema put_away rename to nightshift')
+    await shop.run(`select pg_drop_replication_slot('left_behind')`)
+  }
+})
+
 test('a person who ends a session asks for it by an incident that names them', async () => {
   const { about } = await idleSession()
   const { stateFingerprint } = await prepared('terminate_session', about)
