@@ -25,10 +25,16 @@ export type SqlNames = {
   takesWholeRows: boolean
   /** Texts that a field of a JSON value is looked up by. */
   jsonFields: string[]
+  /** How fields are looked up by a name that does not stand there, or all of them. */
+  jsonSearches: { operators: boolean; subscripts: boolean; all: string | null }
 }
 
 const jsonOperators = new Set(['->', '->>', '#>', '#>>'])
 const jsonFunction = /^jsonb?_(?:extract_path|path|object)/
+/** Its arguments behind the first name fields. */
+const namingFunction = /^jsonb?_(?:extract_path|path)/
+/** Paths that lead to fields whatever they are called. */
+const anyField = /\.\s*\*|keyvalue/
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
@@ -55,6 +61,7 @@ export function namesOf(text: string): SqlNames | null {
     operators: [...found.operators],
     columns: [...found.columns],
     jsonFields: [...found.jsonFields],
+    jsonSearches: found.jsonSearches,
     takesRows: takesWholeRows || found.renames || (found.stars && found.selects > 1),
     takesWholeRows,
   }
@@ -69,6 +76,7 @@ const nothing = () => ({
   operators: new Set<string>(),
   columns: new Set<string>(),
   jsonFields: new Set<string>(),
+  jsonSearches: { operators: false, subscripts: false, all: null as string | null },
   /** Names that a FROM gives, and columns without a qualifier: one of them may be the whole row. */
   items: new Set<string>(),
   bare: new Set<string>(),
@@ -133,12 +141,21 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   FuncCall({ funcname, args }, found) {
     const names = strings(funcname)
     found.functions.add(names.join('.'))
-    if (jsonFunction.test(names.at(-1) ?? '')) addTexts(args, found)
+    const called = names.at(-1) ?? ''
+    if (jsonFunction.test(called)) addTexts(args, found)
+    if (/^jsonb?_each/.test(called)) found.jsonSearches.all = called
+    if (!namingFunction.test(called)) return
+    const [, ...named] = (args as SqlNode[] | undefined) ?? []
+    if (!named.every(isPlain)) found.jsonSearches.operators = true
+    if (called.startsWith('jsonb_path') && anyField.test(JSON.stringify(named)))
+      found.jsonSearches.all = 'a path over all fields'
   },
   A_Expr({ kind, name, rexpr }, found) {
     const names = strings(name)
     for (const each of comparedBy(String(kind)) ?? [names.join('.')]) found.operators.add(each)
-    if (jsonOperators.has(names.at(-1) ?? '')) addTexts(rexpr, found)
+    if (!jsonOperators.has(names.at(-1) ?? '')) return
+    addTexts(rexpr, found)
+    if (!isPlain(rexpr)) found.jsonSearches.operators = true
   },
   SubLink: ({ operName, subLinkType }, found) => {
     if (operName !== undefined || subLinkType === 'ANY_SUBLINK') found.operators.add(strings(operName).join('.') || '=')
@@ -162,6 +179,10 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     // An order names a column of the answer, whatever else has that name.
     else if (above !== 'SortBy' || !found.answers.has(last)) found.bare.add(last)
   },
+  A_Indices({ uidx }, found) {
+    addTexts(uidx, found)
+    if (!isPlain(uidx)) found.jsonSearches.subscripts = true
+  },
   A_Indirection({ indirection }, found) {
     for (const name of strings(indirection)) {
       found.fields.add(name)
@@ -183,6 +204,14 @@ function readAlias({ aliasname, colnames }: SqlNode, found: Found, above: string
   found.items.add(String(aliasname))
   // The columns of a function have no other names.
   if (colnames !== undefined && above !== 'RangeFunction') found.renames = true
+}
+
+/** A constant, or a list of constants. */
+function isPlain(node: unknown): boolean {
+  const [tag = '', inner] = Object.entries((node ?? {}) as SqlNode)[0] ?? []
+  if (tag === 'TypeCast') return isPlain((inner as SqlNode).arg)
+  if (tag === 'A_ArrayExpr') return (((inner as SqlNode).elements ?? []) as unknown[]).every(isPlain)
+  return tag === 'A_Const' || (tag === 'A_Expr' && (inner as SqlNode).lexpr === undefined)
 }
 
 /** Every text that stands in it. */

@@ -68,10 +68,10 @@ const catalogueSql = `
     (select json_agg(distinct format('%s calls %s', format_type(c.contypid, null), p.oid::regprocedure)) from typed join pg_constraint c on c.contypid = typed.oid
       join pg_depend d on d.classid = 'pg_constraint'::regclass and d.objid = c.oid and d.refclassid = 'pg_proc'::regclass
       join pg_proc p on p.oid = d.refobjid and p.oid >= 16384 and ${isOfSite('pg_proc', 'p.oid')}) as domains,
-    (select json_agg(json_build_object('relation', s.name, 'column', a.attname)) from site s join named on named.oid = s.oid
+    (select json_agg(json_build_object('relation', s.name, 'column', a.attname, 'type', format_type(a.atttypid, null))) from site s join named on named.oid = s.oid
       join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 and not a.attisdropped) as columns`
 
-export type SiteColumn = { relation: string; column: string }
+export type SiteColumn = { relation: string; column: string; type: string }
 /** `views`: the text of each of the site. */
 type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[] }
 

@@ -18,6 +18,7 @@ beforeAll(async () => {
     create view watched as select a.pid, a.query as does from pg_stat_activity a where a.application_name = 'shop';
     create function is_fine(text) returns boolean language sql as 'select true'; create domain checked as text check (is_fine(value));
     create table labelled (tags checked[]); create table guarded (n int); alter table guarded enable row level security;
+    create table events (payload jsonb); insert into events values ('{"error": "timeout", "api_key": "planted-secret"}');
     create table ranked (n int); create function compare(ranked, int) returns boolean language sql as 'select true';
     create operator >= (leftarg = ranked, rightarg = int, function = compare); create operator = (leftarg = ranked, rightarg = int, function = compare);
     create view acting as select public.lower(o) as n from orders o;
@@ -162,6 +163,32 @@ test.each([
 test('what the server expects to be too much does not run', async () => {
   const sql = 'select count(*) from orders a join orders b on a.note = b.note, generate_series(1, 100000) n'
   expect(await query(sql)).toMatch(/the server expects .* is the most: narrow it/)
+})
+
+test.each([
+  "select payload['api_key'] from events",
+  "select payload['api_' || 'key'] from events",
+  "select payload -> ('api' || '_key') from events",
+  "select payload ->> k from events, unnest(array['x']) k",
+  'select key, value from events, jsonb_each_text(payload)',
+  'select jsonb_each(payload) from events',
+  "select jsonb_path_query(payload, '$.*') from events",
+  "select jsonb_path_query(payload, ('$.api' || '_key')::jsonpath) from events",
+  'select left(payload::text, 60) from events',
+  'select substr(payload::text, 4) from events',
+  'select array[payload] from events',
+  'select array[payload::text] from events',
+  'select array_agg(payload) from events',
+  "select jsonb_build_object('a', payload)::text || 'x' from events",
+])('a field that is called like a credential is not shown by %s', async (sql) => {
+  const seen = await query(sql)
+  expect(seen).toMatch(/hidden|write the name|name the fields|called like a credential|type jsonpath/)
+  expect(seen).not.toContain('planted')
+})
+
+test('fields and elements by their names and places are shown', async () => {
+  expect(await query("select payload ->> 'error' as e from events")).toContain('[["timeout"]]')
+  expect(await query('select (array[7, 8])[g] as n from generate_series(1, 2) g')).toContain('[[7],[8]]')
 })
 
 test('a refused statement says what may be asked instead, in words of statements', () => {
