@@ -53,6 +53,8 @@ export type DatabaseSession = {
   write(statement: SqlStatement): Promise<SqlAnswer>
   /** The connection broke, or was given up: the next statement needs another one. */
   isOver(): boolean
+  /** Whether it keeps the process from its end. */
+  hold(isHeld: boolean): void
   end(): void
 }
 

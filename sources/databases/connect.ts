@@ -16,7 +16,7 @@ export const connectDatabase =
     const server = readLogin(source, directory)
     const hide = hideCredentials([server.login.password])
     try {
-      const answer = hide.value(await withSession(server, (session) => session.read(statement)))
+      const answer = hide.value(await withSession({ name: source.name, server }, (session) => session.read(statement)))
       return { ...answer, rows: answer.rows.map(cleanseRow) }
     } catch (error) {
       throw error instanceof DatabaseError ? toSourceError(source, error, redact(hide.text(error.message))) : error
