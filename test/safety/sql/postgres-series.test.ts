@@ -99,6 +99,7 @@ test.each([
   ],
   ['conditions', `select 1 from orders where length(${again((x) => `quote_ident(${x})`, 9, 'note')}) > 1`],
   ['a constant of many rows', "select length(array_agg(lpad('x', 10000))::text) from generate_series(1, 50000)"],
+  ['what is planned', `explain select length(${again((x) => `quote_literal(${x})`, 27, "''''")})`],
 ])('a text that grows at each step is refused: %s', (_, sql) => {
   expect(inspectSql('postgres', sql)).toMatchObject({
     readOnly: false,
