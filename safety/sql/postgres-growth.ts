@@ -48,8 +48,11 @@ function weighQuery(select: SqlNode, outer: Scope): [name: string, weight: Weigh
   for (const { CommonTableExpr: cte = {} } of ctes ?? []) {
     const query = (cte.ctequery as { SelectStmt?: SqlNode } | undefined)?.SelectStmt
     if (!query) continue
-    const columns = weighQuery(query, { ...outer, named })
     const names = strings(cte.aliascolnames)
+    const isRepeated = query.larg !== undefined && JSON.stringify(query.rarg).includes(`"relname":"${cte.ctename}"`)
+    const columns = isRepeated
+      ? weighRepeated(query, { name: String(cte.ctename), names }, { ...outer, named })
+      : weighQuery(query, { ...outer, named })
     named.set(
       String(cte.ctename),
       columns.map(([name, weight], at) => [names[at] ?? name, weight]),
@@ -76,6 +79,27 @@ function weighQuery(select: SqlNode, outer: Scope): [name: string, weight: Weigh
   for (const part of ['whereClause', 'groupClause', 'havingClause', 'sortClause', 'distinctClause'])
     weighAll(select[part], scope)
   return answers
+}
+
+/** A recursion: what a step makes of a text of the step before may be no longer than that, beside what it adds. */
+function weighRepeated(
+  query: SqlNode,
+  { name, names }: { name: string; names: readonly string[] },
+  scope: Scope,
+): [name: string, weight: Weight][] {
+  const first = weighQuery(query.larg as SqlNode, scope)
+  const before = first.map(([column], at): [string, Weight] => [names[at] ?? column, { [`!${at}`]: 1 }])
+  const next = weighQuery(query.rarg as SqlNode, { ...scope, named: new Map([...scope.named, [name, before]]) })
+  // A number is counted on, and made of no text.
+  const isText = (at: number) => Object.keys(next[at]?.[1] ?? {}).some((each) => each.startsWith('!'))
+  const grown = (weight: Weight) =>
+    Object.entries(weight).some(([each, count]) => each.startsWith('!') && count > 1 && isText(Number(each.slice(1))))
+  if (next.some(([, weight]) => grown(weight)))
+    throw new BoundRefusal('a recursion whose texts grow by themselves: add a column of a table, or a number')
+  return first.map(([column, weight], at) => {
+    const added = Object.entries(next[at]?.[1] ?? {}).filter(([each]) => !each.startsWith('!'))
+    return [column, most([weight, Object.fromEntries(added)])]
+  })
 }
 
 const isStar = (node: unknown): boolean => {

@@ -129,3 +129,23 @@ test('a hundred queries in each other are weighed once each', () => {
   const nested = again((x) => `(select 1 where 1 = ${x} and length(lower(${'x'.repeat(3)})) > ${1})`, 40, '1')
   expect(inspectSql('postgres', `select ${nested}`)).toMatchObject({ readOnly: true })
 })
+
+test.each([
+  'quote_literal(t)',
+  "replace(t, 'x', 'xx')",
+  "encode(t::bytea, 'hex')",
+  "array_to_string(array[t, t], '')",
+  'row(t, t)::text',
+])('a recursion whose next text is made of the one before is bounded: %s', (step) => {
+  const sql = `with recursive r(n, t) as (select 1, 'x'::text union all select n + 1, ${step} from r where n < 40) select max(length(t)) from r`
+  expect(inspectSql('postgres', sql)).toMatchObject({
+    readOnly: false,
+    reason: expect.stringContaining('a recursion whose texts grow by themselves'),
+  })
+})
+
+test('a recursion that adds to its text at each step goes on', () => {
+  const sql =
+    "with recursive r(n, t) as (select 1, '1' union all select n + 1, lower(t || ',') from r where n < 40) select max(t) from r"
+  expect(inspectSql('postgres', sql)).toMatchObject({ readOnly: true })
+})
