@@ -20,11 +20,12 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     `CREATE ROLE nightshift_write LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write',
     'CREATE SCHEMA IF NOT EXISTS nightshift',
-    // The attribute REPLICATION would let it read every row of the server.
+    // The attribute REPLICATION would let it read every row of the server. Without `pg_temp` at its end a path has it at its beginning: a view that the
+    // login made for itself there would run code as the owner of this function.
     `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, seen text) RETURNS boolean
-  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM FROM pg_replication_slots s WHERE slot_name = wanted AND NOT active
+  PERFORM FROM pg_catalog.pg_replication_slots s WHERE slot_name = wanted AND NOT active
     AND seen = ${slotStateSql};
   IF NOT FOUND THEN RETURN false; END IF;
   PERFORM pg_drop_replication_slot(wanted);

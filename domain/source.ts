@@ -115,8 +115,10 @@ export type ListedSource = z.infer<typeof listedSource>
 /** How a source answered something small. */
 export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
 
-/** A query as code judges it; `bounded`: fields that make it one that may be sent, where code knows them. */
-export type QueryVerdict = { ok: true } | { ok: false; reason: string; bounded: Record<string, string> | null }
+/** A query as code judges it; `bounded`: fields that make it one that may be sent, where code knows them; `instead`: what to ask where it knows none. */
+export type QueryVerdict =
+  | { ok: true }
+  | { ok: false; reason: string; bounded: Record<string, string> | null; instead?: string }
 
 /** What a read of a source answers: what the model sees, and where the whole is. */
 export const sourceReading = z.object({

@@ -152,7 +152,7 @@ function boundQuery(judgeQuery: NonNullable<ToolFacts['judgeQuery']>, args: Reco
   }
   const hint = verdict.bounded
     ? `Ask within bounds, as ${JSON.stringify(verdict.bounded)}.`
-    : 'Name a metric or a resource, and a window that fits.'
+    : (verdict.instead ?? 'Name a metric or a resource, and a window that fits.')
   return { ...unchanged(args), problem: refuse('UNBOUNDED_QUERY', verdict.reason, hint, { bounded: verdict.bounded }) }
 }
 

@@ -1,3 +1,4 @@
+import { endSessionsOf } from '../clients/databases/sessions.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
 import { defaultSourcesDirectory, findCredentialTrouble } from './credentials.ts'
 import { SourceError } from './kind.ts'
@@ -41,6 +42,7 @@ export const newSourceStates = (
 export function forgetSource({ byName, warnings }: SourceStates, name: string): void {
   byName.delete(name)
   warnings.delete(name)
+  endSessionsOf(name)
 }
 
 const newState = (): State => ({

@@ -1,3 +1,4 @@
+import { findCertificateFault } from '../clients/certificate-fault.ts'
 import { HttpError, request } from '../clients/http.ts'
 import { type CredentialHider, hideCredentials } from '../domain/hidden-credentials.ts'
 import type { Source } from '../domain/source.ts'
@@ -64,6 +65,9 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
     )
   if (error.code === 'too_large')
     return say('TOO_LARGE', `answered more than ${maxBytes / 1e6} MB: aggregate, or name fewer series`)
+  const [code = ''] = /[A-Z_]{8,}/.exec(error.message) ?? []
+  const fault = findCertificateFault({ code })
+  if (fault !== null) return say('UNTRUSTED_CERTIFICATE', fault)
   if (certificate.test(error.message))
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')

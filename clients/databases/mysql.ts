@@ -60,6 +60,7 @@ export async function openMysql(server: DatabaseServer): Promise<DatabaseSession
       read: (statement) => readOnly(opened, statement),
       write: async (statement) => toAnswer(await ask(opened, statement), statement, facts),
       isOver: () => isOver,
+      hold: (isHeld) => void (isHeld ? socket.ref() : socket.unref()),
       end,
     }
   } catch (error) {

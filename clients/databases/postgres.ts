@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import {
   DatabaseError,
@@ -71,6 +72,7 @@ export async function openPostgres(server: DatabaseServer): Promise<DatabaseSess
   try {
     await client.connect()
     const facts = await readFacts(client, server)
+    const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
     return {
       server: facts,
       read: (statement) => readOnly({ client, server, facts, end }, statement),
@@ -79,6 +81,7 @@ export async function openPostgres(server: DatabaseServer): Promise<DatabaseSess
         return toAnswer(answer, statement, facts)
       },
       isOver: () => isOver,
+      hold: (isHeld) => (isHeld ? stream.ref() : stream.unref()),
       end,
     }
   } catch (error) {

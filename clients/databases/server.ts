@@ -1,6 +1,7 @@
 import { connect, isIP, Socket } from 'node:net'
 import type { DatabaseProduct } from '../../domain/database-rights.ts'
 import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
+import { findCertificateFault } from '../certificate-fault.ts'
 
 /** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
 
@@ -52,6 +53,8 @@ export type DatabaseSession = {
   write(statement: SqlStatement): Promise<SqlAnswer>
   /** The connection broke, or was given up: the next statement needs another one. */
   isOver(): boolean
+  /** Whether it keeps the process from its end. */
+  hold(isHeld: boolean): void
   end(): void
 }
 
@@ -60,6 +63,7 @@ type DatabaseErrorCode =
   | 'unreachable'
   | 'refused_address'
   | 'untrusted'
+  | 'wrong_certificate'
   | 'no_tls'
   | 'refused_login'
   | 'not_allowed'
@@ -125,6 +129,8 @@ export function findTransportFault(error: unknown): DatabaseError | null {
   if (error instanceof DatabaseError) return error
   const { code = '', message = '' } = error as { code?: unknown; message?: string }
   const options = { cause: error }
+  const fault = findCertificateFault(error)
+  if (fault !== null) return new DatabaseError('wrong_certificate', `it ${fault}`, null, options)
   if (certificate.test(String(code)))
     return new DatabaseError('untrusted', `its certificate is not trusted (${code})`, null, options)
   if (unreachable.test(String(code)))

@@ -4,7 +4,14 @@ import { DatabaseError, type DatabaseServer, type DatabaseSession } from './serv
 
 /** Sessions that are kept between questions: one a login and server, one statement at a time. */
 
-type Kept = { session: DatabaseSession | null; turn: Promise<unknown>; waiting: number; idle: NodeJS.Timeout | null }
+type Kept = {
+  session: DatabaseSession | null
+  turn: Promise<unknown>
+  waiting: number
+  idle: NodeJS.Timeout | null
+  /** Names of the sources that asked by it. */
+  of: Set<string>
+}
 
 const kept = new Map<string, Kept>()
 /** Longer than the rounds of the inventory: who is connected already still sees a server that has no connection left. */
@@ -17,16 +24,19 @@ export const openSession = (server: DatabaseServer): Promise<DatabaseSession> =>
   server.dialect === 'postgres' ? openPostgres(server) : openMysql(server)
 
 /**
- * Lends the one session with this server, alone for as long as `work` takes; a session that broke meanwhile is opened again, and nothing is asked twice.
- * Throws DatabaseError.
+ * Lends the one session with this server to the source of that name, alone for as long as `work` takes; a session that broke meanwhile is opened again, and
+ * nothing is asked twice. Between two questions it holds no process. Throws DatabaseError.
  */
 export async function withSession<T>(
-  server: DatabaseServer,
+  { name, server }: { name: string; server: DatabaseServer },
   work: (session: DatabaseSession) => Promise<T>,
 ): Promise<T> {
   const key = JSON.stringify(server)
-  const entry = kept.get(key) ?? { session: null, turn: Promise.resolve(), waiting: 0, idle: null }
+  const entry = kept.get(key) ?? { session: null, turn: Promise.resolve(), waiting: 0, idle: null, of: new Set() }
   kept.set(key, entry)
+  // What this source asked by before it got another login or address.
+  if (!entry.of.has(name)) endSessionsOf(name)
+  entry.of.add(name)
   if (entry.waiting >= maxWaiting)
     throw new DatabaseError('full', `${maxWaiting} questions wait for it already: ask again`)
   if (entry.idle) clearTimeout(entry.idle)
@@ -35,6 +45,7 @@ export async function withSession<T>(
     .catch(() => undefined)
     .then(async () => {
       if (!entry.session || entry.session.isOver()) entry.session = await openSession(server)
+      entry.session.hold(true)
       return await work(entry.session)
     })
   entry.turn = turn
@@ -42,11 +53,23 @@ export async function withSession<T>(
     return await turn
   } finally {
     entry.waiting -= 1
-    if (entry.waiting === 0) entry.idle = setTimeout(() => forget(key, entry), idleMs).unref()
+    if (entry.waiting === 0) {
+      if (entry.of.size === 0) forget(key, entry)
+      else entry.idle = setTimeout(() => forget(key, entry), idleMs).unref()
+      entry.session?.hold(false)
+    }
+  }
+}
+
+/** Ends what a source leaves that was changed or removed, unless another one asks by it; what is asked right now is answered before. */
+export function endSessionsOf(name: string): void {
+  for (const [key, entry] of kept) {
+    if (entry.of.delete(name) && entry.of.size === 0 && entry.waiting === 0) forget(key, entry)
   }
 }
 
 function forget(key: string, entry: Kept): void {
   if (kept.get(key) === entry) kept.delete(key)
+  if (entry.idle) clearTimeout(entry.idle)
   entry.session?.end()
 }

@@ -54,22 +54,27 @@ function toServer({ sources }: DatabaseDeps, source: Source): DatabaseServer {
   }
 }
 
+const isLacking = /^(?:3F000|42883)$/
+
 function toRefusal(
   { name, kind }: Source,
   { code, message, state }: DatabaseError,
   session: DatabaseSession | null,
 ): EffectRefused {
   const said = `${redact(message)}${state === null ? '' : ` (${state})`}`
-  if (code === 'not_allowed') {
+  // A function or its schema that is not there was not made by the statements of the rights.
+  if (code === 'not_allowed' || (state !== null && isLacking.test(state))) {
     const products = session ? [session.server.product] : isDatabaseKind(kind) ? productsOf(kind) : []
     const rights = products
       .flatMap((product) => listRights(product, 'write'))
       .filter((each) => each.startsWith('GRANT'))
       .join('; ')
+    const made =
+      code === 'not_allowed' ? '' : `, and the function that "nightshift sources rights ${name} --write" prints`
     return new EffectRefused(
       'conflict',
       'RIGHT_MISSING',
-      `${name} does not let its login do that: ${said}. It needs: ${rights}`,
+      `${name} does not let its login do that: ${said}. It needs: ${rights}${made}`,
     )
   }
   if (code === 'refused_login')

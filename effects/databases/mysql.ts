@@ -2,10 +2,11 @@ import { type ReplicaChannel, readChannels } from '../../clients/databases/mysql
 import { beganSql, processlistOf, rowWaitsSql, toTimeSql } from '../../clients/databases/mysql-views.ts'
 import type { DatabaseSession, ServerFacts, SqlValue } from '../../clients/databases/server.ts'
 import type { DatabaseAct, SessionAct } from '../../domain/database-write.ts'
-import { formatCount, formatSpan } from '../../domain/format.ts'
+import { formatCount, formatMoment, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
 import { EffectRefused } from '../effect.ts'
+import { sayCluster } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
@@ -94,7 +95,7 @@ async function findSession(session: DatabaseSession, act: SessionAct, reader: st
     },
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
-      `session ${pid} of ${who}, of the server that runs since ${String(began).replace(/^after /, '')}`,
+      `session ${pid} of ${who}, of the server that runs since ${sayBegan(began)}`,
       `it is ${isIdle ? 'idle' : 'at work'} for ${formatSpan(Number(row.state_seconds) * 1_000)}${isOpen ? `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)} and changed ${formatCount(Number(row.changed_rows), 'row')}` : ''}`,
       sayBlocked(below.map(({ waiting, wants }) => `${waiting} for ${wants}`)),
       isCancel
@@ -121,6 +122,7 @@ const passing = new Set([0, 1040, 1158, 1159, 1160, 1161, 1205, 1213, 2003, 2006
 
 async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
   const channels = await readChannels(session.read, session.server)
+  const began = await readBegan(session)
   const refuse = (code: string, detail: string) => new EffectRefused('conflict', code, detail)
   const [channel] = channels
   if (!channel) throw refuse('NOTHING_TO_CHANGE', 'The server replicates from nobody: it is a primary.')
@@ -136,7 +138,7 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
       `The replica stopped at ${position} with ${lasting.text}: started again it stops there again. A person puts its data right first.`,
     )
   return {
-    compared: toCompared(channel),
+    compared: toCompared(channel, began),
     summary: 'Start the replica',
     told: [
       `the replica of ${from}: its receiver ${receiver === 'No' ? 'is stopped' : 'runs'}, its applier ${applier === 'No' ? 'is stopped' : 'runs'}, ${applierError ? applierError.text : 'without an error'}`,
@@ -148,7 +150,18 @@ async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
   }
 }
 
-const toCompared = ({ from, receiver, applier, applierError, position }: ReplicaChannel) => ({
+/** `after 2026-11-21T01:46:02Z` as people read it; what is no such time as it was given. */
+function sayBegan(began: SqlValue): string {
+  const time = String(began).replace(/^after /, '')
+  return Number.isNaN(Date.parse(time)) ? time : formatMoment(time, 'utc')
+}
+
+/** Which start of which server it is: another one at its address shows another time. */
+const readBegan = async ({ read, server }: DatabaseSession): Promise<SqlValue> =>
+  (await read({ sql: `select ${beganSql(server)} as began` })).rows[0]?.began ?? null
+
+const toCompared = ({ from, receiver, applier, applierError, position }: ReplicaChannel, began: SqlValue) => ({
+  began,
   from,
   receiver,
   applier,
@@ -160,7 +173,9 @@ const noSlots = () => new EffectRefused('conflict', 'NOTHING_TO_CHANGE', 'MySQL 
 
 async function find(session: DatabaseSession, act: DatabaseAct, reader: string | null): Promise<FoundTarget> {
   if (act.write === 'drop_replication_slot') throw noSlots()
-  return act.write === 'start_replica' ? await findReplica(session) : await findSession(session, act, reader)
+  const found = act.write === 'start_replica' ? await findReplica(session) : await findSession(session, act, reader)
+  const owner = await sayCluster(session)
+  return owner === null ? found : { ...found, told: [owner, ...found.told] }
 }
 
 /** A session that is what was decided about. Its columns are compared by the names that `compared` has. */
@@ -182,7 +197,8 @@ async function send(session: DatabaseSession, act: DatabaseAct, { compared }: Fo
   if (act.write === 'start_replica') {
     const channels = await readChannels(session.read, session.server)
     const [channel] = channels
-    if (!channel || JSON.stringify(toCompared(channel)) !== JSON.stringify(compared)) return false
+    const began = await readBegan(session)
+    if (!channel || JSON.stringify(toCompared(channel, began)) !== JSON.stringify(compared)) return false
     await session.write({ sql: startSql(session.server) })
     return true
   }
@@ -207,6 +223,12 @@ async function observe(
   compared: FoundTarget['compared'] | null,
 ): Promise<Observation> {
   if (act.write === 'drop_replication_slot') throw noSlots()
+  const [began, decided] = [await readBegan(session), compared?.began ?? ('began' in act ? act.began : null)]
+  if (decided !== null && began !== decided)
+    return {
+      holds: null,
+      observed: `the server that answers began at ${sayBegan(began)}, the one of the write at ${sayBegan(decided)}: it was restarted, or it is another one`,
+    }
   if (act.write === 'start_replica') {
     const [channel] = await readChannels(session.read, session.server)
     const runs = channel?.receiver === 'Yes' && channel.applier === 'Yes'

@@ -1,3 +1,4 @@
+import { statusOf } from '../../clients/databases/mysql-views.ts'
 import type { DatabaseSession } from '../../clients/databases/server.ts'
 import type { DatabaseAct } from '../../domain/database-write.ts'
 import { EffectRefused } from '../effect.ts'
@@ -45,4 +46,15 @@ export async function sayOwner(session: DatabaseSession, act: DatabaseAct): Prom
     throw new EffectRefused('conflict', 'OWNED', detail)
   }
   return `${owner.name} manages this server${cluster}: what it decides goes before this`
+}
+
+/** The same of MySQL and MariaDB, of a server that Galera replicates (https://mariadb.com/kb/en/galera-cluster-status-variables/). It would undo none of the writes. */
+export async function sayCluster({ read, server }: DatabaseSession): Promise<string | null> {
+  const { rows } = await read({
+    sql: `select lower(variable_name) as name, variable_value as value from ${statusOf(server)} where variable_name in ('wsrep_cluster_size', 'wsrep_cluster_status')`,
+  })
+  const of = (name: string) => rows.find((row) => row.name === name)?.value
+  const size = Number(of('wsrep_cluster_size') ?? 0)
+  if (size === 0) return null
+  return `Galera manages this server (a cluster of ${size}, ${of('wsrep_cluster_status')}): what it decides goes before this, and what runs at its other servers is not touched`
 }

@@ -2,7 +2,7 @@ import { toTimeSql } from '../../clients/databases/postgres.ts'
 import type { DatabaseSession, SqlValue } from '../../clients/databases/server.ts'
 import { slotStateSql } from '../../domain/database-rights.ts'
 import type { DatabaseAct, SessionAct, SlotAct } from '../../domain/database-write.ts'
-import { formatCount, formatSpan } from '../../domain/format.ts'
+import { formatCount, formatMoment, formatSpan } from '../../domain/format.ts'
 import { formatSize } from '../../domain/format-approval.ts'
 import type { Observation } from '../../domain/tool.ts'
 import { redact } from '../../safety/redact.ts'
@@ -76,7 +76,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     },
     summary: `${isCancel ? 'Cancel the query of' : 'End'} session ${pid} of ${who}`,
     told: [
-      `session ${pid} of ${who}, since ${began}`,
+      `session ${pid} of ${who}, since ${formatMoment(String(began), 'utc')}`,
       `it is ${state ?? 'of an unknown state'} for ${formatSpan(Number(row.state_seconds ?? 0) * 1_000)}${row.transaction_seconds === null ? '' : `, its transaction is open for ${formatSpan(Number(row.transaction_seconds) * 1_000)}`}`,
       ...sayBlocked(Number(pid), Number(blocks), String(blocked ?? '[]')),
       isCancel
@@ -242,7 +242,7 @@ async function observe(
   if (compared?.started && compared.started !== started)
     return {
       holds: null,
-      observed: `the server that answers began at ${started}, the one of the write at ${compared.started}: it was restarted, or it is another one`,
+      observed: `the server that answers began at ${formatMoment(String(started), 'utc')}, the one of the write at ${formatMoment(String(compared.started), 'utc')}: it was restarted, or it is another one`,
     }
   if (act.write === 'drop_replication_slot') {
     const there = (await session.read({ sql: slotSql, values: [act.slot] })).rows.length > 0

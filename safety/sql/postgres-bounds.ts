@@ -1,3 +1,4 @@
+import { checkGrowth } from './postgres-growth.ts'
 import { checkJoins, checkRecursion, isSmallQuery } from './postgres-joins.ts'
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 import { countSeries } from './postgres-series.ts'
@@ -96,6 +97,7 @@ export function checkBounds(statement: unknown): void {
   const seen = { rows: 1, small: new Set<string>() }
   visit(statement, seen)
   if (seen.rows > maxRows) throw new BoundRefusal(`more than ${maxRows} rows`)
+  checkGrowth(statement, seen.rows)
 }
 
 type QueryShape = { rows: number; small: Set<string> }

@@ -6,25 +6,35 @@ import { type SqlNode, strings } from './postgres-nodes.ts'
  * name, nor a view from a table, nor which columns a star stands for.
  */
 export type SqlNames = {
+  /** The statement itself: a comment may stand behind its end. */
+  text: string
   statement: 'SelectStmt' | 'ExplainStmt' | 'VariableShowStmt'
   /** As the server looks them up: quoted, with their schema where one is given. */
   relations: string[]
-  /** Called without a schema. */
+  /** As they are called; those of the built-in schema as `pg_catalog.name`. */
   functions: string[]
   /** Names behind a dot: a column, or a function of a row. */
   fields: string[]
-  /** Used without a schema. */
+  /** As functions are. */
   operators: string[]
   /** Columns that are named anywhere but in `IS NULL`. */
   columns: string[]
   /** A row is taken as a value, or a star stands where the names of its columns may be lost. */
   takesRows: boolean
+  /** The same of a row as one value alone. */
+  takesWholeRows: boolean
   /** Texts that a field of a JSON value is looked up by. */
   jsonFields: string[]
+  /** How fields are looked up by a name that does not stand there, or all of them. */
+  jsonSearches: { operators: boolean; subscripts: boolean; all: string | null }
 }
 
 const jsonOperators = new Set(['->', '->>', '#>', '#>>'])
 const jsonFunction = /^jsonb?_(?:extract_path|path|object)/
+/** Its arguments behind the first name fields. */
+const namingFunction = /^jsonb?_(?:extract_path|path)/
+/** Paths that lead to fields whatever they are called. */
+const anyField = /\.\s*\*|keyvalue/
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
@@ -36,7 +46,14 @@ export function namesOf(text: string): SqlNames | null {
   if (others.length > 0 || !isRead) return null
   const found = { ...collect(first?.stmt), aliases: new Set<string>() }
   for (const relation of found.items) found.aliases.add(relation)
+  const takesWholeRows = found.starsElsewhere || [...found.bare].some((name) => found.aliases.has(name))
+  const { stmt_location: from = 0, stmt_len: length } = first as { stmt_location?: number; stmt_len?: number }
   return {
+    text: length
+      ? Buffer.from(text)
+          .subarray(from, from + length)
+          .toString()
+      : text,
     statement,
     relations: [...found.relations],
     functions: [...found.functions],
@@ -44,11 +61,9 @@ export function namesOf(text: string): SqlNames | null {
     operators: [...found.operators],
     columns: [...found.columns],
     jsonFields: [...found.jsonFields],
-    takesRows:
-      found.starsElsewhere ||
-      found.renames ||
-      (found.stars && found.selects > 1) ||
-      [...found.bare].some((name) => found.aliases.has(name)),
+    jsonSearches: found.jsonSearches,
+    takesRows: takesWholeRows || found.renames || (found.stars && found.selects > 1),
+    takesWholeRows,
   }
 }
 
@@ -61,6 +76,7 @@ const nothing = () => ({
   operators: new Set<string>(),
   columns: new Set<string>(),
   jsonFields: new Set<string>(),
+  jsonSearches: { operators: false, subscripts: false, all: null as string | null },
   /** Names that a FROM gives, and columns without a qualifier: one of them may be the whole row. */
   items: new Set<string>(),
   bare: new Set<string>(),
@@ -124,17 +140,31 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   },
   FuncCall({ funcname, args }, found) {
     const names = strings(funcname)
-    if (names.length === 1) found.functions.add(names[0]!)
-    if (jsonFunction.test(names.at(-1) ?? '')) addTexts(args, found)
+    found.functions.add(names.join('.'))
+    const called = names.at(-1) ?? ''
+    if (jsonFunction.test(called)) addTexts(args, found)
+    if (/^jsonb?_each/.test(called)) found.jsonSearches.all = called
+    if (!namingFunction.test(called)) return
+    const [, ...named] = (args as SqlNode[] | undefined) ?? []
+    if (!named.every(isPlain)) found.jsonSearches.operators = true
+    if (called.startsWith('jsonb_path') && anyField.test(JSON.stringify(named)))
+      found.jsonSearches.all = 'a path over all fields'
   },
-  A_Expr({ name, rexpr }, found) {
+  A_Expr({ kind, name, rexpr }, found) {
     const names = strings(name)
-    if (names.length === 1) found.operators.add(names[0]!)
-    if (jsonOperators.has(names.at(-1) ?? '')) addTexts(rexpr, found)
+    for (const each of comparedBy(String(kind)) ?? [names.join('.')]) found.operators.add(each)
+    if (!jsonOperators.has(names.at(-1) ?? '')) return
+    addTexts(rexpr, found)
+    if (!isPlain(rexpr)) found.jsonSearches.operators = true
   },
-  SubLink: ({ operName }, found) => {
-    const names = strings(operName)
-    if (names.length === 1) found.operators.add(names[0]!)
+  SubLink: ({ operName, subLinkType }, found) => {
+    if (operName !== undefined || subLinkType === 'ANY_SUBLINK') found.operators.add(strings(operName).join('.') || '=')
+  },
+  CaseExpr: ({ arg }, found) => {
+    if (arg !== undefined) found.operators.add('=')
+  },
+  JoinExpr: ({ isNatural, usingClause }, found) => {
+    if (isNatural === true || usingClause !== undefined) found.operators.add('=')
   },
   ColumnRef({ fields }, found, above) {
     const names = strings(fields)
@@ -149,6 +179,10 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     // An order names a column of the answer, whatever else has that name.
     else if (above !== 'SortBy' || !found.answers.has(last)) found.bare.add(last)
   },
+  A_Indices({ uidx }, found) {
+    addTexts(uidx, found)
+    if (!isPlain(uidx)) found.jsonSearches.subscripts = true
+  },
   A_Indirection({ indirection }, found) {
     for (const name of strings(indirection)) {
       found.fields.add(name)
@@ -158,6 +192,10 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
   },
 }
 
+/** Operators that words of the grammar stand for. */
+const comparedBy = (kind: string): string[] | null =>
+  kind.includes('BETWEEN') ? ['<', '<=', '>', '>='] : kind === 'AEXPR_NULLIF' ? ['='] : null
+
 function countSelect(_: SqlNode, found: Found): void {
   found.selects += 1
 }
@@ -166,6 +204,14 @@ function readAlias({ aliasname, colnames }: SqlNode, found: Found, above: string
   found.items.add(String(aliasname))
   // The columns of a function have no other names.
   if (colnames !== undefined && above !== 'RangeFunction') found.renames = true
+}
+
+/** A constant, or a list of constants. */
+function isPlain(node: unknown): boolean {
+  const [tag = '', inner] = Object.entries((node ?? {}) as SqlNode)[0] ?? []
+  if (tag === 'TypeCast') return isPlain((inner as SqlNode).arg)
+  if (tag === 'A_ArrayExpr') return (((inner as SqlNode).elements ?? []) as unknown[]).every(isPlain)
+  return tag === 'A_Const' || (tag === 'A_Expr' && (inner as SqlNode).lexpr === undefined)
 }
 
 /** Every text that stands in it. */

@@ -11,6 +11,7 @@ import {
   types,
 } from './postgres-bounds.ts'
 import { checkColumns, isSecretSetting } from './postgres-columns.ts'
+import { checkGrowth } from './postgres-growth.ts'
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 import { checkTypeWidth, checkWidth } from './postgres-width.ts'
 
@@ -124,8 +125,9 @@ export function inspectPostgres(text: string): SqlFinding {
       const kind = tagOf(stmt)
       if (kind !== 'SelectStmt' && kind !== 'ExplainStmt' && kind !== 'VariableShowStmt') throw new BoundRefusal(kind)
       walkTagged(stmt as SqlNode, functionColumnsOf(stmt))
-      // EXPLAIN without ANALYZE runs nothing.
+      // EXPLAIN without ANALYZE makes no rows; what it plans with constants it works out.
       if (kind === 'SelectStmt') checkBounds(stmt)
+      if (kind === 'ExplainStmt') checkGrowth((stmt as { ExplainStmt: SqlNode }).ExplainStmt.query, 1)
     }
   } catch (error) {
     if (error instanceof BoundRefusal) return { readOnly: false, reason: error.message }

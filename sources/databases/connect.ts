@@ -16,7 +16,7 @@ export const connectDatabase =
     const server = readLogin(source, directory)
     const hide = hideCredentials([server.login.password])
     try {
-      const answer = hide.value(await withSession(server, (session) => session.read(statement)))
+      const answer = hide.value(await withSession({ name: source.name, server }, (session) => session.read(statement)))
       return { ...answer, rows: answer.rows.map(cleanseRow) }
     } catch (error) {
       throw error instanceof DatabaseError ? toSourceError(source, error, redact(hide.text(error.message))) : error
@@ -44,6 +44,8 @@ function toSourceError(source: Source, { code, state }: DatabaseError, message: 
       return say('UNREACHABLE', 'is at an address that is refused by policy')
     case 'untrusted':
       return say('UNTRUSTED_CERTIFICATE', `has a certificate that is not trusted: ${addCommand(source)} --ca FILE`)
+    case 'wrong_certificate':
+      return say('UNTRUSTED_CERTIFICATE', message.replace(/^it /, ''))
     case 'no_tls':
       return say(
         'UNTRUSTED_CERTIFICATE',

@@ -23,16 +23,35 @@ const catalogueSql = `
     select behind.oid from used u cross join lateral (
       select d.refobjid as oid from pg_rewrite w join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = w.oid and d.refclassid = 'pg_class'::regclass
         where w.ev_class = u.oid and w.ev_type = '1'
+      union all select d.refobjid from pg_policy y join pg_depend d on d.classid = 'pg_policy'::regclass and d.objid = y.oid and d.refclassid = 'pg_class'::regclass
+        where y.polrelid = u.oid
       union all select i.inhrelid from pg_inherits i where i.inhparent = u.oid) behind),
+  -- Types of columns, of what they are made of, and of what rules and policies turn values into.
+  typed as (
+    select a.atttypid as oid from used join pg_attribute a on a.attrelid = used.oid and a.attnum > 0 and not a.attisdropped
+    union
+    select d.refobjid from used join (select ev_class as rel, oid, 'pg_rewrite'::regclass as catalogue from pg_rewrite
+        union all select polrelid, oid, 'pg_policy'::regclass from pg_policy) rule on rule.rel = used.oid
+      join pg_depend d on d.classid = rule.catalogue and d.objid = rule.oid and d.refclassid = 'pg_type'::regclass
+    union
+    select made.oid from typed join pg_type t on t.oid = typed.oid
+      cross join lateral (select t.typelem as oid where t.typelem <> 0 union all select t.typbasetype where t.typbasetype <> 0
+        union all select r.rngsubtype from pg_range r where r.rngtypid = t.oid
+        union all select a.atttypid from pg_attribute a where t.typrelid <> 0 and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped) made),
   site as (
     select c.oid, c.relkind, c.reltype, c.oid::regclass::text as name from used join pg_class c on c.oid = used.oid join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname not in ('pg_catalog', 'information_schema') and ${isOfSite('pg_class', 'c.oid')})
+      where n.nspname not in ('pg_catalog', 'information_schema') and ${isOfSite('pg_class', 'c.oid')}),
+  operands as (
+    select t.oid from (select oid from typed union select reltype from site) each join pg_type t on t.oid = each.oid or t.typelem = each.oid)
   select
     (select json_agg(distinct p.oid::regprocedure::text) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-      where n.nspname <> 'pg_catalog' and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_proc', 'p.oid')}
-        and (p.proname::text in ${texts(2)} or (p.proname::text in ${texts(3)} and p.pronargs - p.pronargdefaults <= 1))) as functions,
+      where p.oid >= 16384 and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_proc', 'p.oid')}
+        and (p.proname::text in ${texts(2)} or n.nspname || '.' || p.proname in ${texts(2)}
+          or (p.proname::text in ${texts(3)} and p.pronargs - p.pronargdefaults <= 1))) as functions,
     (select json_agg(distinct o.oid::regoperator::text) from pg_operator o join pg_namespace n on n.oid = o.oprnamespace
-      where n.nspname <> 'pg_catalog' and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_operator', 'o.oid')} and o.oprname::text in ${texts(4)}) as operators,
+      where o.oid >= 16384 and n.nspname = any (current_schemas(true)) and ${isOfSite('pg_operator', 'o.oid')}
+        and (o.oprname::text in ${texts(4)} or n.nspname || '.' || o.oprname in ${texts(4)})
+        and (greatest(o.oprleft, o.oprright) < 16384 or exists (select from operands m where m.oid >= 16384 and m.oid in (o.oprleft, o.oprright)))) as operators,
     (select json_agg(distinct format('%s calls %s', s.name, p.oid::regprocedure)) from site s
       join (select ev_class as rel, oid, 'pg_rewrite'::regclass as catalogue from pg_rewrite union all select polrelid, oid, 'pg_policy'::regclass from pg_policy) rule on rule.rel = s.oid
       join pg_depend d on d.classid = rule.catalogue and d.objid = rule.oid and d.refclassid = 'pg_proc'::regclass
@@ -45,12 +64,16 @@ const catalogueSql = `
     (select json_agg(json_build_object('name', s.name, 'sql', pg_get_viewdef(s.oid))) from site s where s.relkind = 'v') as views,
     (select json_agg(distinct format('(%s AS %s)', format_type(k.castsource, null), format_type(k.casttarget, null))) from pg_cast k join pg_proc p on p.oid = k.castfunc
       where k.castfunc >= 16384 and ${isOfSite('pg_proc', 'p.oid')}
-        and exists (select 1 from site s left join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 where k.castsource in (a.atttypid, s.reltype) or k.casttarget = a.atttypid)) as casts,
-    (select json_agg(json_build_object('relation', s.name, 'column', a.attname)) from site s join named on named.oid = s.oid
+        and ((k.castsource < 16384 and k.casttarget < 16384) or exists (select 1 from site s left join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 where k.castsource in (a.atttypid, s.reltype) or k.casttarget = a.atttypid))) as casts,
+    (select json_agg(distinct format('%s calls %s', format_type(c.contypid, null), p.oid::regprocedure)) from typed join pg_constraint c on c.contypid = typed.oid
+      join pg_depend d on d.classid = 'pg_constraint'::regclass and d.objid = c.oid and d.refclassid = 'pg_proc'::regclass
+      join pg_proc p on p.oid = d.refobjid and p.oid >= 16384 and ${isOfSite('pg_proc', 'p.oid')}) as domains,
+    (select json_agg(json_build_object('relation', s.name, 'column', a.attname, 'type', format_type(a.atttypid, null))) from site s join named on named.oid = s.oid
       join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 and not a.attisdropped) as columns`
 
-export type SiteColumn = { relation: string; column: string }
-type Catalogue = { refusal: string | null; columns: SiteColumn[] }
+export type SiteColumn = { relation: string; column: string; type: string }
+/** `views`: the text of each of the site. */
+type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[] }
 
 /** Looks the names up, and says why the statement is not asked where one of them is something of the site that may act. */
 export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {
@@ -62,7 +85,9 @@ export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<
   const [behind] = [...list('behind'), ...list('behind_operators')]
   const [foreign] = list('foreign_tables')
   const [cast] = list('casts')
-  const view = list<{ name: string; sql: string }>('views').find(({ sql }) => !inspectView(sql).readOnly)
+  const [domain] = list('domains')
+  const views = list<{ name: string; sql: string }>('views')
+  const view = views.find(({ sql }) => !inspectView(sql).readOnly)
   const refusal = fn
     ? `${fn} is a function of this site with the name of a built-in one or of a column, and may do anything: write pg_catalog.name(…) for the built-in one`
     : operator
@@ -72,11 +97,13 @@ export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<
         : foreign
           ? `${foreign} is a table of another server: ask that one`
           : cast
-            ? `the cast ${cast} of a column's type is a function of this site, and may do anything: ask another table`
-            : view
-              ? `the view ${view.name} is no bounded read (${inspectView(view.sql).reason}): ask a table that it reads`
-              : null
-  return { refusal, columns: list<SiteColumn>('columns') }
+            ? `the cast ${cast} is a function of this site, and may do anything: ask another table`
+            : domain
+              ? `the domain ${domain}, which is code of this site and may do anything: ask another table`
+              : view
+                ? `the view ${view.name} is no bounded read (${inspectView(view.sql).reason}): ask a table that it reads`
+                : null
+  return { refusal, columns: list<SiteColumn>('columns'), views: views.map(({ sql }) => sql) }
 }
 
 const inspectView = (sql: string) => inspectSql('postgres', sql)

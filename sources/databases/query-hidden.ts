@@ -18,6 +18,8 @@ export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): 
     return `column ${named.column} of ${named.relation} is called like a credential: leave it out; IS NULL may be asked`
   const field = names.jsonFields.flatMap((each) => each.replace(/[{}$"[\]]/g, '').split(/[,.]/)).find(isSecretName)
   if (field !== undefined) return `field ${field.trim()} is called like a credential: leave it out`
+  const search = findSearch(names, columns)
+  if (search !== null) return search
   const [first] = secret
   if (!first || !names.takesRows) return null
   const others = columns.filter(({ relation, column }) => relation === first.relation && !isSecretName(column))
@@ -30,30 +32,14 @@ export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): 
     .join(', ')}`
 }
 
-/** Views that show statements of sessions. */
-const ofSessions =
-  /pg_stat_activity|pg_stat_statements|pg_stat_get_backend|pg_stat_get_activity|pg_prepared_statements|pg_cursors/
-/** Functions that leave the beginning of a text, whose quotes can be followed, or say nothing of it. */
-const followed = new Set(
-  'left substr substring length char_length octet_length count min max coalesce lower upper trim btrim ltrim rtrim md5 nullif now age extract'.split(
-    ' ',
-  ),
-)
-
-export const showsStatements = (sql: string): boolean => ofSessions.test(sql)
-
-/** The reason why a statement of a session would be shown in a way that loses where its values begin. */
-export function findTornStatement(sql: string, names: SqlNames): string | null {
-  if (!showsStatements(sql) || !names.columns.includes('query')) return null
-  const tearing = names.functions.find(
-    (name) =>
-      /^(?:split_part|regexp_\w+|replace|reverse|overlay|translate|encode|right|string_to_\w+|string_agg|format|position|strpos|unnest|array_agg|jsonb?_\w+|to_jsonb?|row_to_json|concat\w*|ascii|repeat)$/.test(
-        name,
-      ) && !followed.has(name),
-  )
-  return tearing
-    ? `${tearing}() beside the column query may show the values of others' statements: show query, left(query, 100) or count(*) instead`
-    : null
+/** Fields of JSON that nobody named. */
+function findSearch({ jsonSearches }: SqlNames, columns: readonly SiteColumn[]): string | null {
+  const { operators, subscripts, all } = jsonSearches
+  if (all !== null)
+    return `${all} shows each field, also one that is called like a credential: name the fields, or ask jsonb_object_keys`
+  if (operators || (subscripts && columns.some(({ type }) => type === 'json' || type === 'jsonb')))
+    return 'a JSON field is looked up by a name that does not stand there: write the name as a text'
+  return null
 }
 
 /** A cell as it is shown. */
@@ -62,7 +48,7 @@ export function hideCell(value: unknown, column: string, hidesStatements: boolea
   if (isSecretName(column)) return '[hidden]'
   if (typeof value !== 'string') return value
   const text = hidesStatements && looksLikeStatement(value) ? hideLiterals(value, 'postgres') : value
-  return hideAddresses(hideJson(text))
+  return hideAddresses(hidePairs(hideJson(text)))
 }
 
 const looksLikeStatement = (text: string): boolean =>
@@ -78,6 +64,16 @@ const hideAddresses = (text: string): string =>
       /\b(password|passwd|pwd|secret|token|api_?key)(\s*[=:]\s*)(?:'[^']*'|"[^"]*"|[^\s'",;&}]+)/gi,
       '$1$2[hidden]',
     )
+
+/** The same in a part of a JSON text, and in one that stands in quotes of another. */
+const hidePairs = (text: string): string =>
+  text.replace(
+    /(\\*"{1,4})([\w .-]{1,60})(\1\s*:\s*)(\\*"{1,4}(?:(?!\1).)*|[^\s",}\]]+)/gs,
+    (pair, quote: string, key: string, between: string, value: string) =>
+      isSecretName(key) && !/^(?:null|true|false)$/.test(value)
+        ? `${quote}${key}${between}${value.startsWith('[hidden]') ? value : value.startsWith(quote) ? `${quote}[hidden]` : '[hidden]'}`
+        : pair,
+  )
 
 /** Fields of a JSON text that are called like credentials; without one it stays as it was written. */
 function hideJson(text: string): string {

@@ -2,11 +2,12 @@ import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { allowsStatements, type QueryVerdict } from '../../domain/source.ts'
 import { inspectSql } from '../../safety/sql/inspect.ts'
-import { namesOf, type SqlNames } from '../../safety/sql/postgres-names.ts'
+import { namesOf } from '../../safety/sql/postgres-names.ts'
+import { findTornStatement, showsStatements } from '../../safety/sql/postgres-sessions.ts'
 import { cutText, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import { readCatalogue } from './query-catalogue.ts'
-import { findSecretUse, findTornStatement, hideCell, showsStatements } from './query-hidden.ts'
+import { findSecretUse, hideCell } from './query-hidden.ts'
 import { type Estimate, readEstimate } from './query-plan.ts'
 import { findExcessRights, sayExcess } from './query-rights.ts'
 
@@ -32,7 +33,12 @@ function judgeStatement(given: string): QueryVerdict {
   const reason = findReason(sql)
   if (reason === null) return { ok: true }
   const bounded = [...listBounded(sql)].find((form) => form !== sql && findReason(form) === null)
-  return { ok: false, reason: `${reason}${adviceOf(reason)}`, bounded: bounded === undefined ? null : { sql: bounded } }
+  return {
+    ok: false,
+    reason: `${reason}${adviceOf(reason)}`,
+    bounded: bounded === undefined ? null : { sql: bounded },
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+  }
 }
 
 function findReason(sql: string): string | null {
@@ -96,28 +102,31 @@ const refuse = (why: string): never => {
   throw new SourceError('REJECTED', `the statement is not asked: ${why}`)
 }
 
-async function readStatement(ask: AskDatabase, sql: string): Promise<ToolReading> {
-  const verdict = judgeStatement(sql)
-  const names = verdict.ok ? namesOf(sql) : null
+async function readStatement(ask: AskDatabase, given: string): Promise<ToolReading> {
+  const verdict = judgeStatement(given)
+  const names = verdict.ok ? namesOf(given) : null
   if (!verdict.ok || names === null) return refuse(verdict.ok ? 'it is more than one' : verdict.reason)
+  const sql = names.text
   const excess = await findExcessRights(ask)
   if (excess.length > 0) return refuse(sayExcess(excess))
-  const { refusal, columns } = await readCatalogue(ask, names)
-  const why = refusal ?? findSecretUse(names, columns) ?? findTornStatement(sql, names)
+  const { refusal, columns, views } = await readCatalogue(ask, names)
+  const hidesStatements = showsStatements([...names.relations, ...names.functions, ...views])
+  const torn = () => (hidesStatements ? findTornStatement(sql, views, names.takesWholeRows) : null)
+  const why = refusal ?? findSecretUse(names, columns) ?? torn()
   if (why !== null) return refuse(why)
-  if (names.statement !== 'SelectStmt') return fold(await ask({ sql, maxRows }), { sql, names, estimate: null })
+  if (names.statement !== 'SelectStmt')
+    return fold(await ask({ sql, maxRows }), { hidesStatements: false, estimate: null })
   // Within a SELECT of ours nothing stands but a read, and no more rows are made than are shown.
   const bounded = `select * from (\n${sql}\n) as looked limit ${maxRows + 1}`
   const plan = await readEstimate(ask, bounded)
   if (plan.refusal !== null) return refuse(plan.refusal)
-  return fold(await ask({ sql: bounded, maxRows }), { sql, names, estimate: plan.estimate })
+  return fold(await ask({ sql: bounded, maxRows }), { hidesStatements, estimate: plan.estimate })
 }
 
-type Asked = { sql: string; names: SqlNames; estimate: Estimate | null }
+type Asked = { hidesStatements: boolean; estimate: Estimate | null }
 
-function fold(answer: Awaited<ReturnType<AskDatabase>>, { sql, estimate }: Asked): ToolReading {
+function fold(answer: Awaited<ReturnType<AskDatabase>>, { hidesStatements, estimate }: Asked): ToolReading {
   const columns = [...new Set(answer.columns)].slice(0, maxColumns)
-  const hidesStatements = showsStatements(sql)
   const shown = answer.rows.map((row) =>
     columns.map((column) => cutCell(hideCell(row[column] ?? null, column, hidesStatements))),
   )

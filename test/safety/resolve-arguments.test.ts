@@ -166,6 +166,15 @@ describe('a command', () => {
   })
 })
 
+test('a query that is refused without a form that may be asked says what to ask instead, in its own words', () => {
+  const judge = (instead?: string) =>
+    facts({ judgeQuery: () => ({ ok: false, reason: 'DeleteStmt', bounded: null, ...(instead && { instead }) }) })
+  expect(settled(judge('Write one SELECT.'), { sql: 'delete from t' }).problem).toMatchObject({
+    hint: 'Write one SELECT.',
+  })
+  expect(settled(judge(), {}).problem).toMatchObject({ hint: expect.stringContaining('a metric or a resource') })
+})
+
 test('a name and a host are both put right in one call', () => {
   const both = facts({ names: { id: 'shard', on: ['host', 'vm'] }, inside: true })
   const targets: ResourceRef[] = [

@@ -87,6 +87,7 @@ test('a session that sits in a transaction is ended, once, and is seen to be gon
     'medium',
     expect.stringMatching(/^End session \d+ of shop_\w+@\w+, billing/),
   ])
+  expect(dryRun.details.rehearsal.told[0]).toMatch(/, since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/)
   expect(await observe('terminate_session', about)).toEqual({
     holds: false,
     observed: `session ${about.pid} is still there, idle in transaction`,
@@ -209,6 +210,20 @@ test('without the second credential, and without a right, the refusal says what 
   const refused = await send('terminate_session', about, stateFingerprint, 'too-little')
   expect(refused.body.detail).toContain('GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write')
   expect(await isThere(about.pid)).toBe(true)
+})
+
+test('a slot of a server where the function of the rights was not made is not dropped, and the refusal says what makes it', async () => {
+  await shop.run('alter schema nightshift rename to put_away')
+  await shop.run(`select pg_create_physical_replication_slot('left_behind', true)`)
+  try {
+    const { stateFingerprint } = await prepared('drop_replication_slot', { slot: 'left_behind' })
+    const refused = await send('drop_replication_slot', { slot: 'left_behind' }, stateFingerprint)
+    expect(refused.body.detail).toContain('GRANT EXECUTE ON FUNCTION nightshift.drop_inactive_slot(name, text)')
+    expect(refused.body.detail).toContain('the function that "nightshift sources rights shop-db --write" prints')
+  } finally {
+    await shop.run('alter schema put_away rename to nightshift')
+    await shop.run(`select pg_drop_replication_slot('left_behind')`)
+  }
 })
 
 test('a person who ends a session asks for it by an incident that names them', async () => {

@@ -1,13 +1,17 @@
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { openSession } from '../../../clients/databases/sessions.ts'
 import { putSource } from '../../../db/inventory/sources.ts'
 import type { DatabaseWrite } from '../../../domain/database-write.ts'
 import type { Source } from '../../../domain/source.ts'
+import { mysqlWriter } from '../../../effects/databases/mysql.ts'
 import { newSourceStates } from '../../../sources/ask.ts'
+import { readLogin } from '../../../sources/credentials.ts'
 import { planRead, probeSource, readContext, readDatabaseState, readSource } from '../../../sources/kinds.ts'
 import { approvedWrite } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
-import { eventually, temporaryDirectory } from '../../support/directory.ts'
+import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
 import { note } from '../facts.ts'
 import { whyNot } from '../kinds.ts'
 import { findMysql, type SiteMysql, startMariadb } from './site-mysql.ts'
@@ -265,6 +269,23 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     expect((await api.get('/databases/replica/start_replica/observation')).body).toMatchObject({ holds: true })
   })
 
+  test('one that was restarted since, or is another server, is not started, and its proof is not known', async () => {
+    await replica.run('stop slave')
+    const session = await openSession(
+      readLogin({ ...sourceOf('replica', replica), credential: replica.writeCredential }, files.path),
+    )
+    const found = await mysqlWriter.find(session, { write: 'start_replica' }, null)
+    const before = { ...found, compared: { ...found.compared, began: 'after 2020-01-01T00:00:00Z' } }
+    expect(await mysqlWriter.send(session, { write: 'start_replica' }, before)).toBe(false)
+    expect(await mysqlWriter.observe(session, { write: 'start_replica' }, before.compared)).toMatchObject({
+      holds: null,
+      observed: expect.stringContaining('the one of the write at 2020-01-01 00:00:00 UTC'),
+    })
+    const gone = { write: 'terminate_session' as const, pid: 4111, began: before.compared.began }
+    expect(await mysqlWriter.observe(session, gone, null)).toMatchObject({ holds: null })
+    session.end()
+  })
+
   test('one that met its own row is refused with the error and its table, and no value of the row', async () => {
     await replica.run(`insert into shop.orders values (4111, 'by hand')`)
     await primary.run('set sql_log_bin = 1')
@@ -277,5 +298,36 @@ when(`a replica of MariaDB${lacking ? ` (${lacking})` : ''}`, () => {
     expect(body).toMatchObject({ code: 'NOT_CURED_BY_START' })
     const state = JSON.stringify([body, await readDatabaseState(sourceOf('replica', replica), states)])
     expect(state).not.toMatch(/4111|by hand|from the primary/)
+  })
+})
+
+const galera = '/usr/lib/galera/libgalera_smm.so'
+const whenGalera = lacking || !existsSync(galera) ? describe.skip : describe
+
+whenGalera('a real server of Galera', () => {
+  let node: SiteMysql
+  beforeAll(async () => {
+    const base = await freePort()
+    node = await startMariadb(files.path, 21, [
+      '--wsrep-on=ON',
+      `--wsrep-provider=${galera}`,
+      '--wsrep-cluster-address=gcomm://',
+      '--wsrep-node-address=127.0.0.1',
+      '--innodb-autoinc-lock-mode=2',
+      `--wsrep-provider-options=base_host=127.0.0.1;base_port=${base};gmcast.listen_addr=tcp://127.0.0.1:${base}`,
+    ])
+    await put('node', node)
+  })
+  afterAll(async () => await node?.stop())
+
+  test('is named as the owner on the card of a write', async () => {
+    const { connection, pid } = await node.open()
+    await connection.query('begin')
+    await connection.query(`update orders set note = 'x' where id = 1`)
+    const [{ began } = {}] = await node.run(
+      `select concat('after ', date_format(timestampadd(second, -variable_value, utc_timestamp()), '%Y-%m-%dT%H:%i:%sZ')) as began from information_schema.global_status where variable_name = 'Uptime'`,
+    )
+    const { body } = await prepare('node', 'terminate_session', { pid, began: String(began) })
+    expect(JSON.stringify(body)).toContain('Galera manages this server (a cluster of 1, Primary)')
   })
 })

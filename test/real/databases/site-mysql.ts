@@ -23,8 +23,8 @@ export type SiteMysql = {
 
 const app = 'apppass-12345'
 
-/** Debian's MariaDB below this directory. `id` tells several apart. */
-export async function startMariadb(directory: string, id: number): Promise<SiteMysql> {
+/** Debian's MariaDB below this directory. `id` tells several apart; `more`: its settings beside the usual ones. */
+export async function startMariadb(directory: string, id: number, more: readonly string[] = []): Promise<SiteMysql> {
   const place = join(directory, `maria-${id}`)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   mkdirSync(place)
@@ -47,6 +47,7 @@ export async function startMariadb(directory: string, id: number): Promise<SiteM
     '--innodb-flush-log-at-trx-commit=0',
     '--performance-schema=ON',
     '--skip-slave-start',
+    ...more,
   ]
   const server = spawn(findProgram('mariadbd')!, [...as, ...settings, ...small], options)
   const root = await connectRoot(() => existsSync(socket), { socketPath: socket, user: 'root' })

@@ -63,3 +63,89 @@ test('a text that grows by what stands once for each of its characters is no bou
   ])
     expect([sql, isRead(sql)]).toEqual([sql, true])
 })
+
+const again = (step: (inner: string) => string, times: number, first: string): string =>
+  times === 0 ? first : step(again(step, times - 1, first))
+const padded = "(select lpad('x', 10000) as x)"
+
+test.each([
+  ['quotes within quotes', `select length(${again((x) => `quote_literal(${x})`, 27, "''''")})`],
+  ['signs of bytes', `select length(${again((x) => `encode(${x}::bytea, 'hex')`, 26, "'xxxx'")})`],
+  ['a query of a query', `select length(x) from ${again((x) => `(select x || x as x from ${x} a)`, 15, padded)} b`],
+  [
+    'columns of a table',
+    `select length(x) from ${again((x) => `(select concat(x, x) as x from ${x} a)`, 5, '(select note as x from orders)')} b`,
+  ],
+  ['lists', `select length(x) from ${again((x) => `(select array[x, x]::text as x from ${x} a)`, 7, padded)} b`],
+  [
+    'rows',
+    `select length(x) from ${again((x) => `(select (a.*)::text as x from (select x, x as y from ${x} a) a)`, 7, '(select note as x from orders)')} b`,
+  ],
+  [
+    'rows by their name',
+    `select length(x) from ${again((x) => `(select a::text as x from (select x, x as y from ${x} a) a)`, 7, '(select note as x from orders)')} b`,
+  ],
+  [
+    'JSON',
+    `select length(x) from ${again((x) => `(select jsonb_path_query_first(json_build_array(x, x)::jsonb, '$')::text as x from ${x} a)`, 7, padded)} b`,
+  ],
+  [
+    'parts of WITH',
+    `with a0(x) as (select lpad('x', 10000))${Array.from({ length: 9 }, (_, n) => `, a${n + 1}(x) as materialized (select x || x from a${n})`).join('')} select length(x) from a9`,
+  ],
+  [
+    'a list of values',
+    `select length(x) from ${again((x) => `(select column1 as x from (values ((select x || x from ${x} a))) v)`, 7, '(select note as x from orders)')} b`,
+  ],
+  ['conditions', `select 1 from orders where length(${again((x) => `quote_ident(${x})`, 9, 'note')}) > 1`],
+  ['a constant of many rows', "select length(array_agg(lpad('x', 10000))::text) from generate_series(1, 50000)"],
+  ['what is planned', `explain select length(${again((x) => `quote_literal(${x})`, 27, "''''")})`],
+])('a text that grows at each step is refused: %s', (_, sql) => {
+  expect(inspectSql('postgres', sql)).toMatchObject({
+    readOnly: false,
+    reason: expect.stringMatching(/^a text (?:that holds|of more than)/),
+  })
+})
+
+test('rows that a text of the statement is split into are counted', () => {
+  const split = `regexp_split_to_table('${'x'.repeat(400)}', '')`
+  expect(inspectSql('postgres', `select count(*) from ${split} a, ${split} b`).reason).toBe('more than 100000 rows')
+  expect(
+    inspectSql('postgres', "select * from unnest(array['orders', 'users']) a, unnest(array[1, 2, 3]) b").readOnly,
+  ).toBe(true)
+})
+
+test.each([
+  "select name || ' ' || name as name from a union all select name || name from b union all select concat(name, ' (', id, ')') from c",
+  "select string_agg(format('%s=%s', name, setting), ', ') from pg_settings where name = 'work_mem'",
+  'select json_build_object(1, a, 2, b, 3, c, 4, json_agg(json_build_object(1, d))) from t group by a, b, c',
+  "with recursive tree(pid, path) as (select pid, pid::text from a union all select a.pid, t.path || ' > ' || a.pid from a join tree t on t.pid = a.parent) select * from tree",
+  'select a.*, round(100.0 * (x + y) / (x + y + z), 1) from a',
+])('and what an investigation puts together is not: %s', (sql) => {
+  expect(inspectSql('postgres', sql)).toMatchObject({ readOnly: true })
+})
+
+test('a hundred queries in each other are weighed once each', () => {
+  const nested = again((x) => `(select 1 where 1 = ${x} and length(lower(${'x'.repeat(3)})) > ${1})`, 40, '1')
+  expect(inspectSql('postgres', `select ${nested}`)).toMatchObject({ readOnly: true })
+})
+
+test.each([
+  'quote_literal(t)',
+  "replace(t, 'x', 'xx')",
+  "encode(t::bytea, 'hex')",
+  "array_to_string(array[t, t], '')",
+  'row(t, t)::text',
+])('a recursion whose next text is made of the one before is bounded: %s', (step) => {
+  const sql = `with recursive r(n, t) as (select 1, 'x'::text union all select n + 1, ${step} from r where n < 40) select max(length(t)) from r`
+  expect(inspectSql('postgres', sql)).toMatchObject({
+    readOnly: false,
+    reason: expect.stringContaining('a recursion whose texts grow by themselves'),
+  })
+})
+
+test('a recursion that adds to its text at each step goes on', () => {
+  const sql =
+    "with recursive r(n, t) as (select 1, '1' union all select n + 1, lower(t || ',') from r where n < 40) select max(t) from r"
+  expect(inspectSql('postgres', sql)).toMatchObject({ readOnly: true })
+})

@@ -15,7 +15,14 @@ beforeAll(async () => {
   await shop.run(`create table users (id int, email text, password_hash text);
     insert into users values (1, 'a@example.com', 'planted-secret'); update orders set note = 'same';
     create function lower(orders) returns text language sql as 'select 1::text';
+    create view watched as select a.pid, a.query as does from pg_stat_activity a where a.application_name = 'shop';
+    create function is_fine(text) returns boolean language sql as 'select true'; create domain checked as text check (is_fine(value));
+    create table labelled (tags checked[]); create table guarded (n int); alter table guarded enable row level security;
+    create table events (payload jsonb); insert into events values ('{"error": "timeout", "api_key": "planted-secret"}');
+    create table ranked (n int); create function compare(ranked, int) returns boolean language sql as 'select true';
+    create operator >= (leftarg = ranked, rightarg = int, function = compare); create operator = (leftarg = ranked, rightarg = int, function = compare);
     create view acting as select public.lower(o) as n from orders o;
+    create policy behind on guarded using (exists (select from acting where acting.n = guarded.n::text));
     grant select on all tables in schema public to public; analyze`)
 })
 afterAll(async () => {
@@ -66,6 +73,11 @@ test.each([
   ['select lower(o) from orders o', 'is a function of this site'],
   ['select lower(note) from orders', 'write pg_catalog.name(…)'],
   ['select o.lower from orders o', 'is a function of this site'],
+  ['select r between 1 and 2 from ranked r', '>=(ranked,integer) is an operator of this site'],
+  ['select case r when 1 then 2 end from ranked r', '=(ranked,integer) is an operator of this site'],
+  ['select 1 from ranked r where r in (select 1)', '=(ranked,integer) is an operator of this site'],
+  ["select array_append(tags, 'x') from labelled", 'the domain checked calls is_fine(text)'],
+  ['select n from guarded', 'acting calls lower(orders)'],
   ['select * from acting', 'acting calls lower(orders), which is code of this site'],
   ['select password_hash from users', 'column password_hash of users is called like a credential'],
   ['select row_to_json(u) from users u', 'name the others instead of a star or a row: id, email'],
@@ -98,12 +110,95 @@ test('rows are a hundred at most, columns that are called like credentials are h
   await session.query("select 'planted-secret'")
   const seen = await query("select query from pg_stat_activity where application_name = 'shop'")
   expect(seen).toBe('{"columns":["query"],"rows":[["select ?"]]}')
-  expect(await query("select split_part(query, '''', 2) from pg_stat_activity")).toContain('may show the values')
+})
+
+test.each([
+  "select '; -- ü' as x; -- done",
+  "select '; -- ü' as x; /* done */ ;",
+  "/* first */ select '; -- ü' as x -- done",
+])('a comment behind a statement stands in no way: %s', async (sql) => {
+  expect(await query(sql)).toBe('{"columns":["x"],"rows":[["; -- ü"]]}')
+})
+
+const shows = (of: string) => `${of} where application_name = 'shop'`
+test.each([
+  'select QUERY from PG_STAT_ACTIVITY',
+  'select query from U&"pg!005fstat_activity" uescape \'!\'',
+  'select does as query from watched',
+  'select left(query, 100) as query from pg_stat_activity',
+  "select coalesce(upper(query), '') as query from (select * from pg_stat_activity) a",
+  'with recursive tree(pid, path, query) as (select pid, array[pid], query from pg_stat_activity union all select a.pid, t.path || a.pid, a.query from pg_stat_activity a join tree t on t.pid = a.pid where not a.pid = any (t.path)) select pid, path::text, query from tree join (select application_name, pid as id from pg_stat_activity) s on s.id = tree.pid',
+])('a statement of another session has no values: %s', async (sql) => {
+  const session = await shop.open('shop')
+  await session.query("select 'planted-secret'")
+  const seen = await query(sql.includes('watched') ? sql : shows(sql))
+  expect(seen).toMatch(/select \?/i)
+  expect(seen).not.toMatch(/planted-secret/i)
+  await session.end()
+})
+
+test.each([
+  "select split_part(query, '''', 2) from pg_stat_activity",
+  'select substr(query, 9) from pg_stat_activity',
+  "select '''' || query from pg_stat_activity",
+  'select array[query] from pg_stat_activity',
+  'select array(select query from pg_stat_activity)',
+  'select row(query) from pg_stat_activity',
+  'select a from pg_stat_activity a',
+  'select quote_ident(query) from pg_stat_activity',
+  'select query::bytea from pg_stat_activity',
+  'select substr(a18, 9) from (select query from pg_stat_activity) as a(a18)',
+  'select substr(does, 9) from watched',
+  'select substr(z, 9) from (select null::text as z union all select query from pg_stat_activity) a',
+  'select substr("left", 9) from (select left(query, 99) from pg_stat_activity) a',
+  'select right(pg_stat_get_backend_activity(pid), 9) from pg_stat_activity',
+  'select substr((select query from pg_stat_activity limit 1), 9)',
+  "select btrim(query, 'select ''') from pg_stat_activity",
+  'select mode() within group (order by substr(query, 9)) from pg_stat_activity',
+  'select l from pg_stat_activity, lateral substr(query, 9) l',
+])('%s is not asked, since it may show the values of others', async (sql) => {
+  expect(await query(sql)).toContain('may show the values of others')
 })
 
 test('what the server expects to be too much does not run', async () => {
   const sql = 'select count(*) from orders a join orders b on a.note = b.note, generate_series(1, 100000) n'
   expect(await query(sql)).toMatch(/the server expects .* is the most: narrow it/)
+})
+
+test.each([
+  "select payload['api_key'] from events",
+  "select payload['api_' || 'key'] from events",
+  "select payload -> ('api' || '_key') from events",
+  "select payload ->> k from events, unnest(array['x']) k",
+  'select key, value from events, jsonb_each_text(payload)',
+  'select jsonb_each(payload) from events',
+  "select jsonb_path_query(payload, '$.*') from events",
+  "select jsonb_path_query(payload, ('$.api' || '_key')::jsonpath) from events",
+  'select left(payload::text, 60) from events',
+  'select substr(payload::text, 4) from events',
+  'select array[payload] from events',
+  'select array[payload::text] from events',
+  'select array_agg(payload) from events',
+  "select jsonb_build_object('a', payload)::text || 'x' from events",
+])('a field that is called like a credential is not shown by %s', async (sql) => {
+  const seen = await query(sql)
+  expect(seen).toMatch(/hidden|write the name|name the fields|called like a credential|type jsonpath/)
+  expect(seen).not.toContain('planted')
+})
+
+test('fields and elements by their names and places are shown', async () => {
+  expect(await query("select payload ->> 'error' as e from events")).toContain('[["timeout"]]')
+  expect(await query('select (array[7, 8])[g] as n from generate_series(1, 2) g')).toContain('[[7],[8]]')
+})
+
+test('a refused statement says what may be asked instead, in words of statements', () => {
+  const tool = planRead([source({ query: 'allowed' })], 'query_database', { sql: 'select 1' })
+  if (!tool.ok) throw new Error(tool.reason)
+  expect(tool.tool.judge({ sql: 'delete from orders' })).toMatchObject({
+    ok: false,
+    bounded: null,
+    instead: 'Write one SELECT, SHOW or EXPLAIN without that, or ask ask_database.',
+  })
 })
 
 test('EXPLAIN ANALYZE gets the form that runs nothing', () => {

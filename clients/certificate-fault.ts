@@ -1,0 +1,16 @@
+import { truncate } from '../domain/format.ts'
+
+/** Why a certificate does not do, where an authority more would not help: it is another server's, or its time is over. Null: nobody who is believed vouches for it. */
+export function findCertificateFault(error: unknown): string | null {
+  const { code, cert } = error as {
+    code?: unknown
+    cert?: { subjectaltname?: string; subject?: { CN?: unknown } }
+  }
+  if (code === 'CERT_HAS_EXPIRED') return 'has a certificate that has expired: renew it at the server'
+  if (code === 'CERT_NOT_YET_VALID')
+    return 'has a certificate that is not valid yet: is the clock of this machine right?'
+  if (code !== 'ERR_TLS_CERT_ALTNAME_INVALID') return null
+  const names = cert?.subjectaltname ?? cert?.subject?.CN
+  const named = names === undefined ? 'another name' : truncate(String(names).replace(/[^\x20-\x7e]+/g, ' '), 160)
+  return `has a certificate for ${named}, and not for the name in its address: write the one that it has there`
+}
