@@ -72,6 +72,16 @@ export const hostState = z.object({
   state: z.enum(['live', 'draining', 'dead']),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
+  fenced: z
+    .object({
+      by: z.string().max(200).describe('What confirms it, as `its power switch`.'),
+      at: z.iso.datetime({ offset: true }).nullable(),
+    })
+    .nullable()
+    .optional()
+    .describe(
+      'Of a dead host: it is certain that it was powered off, or cut from its disks, and stays so. Null or left out: the platform only does not hear of it, which is one witness that says "down".',
+    ),
 })
 
 export const vmState = z.object({
@@ -93,6 +103,12 @@ export const vmState = z.object({
   forbiddenHosts: z.array(z.string()).default([]),
   affinityGroup: z.string().nullable().default(null).describe('VMs of one affinity group belong on one host.'),
   tenant: z.string().nullable(),
+  restartsElsewhere: z
+    .boolean()
+    .optional()
+    .describe(
+      'Where its host dies, the platform fences that host and starts it on another one by itself: a start of it in a plan is a forecast, and sends nothing.',
+    ),
   startedAt: z.iso
     .datetime()
     .nullable()
