@@ -1,6 +1,8 @@
 import type { Approval, Evidence } from './approval.ts'
+import type { JudgedDeath } from './death.ts'
 import { formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
+import { deathsOfDryRun, hostsToSay, isDisputed } from './format-death.ts'
 import { formatAfterwards, formatDown, formatObstacle, readStaysDown } from './format-plan.ts'
 import type { Standing } from './placement.ts'
 import type { ResourceRef } from './registry.ts'
@@ -9,6 +11,7 @@ import type { ResourceRef } from './registry.ts'
 const cardTitles = {
   cost: 'The worst it costs',
   targets: 'On what',
+  dead: 'What says that the host is dead',
   reason: 'Why',
   against: 'What speaks against it',
   proof: 'What will prove it',
@@ -46,6 +49,8 @@ type Reading = {
   cause?: string | null
   /** The resource of its incident: a target beside it may be the wrong one. */
   about?: ResourceRef | null | undefined
+  /** Who says now that hosts are dead; absent where the card is made of what is stored alone. */
+  deaths?: readonly JudgedDeath[]
   /** When the newest look that it rests on was made; null where that is not known. */
   lookedAt?: string | null
   /** Of those that stay down so many are named; none where the page draws them. */
@@ -64,6 +69,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
   return [
     ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
     section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
+    ...deadSection(approval, reading),
     // What rows bear out comes first: no long word of who asks cuts it off.
     section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
     ...(isAgainst ? [section('against', against, true)] : []),
@@ -101,6 +107,17 @@ export function shortSections(approval: CardApproval, moment: Reading['moment'])
     section('deny', [formatDenial(approval)]),
     section('wait', [`Nothing is changed. At ${moment(expiresAt)} it is escalated.`]),
   ]
+}
+
+/** Who says that hosts are dead away from which it starts VMs, and what that comes to; nothing where it starts none. */
+function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [] }: Reading): CardSection[] {
+  const all = deaths.length > 0 ? deaths : deathsOfDryRun(details)
+  if (all.length === 0) return []
+  const open = all.filter(({ verdict }) => verdict === 'unconfirmed' || verdict === 'disputed')
+  const sentences = all.map(({ sentence }) => sentence)
+  const toSay = isDisputed(all) ? [] : hostsToSay(all)
+  const how = `Approve it only if you made sure yourself that ${formatList(toSay)} ${toSay.length === 1 ? 'is' : 'are'} off; an approval that does not say so is refused.`
+  return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
 }
 
 function section(name: CardSectionName, sentences: string[], warns = false): CardSection {

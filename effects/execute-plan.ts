@@ -13,6 +13,7 @@ import {
 } from '../placement/plan.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyStep } from '../placement/verify.ts'
+import { saidWith, whyNotNow } from './dead-hosts.ts'
 import type { EffectDeps, Ending } from './effect.ts'
 import { followWrite } from './follow-write.ts'
 import {
@@ -49,6 +50,8 @@ type PlanRun = {
   hasUnknown: boolean
   replans: number
   nextProposalId: string | null
+  /** Hosts of which those who approved say that they are off. */
+  hostIsOff: readonly string[]
 }
 
 /**
@@ -83,6 +86,7 @@ export async function executePlan(
     hasUnknown: false,
     replans: 0,
     nextProposalId: null,
+    hostIsOff: await saidWith(deps, by.judged),
   }
   if (resumed) await readJournal(run)
   else await notePlanOfEffect(deps.db, by.key, plan.id)
@@ -110,7 +114,11 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
     const unready = ready
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
-    if (changes.length === 0 && !unready) return ready.slice(0, parallelSteps)
+    if (changes.length === 0 && !unready) {
+      const next = ready.slice(0, parallelSteps)
+      if (await skipUnconfirmed(run, next)) continue
+      return next
+    }
     const why = changes.join('; ') || `step ${unready?.step.step} cannot begin: ${unready?.reason}`
     run.expected = current
     if (!(await replan(run, here, why))) return []
@@ -220,6 +228,21 @@ async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolea
   })
   for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)
   return replaced.length > 0
+}
+
+/**
+ * Skips every start of VMs of a host that somebody has seen alive since it was decided, or that nobody confirms any more. While witnesses disagree
+ * nothing else is written either. Answers whether any step was skipped.
+ */
+async function skipUnconfirmed(run: PlanRun, ready: readonly PlanStep[]): Promise<boolean> {
+  const dead = run.approved.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
+  // Of all that is left: a migration that makes room for a VM of a disputed host is written for nothing.
+  const bar = await whyNotNow(run.deps, run.queue, run.hostIsOff, dead)
+  if (!bar) return false
+  const isBarred = ({ action, from }: PlanStep) => action === 'start' && bar.hosts.includes(from ?? '')
+  const barred = bar.code === 'WITNESSES_DISAGREE' ? run.queue : run.queue.filter(isBarred)
+  for (const step of barred) await recordOutcome(run, step, 'SKIPPED', bar.reason)
+  return barred.some(({ step }) => ready.some((each) => each.step === step)) || run.queue.length === 0
 }
 
 async function skipRest(run: PlanRun, why: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { judgedDeath } from '../domain/death.ts'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
@@ -65,6 +66,7 @@ const proposalToday = proposal.extend({
   currentFingerprint: z.string(),
   unfitBecause: z.string().nullable().default(null),
   avoided: avoidedHosts.default([]),
+  deaths: z.array(judgedDeath).default([]),
 })
 type ProposalToday = z.infer<typeof proposalToday>
 
@@ -85,6 +87,7 @@ function preparation(plan: ProposalToday): Preparation {
     // The steps, not the proposal's id: the same plan under a new id is the same action.
     identity: { plan: plan.planDigest },
     stateFingerprint: plan.currentFingerprint,
+    ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
     dryRun: {
       possible: true,
       summary: summaryOf(plan, starts, [...hosts].sort()),
@@ -102,6 +105,7 @@ function preparation(plan: ProposalToday): Preparation {
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,
         ...(plan.avoided.length > 0 && { avoided: plan.avoided }),
+        ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
       },
     },
   }

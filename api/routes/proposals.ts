@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { failedPlaces, placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
+import { hostIsOff, judgedDeath } from '../../domain/death.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import {
   avoidedHosts,
@@ -10,6 +11,7 @@ import {
   proposalWithProblem,
 } from '../../domain/placement.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
+import { deathsOfPlan, requireDead, saidWith } from '../../effects/dead-hosts.ts'
 import { executePlan } from '../../effects/execute-plan.ts'
 import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
 import { requirePlatform } from '../../effects/platform.ts'
@@ -102,11 +104,13 @@ const getProposalEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
+  description: '`deaths`: hosts that are taken for dead, away from which it starts VMs, and who says so.',
   params,
   answer: proposal.extend({
     currentFingerprint: z.string(),
     unfitBecause: z.string().nullable(),
     avoided: avoidedHosts.optional(),
+    deaths: z.array(judgedDeath).optional(),
   }),
   example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
   problems: [404],
@@ -115,7 +119,14 @@ const getProposalEndpoint = endpoint({
     await deps.state.requireCurrent()
     const today = await placementState(deps.db)
     const unfitBecause = whyUnfit(deps, found, today)
-    return { ...found.proposal, ...avoidedOf(found.problem), currentFingerprint: stateFingerprint(today), unfitBecause }
+    const deaths = await deathsOfPlan(deps, found.proposal.steps)
+    return {
+      ...found.proposal,
+      ...avoidedOf(found.problem),
+      ...(deaths.length > 0 && { deaths }),
+      currentFingerprint: stateFingerprint(today),
+      unfitBecause,
+    }
   },
 })
 
@@ -163,10 +174,10 @@ const executeEndpoint = endpoint({
   tag,
   summary: 'Executes a stored plan, waves of steps at once',
   description:
-    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
+    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. VMs of a dead host start elsewhere only after fencing, a second witness, or with that host in `hostIsOff`. Agents need an approval that their run has used up.',
   params,
   headers: z.object({ 'if-match': z.string().max(100).optional() }),
-  body: z.strictObject(directBody),
+  body: z.strictObject({ ...directBody, hostIsOff: hostIsOff.optional() }),
   bodyExample: { reason: 'host-osl-2 is down' },
   answer: z.looseObject({
     detail: z.string(),
@@ -205,18 +216,20 @@ const executeEndpoint = endpoint({
       return found && { plan: found.proposal.planDigest }
     },
   },
-  async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }, deps) {
+  async run({ params: { id }, body: { reason, alone, hostIsOff = [] }, principal, actor, key, judged, c }, deps) {
     const platform = requirePlatform(deps)
     const found = await requireProposal(deps, id)
     const { proposal: plan } = found
     if (!judged) {
       const prepare = async () => {
         const state = await requireUnchanged(deps, found, c.req.header('if-match'))
+        await requireDead(deps, plan.steps, hostIsOff)
         const targets = targetsOfPlan(plan)
         return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
       }
       const args = { proposal_id: id, reason }
-      const manual = await actDirectly(deps, { principal, actor, c, tool: 'execute_migration', args, alone, prepare })
+      const act = { principal, actor, c, tool: 'execute_migration', args, alone, prepare, hostIsOff }
+      const manual = await actDirectly(deps, act)
       if (manual) return manual
     }
     const digest = actionDigest('execute_migration', { plan: plan.planDigest })
@@ -228,6 +241,7 @@ const executeEndpoint = endpoint({
       {
         async before() {
           approved = await requireUnchanged(deps, found, c.req.header('if-match'))
+          await requireDead(deps, plan.steps, await saidWith(deps, judged))
         },
         async perform(effectKey) {
           if (!approved) throw new Error('a plan begins after the state was compared')
