@@ -3,7 +3,14 @@ import type { JudgedDeath } from './death.ts'
 import { formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
 import { deathsOfDryRun, hostsToSay, isDisputed } from './format-death.ts'
-import { formatAfterwards, formatDown, formatObstacle, readStaysDown } from './format-plan.ts'
+import {
+  formatAfterwards,
+  formatDown,
+  formatForecast,
+  formatObstacle,
+  readForecast,
+  readStaysDown,
+} from './format-plan.ts'
 import type { Standing } from './placement.ts'
 import type { ResourceRef } from './registry.ts'
 
@@ -12,8 +19,10 @@ const cardTitles = {
   cost: 'The worst it costs',
   targets: 'On what',
   dead: 'What says that the host is dead',
+  forecast: 'What the platform does by itself',
   reason: 'Why',
   against: 'What speaks against it',
+  counted: 'How sizes are counted',
   proof: 'What will prove it',
   back: 'The way back',
   approve: 'If you approve',
@@ -70,9 +79,11 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
     ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
     section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
     ...deadSection(approval, reading),
+    ...forecastSection(approval),
     // What rows bear out comes first: no long word of who asks cuts it off.
     section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
     ...(isAgainst ? [section('against', against, true)] : []),
+    ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
     section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
     ...(isOpen
@@ -118,6 +129,13 @@ function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [
   const toSay = isDisputed(all) ? [] : hostsToSay(all)
   const how = `Approve it only if you made sure yourself that ${formatList(toSay)} ${toSay.length === 1 ? 'is' : 'are'} off; an approval that does not say so is refused.`
   return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
+}
+
+/** What of a plan is a forecast: a person approves the migrations that make room, and not where the platform starts what. */
+function forecastSection({ dryRun: { details } }: CardApproval): CardSection[] {
+  const forecast = readForecast(details)
+  const migrations = typeof details.migrations === 'number' ? details.migrations : 0
+  return forecast ? [section('forecast', formatForecast(forecast, migrations), forecast.staysDown.length > 0)] : []
 }
 
 function section(name: CardSectionName, sentences: string[], warns = false): CardSection {

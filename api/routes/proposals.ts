@@ -1,12 +1,15 @@
 import { z } from '@hono/zod-openapi'
+import { vmsRestartedElsewhere } from '../../db/inventory/deaths.ts'
 import { failedPlaces, placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
 import { hostIsOff, judgedDeath } from '../../domain/death.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import {
   avoidedHosts,
   type PlacementProblem,
+  type PlanForecast,
   type Proposal,
   placementIntent,
+  planForecast,
   proposal,
   proposalWithProblem,
 } from '../../domain/placement.ts'
@@ -104,13 +107,16 @@ const getProposalEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
-  description: '`deaths`: hosts that are taken for dead, away from which it starts VMs, and who says so.',
+  description:
+    '`deaths`: hosts that are taken for dead, away from which it starts VMs, and who says so. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what its sizes leave out.',
   params,
   answer: proposal.extend({
     currentFingerprint: z.string(),
     unfitBecause: z.string().nullable(),
     avoided: avoidedHosts.optional(),
     deaths: z.array(judgedDeath).optional(),
+    forecast: planForecast.optional(),
+    sizeNote: z.string().optional(),
   }),
   example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
   problems: [404],
@@ -124,6 +130,8 @@ const getProposalEndpoint = endpoint({
       ...found.proposal,
       ...avoidedOf(found.problem),
       ...(deaths.length > 0 && { deaths }),
+      ...(await forecastOf(deps, found.proposal)),
+      ...(deps.platform?.sizeNote && { sizeNote: deps.platform.sizeNote }),
       currentFingerprint: stateFingerprint(today),
       unfitBecause,
     }
@@ -252,6 +260,16 @@ const executeEndpoint = endpoint({
     return c.json(answerEffect(effect))
   },
 })
+
+/** What the platform does of a plan by itself; nothing where it does not. */
+async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promise<{ forecast?: PlanForecast }> {
+  const starts = steps.filter(({ action }) => action === 'start').map(({ vm }) => vm)
+  const down = unplaced.map(({ vm }) => vm)
+  const byItself = await vmsRestartedElsewhere(db, [...starts, ...down])
+  if (byItself.size === 0) return {}
+  const own = (vms: string[]) => vms.filter((vm) => byItself.has(vm))
+  return { forecast: { restarts: own(starts), staysDown: own(down) } }
+}
 
 /** What a plan touches, as the agent's call of it names them. */
 function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {

@@ -34,17 +34,12 @@ export async function readDeaths(
   const vms = starts.filter(({ from }) => hosts.includes(from as string)).map(({ vm }) => vm)
   const said = await db
     .selectFrom('resourceSource')
-    .select(['kind', 'id', 'attributes'])
+    .select(['id', 'attributes'])
     .where('source', '=', 'platform')
-    .where((is) =>
-      is.or([
-        is.and([is('kind', '=', 'host'), is('id', 'in', hosts)]),
-        is.and([is('kind', '=', 'vm'), is('id', 'in', [...vms, ''])]),
-      ]),
-    )
+    .where('kind', '=', 'host')
+    .where('id', 'in', hosts)
     .execute()
-  const attributesOf = (kind: 'host' | 'vm', id: string) =>
-    said.find((each) => each.kind === kind && each.id === id)?.attributes ?? {}
+  const restarted = await vmsRestartedElsewhere(db, vms)
   const at = await databaseTime(db as Trx)
   const [agents, guests] = [await devicesOf(db, 'host', hosts), await devicesOf(db, 'vm', vms)]
   return hosts.map((host) => {
@@ -52,13 +47,13 @@ export async function readDeaths(
     return {
       host,
       witnesses: [
-        toPlatformWitness(stateOf.get(host), attributesOf('host', host), at),
+        toPlatformWitness(stateOf.get(host), said.find(({ id }) => id === host)?.attributes ?? {}, at),
         ...agents.filter(({ resource }) => resource.id === host).map(toAgentWitness),
         // The agent of a VM that answers runs in it: it is at work, wherever its host is.
         ...guests.filter(({ resource }) => own.includes(resource.id)).map(toAgentWitness),
         ...(asked.get(host) ?? []),
       ],
-      isForecast: own.length > 0 && own.every((vm) => attributesOf('vm', vm).restartsElsewhere === true),
+      isForecast: own.length > 0 && own.every((vm) => restarted.has(vm)),
     }
   })
 }
@@ -131,6 +126,19 @@ export async function whyDeathsBar(
   }
   if (deaths.length === 0) return null
   return whyNotDead(deaths, said, Date.parse(await databaseTime(db as Trx)))
+}
+
+/** Those of these VMs that their platform starts elsewhere by itself, where their host dies. */
+export async function vmsRestartedElsewhere(db: Db | Trx, vms: readonly string[]): Promise<Set<string>> {
+  if (vms.length === 0) return new Set()
+  const rows = await db
+    .selectFrom('resourceSource')
+    .select(['id', 'attributes'])
+    .where('source', '=', 'platform')
+    .where('kind', '=', 'vm')
+    .where('id', 'in', [...vms])
+    .execute()
+  return new Set(rows.filter(({ attributes }) => attributes.restartsElsewhere === true).map(({ id }) => id))
 }
 
 /** Hosts of which those who approved this said that they are off. */
