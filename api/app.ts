@@ -201,7 +201,7 @@ export function createApi(options: ApiOptions): Api {
     sources: newSourceStates((change) => logSourceChange(log, change), options.sourcesDirectory),
     closing: options.closing ?? new AbortController().signal,
   }
-  deps.askMonitoring = (hosts) => askMonitoring(deps, hosts)
+  deps.askMonitoring = (suspects) => askMonitoring(deps, suspects)
   const app = new OpenAPIHono<Env>()
   app.onError((error, c) => answerProblem(c, toProblem(error)))
   const { onlyDeclared, noRoute } = declaredMethods(app)

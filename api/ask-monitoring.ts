@@ -1,4 +1,4 @@
-import type { AskedWitnesses } from '../db/inventory/deaths.ts'
+import type { AskedWitnesses, Suspect } from '../db/inventory/deaths.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import { measuresOthers, toMachineNames } from '../domain/alert-machines.ts'
 import type { Witness } from '../domain/death.ts'
@@ -13,33 +13,41 @@ type MonitoringDeps = Pick<ApiDeps, 'db' | 'sources' | 'log'>
 const answerWithinMs = 5_000
 
 /**
- * What Prometheus servers saw of hosts when they scraped the exporters on them: they reach a host by themselves, and not through its platform. An alert
- * is no such witness, since nobody knows what it looked at. A server that does not answer says nothing.
+ * What Prometheus servers saw of hosts when they scraped the exporters on them and in their VMs: they reach those by themselves, and not through the
+ * platform. An alert is no such witness, since nobody knows what it looked at. A server that does not answer says nothing.
  */
-export async function askMonitoring(deps: MonitoringDeps, hosts: readonly string[]): Promise<AskedWitnesses> {
-  const found = new Map<string, Witness[]>(hosts.map((host) => [host, []]))
+export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Suspect[]): Promise<AskedWitnesses> {
+  const found = new Map<string, Witness[]>(suspects.map(({ host }) => [host, []]))
   const scraping = (await listSources(deps.db)).filter(({ kind }) => kind === 'prometheus')
   if (scraping.length === 0) return found
-  const names = await namesOfHosts(deps, hosts)
+  const names = await namesOf(deps, suspects)
   const answers = await Promise.all(scraping.map((source) => targetsOf(deps, source)))
   for (const [index, targets] of answers.entries()) {
-    for (const host of hosts) {
-      const own = targets.filter((target) => isOn(target, names.get(host) ?? []))
-      const said = toWitness(`Prometheus (${scraping[index]?.name})`, own)
-      if (said) found.get(host)?.push(said)
+    const who = `Prometheus (${scraping[index]?.name})`
+    for (const { host, vms } of suspects) {
+      const on = (key: string) => targets.filter((target) => isOn(target, names.get(key) ?? []))
+      const ofVms = vms.map((vm) => toWitness(`${who}, which scrapes ${vm},`, on(`vm:${vm}`)))
+      // A VM that does not answer may be stopped; one that does is at work, wherever its host is.
+      const said = [toWitness(who, on(`host:${host}`)), ...ofVms.filter((each) => each?.says === 'up')]
+      found.get(host)?.push(...said.filter((each) => each !== null))
     }
   }
   return found
 }
 
-async function namesOfHosts({ db }: MonitoringDeps, hosts: readonly string[]): Promise<Map<string, string[]>> {
+/** Names of hosts and VMs as targets are matched with them, by resource key. */
+async function namesOf({ db }: MonitoringDeps, suspects: readonly Suspect[]): Promise<Map<string, string[]>> {
   const rows = await db
     .selectFrom('resource')
-    .select(['id', 'names'])
-    .where('kind', '=', 'host')
-    .where('id', 'in', [...hosts])
+    .select(['kind', 'id', 'names'])
+    .where('kind', 'in', ['host', 'vm'])
+    .where(
+      'id',
+      'in',
+      suspects.flatMap(({ host, vms }) => [host, ...vms]),
+    )
     .execute()
-  return new Map(rows.map(({ id, names }) => [id, names]))
+  return new Map(rows.map(({ kind, id, names }) => [`${kind}:${id}`, names]))
 }
 
 async function targetsOf({ sources, log }: MonitoringDeps, source: Source): Promise<readonly ListedTarget[]> {
@@ -54,7 +62,7 @@ async function targetsOf({ sources, log }: MonitoringDeps, source: Source): Prom
   }
 }
 
-/** Does this exporter run on the host? One that measures others answers though they are dead. */
+/** Does this exporter run there? One that measures others answers though they are dead. */
 function isOn({ labels: { instance = '', job = '' } }: ListedTarget, names: readonly string[]): boolean {
   return !measuresOthers(job) && toMachineNames(instance).some((name) => names.includes(name))
 }

@@ -2,7 +2,7 @@ import type { Approval, Evidence } from './approval.ts'
 import type { JudgedDeath } from './death.ts'
 import { formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
-import { deathsOfDryRun, hostsToSay, isDisputed } from './format-death.ts'
+import { deathsOfDryRun, hostsToSay, isDisputed, nameOff, whatConfirms } from './format-death.ts'
 import {
   formatAfterwards,
   formatDown,
@@ -127,7 +127,7 @@ function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [
   const open = all.filter(({ verdict }) => verdict === 'unconfirmed' || verdict === 'disputed')
   const sentences = all.map(({ sentence }) => sentence)
   const toSay = isDisputed(all) ? [] : hostsToSay(all)
-  const how = `Approve it only if you made sure yourself that ${formatList(toSay)} ${toSay.length === 1 ? 'is' : 'are'} off; an approval that does not say so is refused.`
+  const how = `${whatConfirms}, or a person: approve it only if you made sure yourself that ${nameOff(toSay)}. An approval that does not say so is refused.`
   return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
 }
 

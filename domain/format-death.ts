@@ -1,5 +1,5 @@
 import type { JudgedDeath, Witness } from './death.ts'
-import { formatMinute } from './format.ts'
+import { formatList, formatMinute } from './format.ts'
 
 /** Empty for a dry run that starts nothing of a dead host, and for one of an older version. */
 export function deathsOfDryRun({ deaths }: Record<string, unknown>): JudgedDeath[] {
@@ -25,6 +25,14 @@ export function formatWitnesses(witnesses: readonly Witness[]): string {
   return witnesses
     .map(({ who, says, at }) => `${who} ${saysWords[says]}${at === null ? '' : ` (${formatMinute(at)})`}`)
     .join('; ')
+}
+
+/** What lets VMs of a dead host start elsewhere, besides a person. */
+export const whatConfirms = 'It takes fencing, a second witness that looks at something else'
+
+/** `host-1 and host-2 are off`. */
+export function nameOff(hosts: readonly string[]): string {
+  return `${formatList(hosts)} ${hosts.length === 1 ? 'is' : 'are'} off`
 }
 
 /** The hosts of which only a person can say that they are off. */

@@ -1,5 +1,12 @@
 import { databaseTime } from '../db/clock.ts'
-import { type AskedWitnesses, hostsSaidOff, readDeaths, readJudgedDeaths } from '../db/inventory/deaths.ts'
+import {
+  type AskedWitnesses,
+  hostsSaidOff,
+  openStarts,
+  readDeaths,
+  readJudgedDeaths,
+  suspectsOf,
+} from '../db/inventory/deaths.ts'
 import type { JudgedDeath } from '../domain/death.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { PlanStep } from '../domain/placement.ts'
@@ -9,9 +16,9 @@ import { type EffectDeps, EffectRefused } from './effect.ts'
 type WitnessDeps = Pick<EffectDeps, 'db' | 'askMonitoring'>
 
 /** What monitoring sees of hosts away from which steps start VMs. */
-async function askAbout({ askMonitoring }: WitnessDeps, steps: readonly PlanStep[]): Promise<AskedWitnesses> {
-  const hosts = new Set(steps.flatMap(({ action, from }) => (action === 'start' && from !== null ? [from] : [])))
-  return askMonitoring && hosts.size > 0 ? await askMonitoring([...hosts]) : new Map()
+async function askAbout({ db, askMonitoring }: WitnessDeps, steps: readonly PlanStep[]): Promise<AskedWitnesses> {
+  const suspects = suspectsOf(await openStarts(db, steps))
+  return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
 /** Who says now that the hosts are dead away from which a plan starts VMs. */

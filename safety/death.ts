@@ -1,5 +1,5 @@
 import type { Death, JudgedDeath, Witness } from '../domain/death.ts'
-import { formatWitnesses } from '../domain/format-death.ts'
+import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.ts'
 
 /**
  * A host that does not answer may be cut off and alive, with its VMs at work on their disks: a second copy of one destroys what both write. So
@@ -47,10 +47,7 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
   if (new Set(saying('down').map(({ sees }) => sees)).size > 1)
     return verdict('witnessed', 'They do not look at the same thing, so it counts as down.')
   if (said.includes(host)) return verdict('said', 'A person says that it is off.')
-  return verdict(
-    'unconfirmed',
-    `One witness is not enough: it may be cut off and alive. It takes fencing, a second witness that looks at something else, or a person who says that ${host} is off.`,
-  )
+  return verdict('unconfirmed', 'One witness is not enough: it may be cut off and alive.')
 }
 
 /** What stops a plan that starts VMs of these hosts elsewhere; null where nothing does. A dispute comes first: no word ends it. */
@@ -65,8 +62,10 @@ export function whyNotDead(
     ['unconfirmed', 'HOST_NOT_CONFIRMED'],
   ] as const) {
     const open = judged.filter((each) => each.verdict === verdict)
-    if (open.length > 0)
-      return { code, hosts: open.map(({ host }) => host), reason: open.map(({ sentence }) => sentence).join(' ') }
+    if (open.length === 0) continue
+    const hosts = open.map(({ host }) => host)
+    const passes = verdict === 'unconfirmed' ? [`${whatConfirms}, or a person who says that ${nameOff(hosts)}.`] : []
+    return { code, hosts, reason: [...open.map(({ sentence }) => sentence), ...passes].join(' ') }
   }
   return null
 }

@@ -2,7 +2,7 @@ import { approversOf } from '../../db/approvals/approvers.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
-import { type AskedWitnesses, deathsOfApproval } from '../../db/inventory/deaths.ts'
+import { type AskedWitnesses, deathsOfApproval, openStarts, suspectsOf } from '../../db/inventory/deaths.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { type Scope, systemScope } from '../../db/scope.ts'
 import type { Approval, ApprovalDetail, NextCall } from '../../domain/approval.ts'
@@ -11,6 +11,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatList } from '../../domain/format.ts'
 import { deathsOfDryRun } from '../../domain/format-death.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
+import { planOfDryRun } from '../../domain/placement.ts'
 import { nameResource } from '../../domain/registry.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
@@ -57,11 +58,14 @@ export async function askForDecision(deps: ApiDeps, id: string): Promise<AskedWi
 
 /** What monitoring says now of the hosts that an approval's plan takes for dead. */
 async function askAgain(
-  { askMonitoring }: Pick<ApiDeps, 'askMonitoring'>,
+  { db, askMonitoring }: Pick<ApiDeps, 'db' | 'askMonitoring'>,
   { dryRun }: Pick<Approval, 'dryRun'>,
 ): Promise<AskedWitnesses> {
   const hosts = deathsOfDryRun(dryRun.details).map(({ host }) => host)
-  return askMonitoring && hosts.length > 0 ? await askMonitoring(hosts) : new Map()
+  if (hosts.length === 0) return new Map()
+  const starts = await openStarts(db, planOfDryRun(dryRun.details)?.steps ?? [])
+  const suspects = suspectsOf(starts).filter(({ host }) => hosts.includes(host))
+  return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
 function unheardAtOf(log: readonly IncidentEvent[], { requestedAt }: Approval): string | null {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds } from '../../domain/approval.ts'
-import { formatList } from '../../domain/format.ts'
+import { nameOff } from '../../domain/format-death.ts'
 import type { ManualChange } from '../../domain/manual-change.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
@@ -251,7 +251,7 @@ async function vote(
   const settled = await settleVotes(trx, approval, decision)
   const { status } = settled
   const off = decision === 'approve' && hostIsOff?.length ? hostIsOff : null
-  const saying = off && `, who says that ${formatList(off)} ${off.length === 1 ? 'is' : 'are'} off`
+  const saying = off && `, who says that ${nameOff(off)}`
   await append(trx, approval.incidentId, null, {
     kind: 'approval_decided',
     actor: `user:${name}`,

@@ -11,6 +11,30 @@ import { devicesOf } from './devices.ts'
 /** What starts a VM away from a host. */
 type Start = Pick<PlanStep, 'action' | 'vm' | 'from'>
 
+/** A host that is taken for dead, and those of its VMs that would start elsewhere. */
+export type Suspect = { host: string; vms: string[] }
+
+export function suspectsOf(steps: readonly Start[]): Suspect[] {
+  const byHost = new Map<string, string[]>()
+  for (const { action, vm, from } of steps)
+    if (action === 'start' && from !== null) byHost.set(from, [...(byHost.get(from) ?? []), vm])
+  return [...byHost].map(([host, vms]) => ({ host, vms }))
+}
+
+/** The starts of a plan but for those of VMs that run elsewhere by now: who sees such a VM says nothing of the host that it was on. */
+export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly T[]): Promise<T[]> {
+  const starts = steps.filter(({ action }) => action === 'start')
+  if (starts.length === 0) return []
+  const vms = starts.map(({ vm }) => vm)
+  const up = await db
+    .selectFrom('vm')
+    .select(['id', 'host'])
+    .where('id', 'in', vms)
+    .where('running', '=', true)
+    .execute()
+  return starts.filter(({ vm, from }) => !up.some(({ id, host }) => id === vm && host !== from))
+}
+
 /** Witnesses by host that no row knows: they are asked for. */
 export type AskedWitnesses = ReadonlyMap<string, readonly Witness[]>
 
@@ -24,14 +48,14 @@ export async function readDeaths(
   asked: AskedWitnesses = new Map(),
   taken: readonly string[] = [],
 ): Promise<Death[]> {
-  const starts = steps.filter(({ action, from }) => action === 'start' && from !== null)
-  const named = [...new Set(starts.map(({ from }) => from as string))].sort()
+  const suspects = suspectsOf(await openStarts(db, steps))
+  const named = suspects.map(({ host }) => host).sort()
   if (named.length === 0) return []
   const rows = await db.selectFrom('host').select(['id', 'state']).where('id', 'in', named).execute()
   const stateOf = new Map(rows.map(({ id, state }) => [id, state]))
   const hosts = named.filter((host) => stateOf.get(host) === 'dead' || taken.includes(host))
   if (hosts.length === 0) return []
-  const vms = starts.filter(({ from }) => hosts.includes(from as string)).map(({ vm }) => vm)
+  const vms = suspects.filter(({ host }) => hosts.includes(host)).flatMap((each) => each.vms)
   const said = await db
     .selectFrom('resourceSource')
     .select(['id', 'attributes'])
@@ -43,7 +67,7 @@ export async function readDeaths(
   const at = await databaseTime(db as Trx)
   const [agents, guests] = [await devicesOf(db, 'host', hosts), await devicesOf(db, 'vm', vms)]
   return hosts.map((host) => {
-    const own = starts.filter(({ from }) => from === host).map(({ vm }) => vm)
+    const own = suspects.find((each) => each.host === host)?.vms ?? []
     return {
       host,
       witnesses: [

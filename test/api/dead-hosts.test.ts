@@ -58,8 +58,8 @@ async function heard(kind: 'host' | 'vm', id: string, secondsAgo: number) {
   )
 }
 
-function scrapeOne(health: 'up' | 'down'): void {
-  scraped = [['c:9100', 'node', health]]
+function scrapeOne(health: 'up' | 'down', instance = 'c:9100'): void {
+  scraped = [[instance, 'node', health]]
 }
 
 type Plan = { proposal_id: string; planDigest: string; stateFingerprint: string; steps: PlanStep[] }
@@ -171,6 +171,11 @@ test('exporters of the host that Prometheus cannot scrape are a second witness, 
 
 test.each([
   ['its own exporter answers', async () => scrapeOne('up'), 'Prometheus (prom) saw it alive'],
+  [
+    'an exporter in a VM on it answers',
+    async () => scrapeOne('up', 'big:9100'),
+    'Prometheus (prom), which scrapes big, saw it alive',
+  ],
   ['its agent answered just now', () => heard('host', 'c', 5), 'the agent of host c saw it alive'],
   ['the agent of a VM on it answered just now', () => heard('vm', 'big', 5), 'the agent of vm big saw it alive'],
 ] as const)('while %s no word of a person is enough', async (_, happens, sentence) => {
@@ -185,6 +190,17 @@ test.each([
     status: 'pending',
     deaths: [{ verdict: 'disputed' }],
   })
+})
+
+test('a VM that runs elsewhere by now is no sign that the host which it was on lives', async () => {
+  const incident = await claimedIncident(api.db)
+  const id = await question(await planned(), incident)
+  Object.assign(platform.inventoryState.vms.find(({ id }) => id === 'lone')!, { host: 'b', running: true })
+  api.api.deps.state.forget()
+  await api.get('/hosts')
+  await heard('vm', 'lone', 1)
+  scraped = [['lone:9100', 'node', 'up']]
+  expect((await api.get(`/approvals/${id}`)).body).toMatchObject({ deaths: [{ host: 'c', verdict: 'unconfirmed' }] })
 })
 
 test('an agent that was heard before its host was fenced speaks against nothing', async () => {
