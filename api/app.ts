@@ -14,6 +14,7 @@ import { noRuns, type Runs } from '../effects/runs.ts'
 import { type Knowledge, openKnowledge } from '../knowledge/knowledge.ts'
 import type { SlackClient } from '../notify/slack/client.ts'
 import { newSourceStates, type SourceChange } from '../sources/ask.ts'
+import { askMonitoring } from './ask-monitoring.ts'
 import type { ApiDeps, Env } from './deps.ts'
 import { authenticate } from './http/authenticate.ts'
 import { openApiDocument } from './http/endpoint.ts'
@@ -200,6 +201,7 @@ export function createApi(options: ApiOptions): Api {
     sources: newSourceStates((change) => logSourceChange(log, change), options.sourcesDirectory),
     closing: options.closing ?? new AbortController().signal,
   }
+  deps.askMonitoring = (suspects) => askMonitoring(deps, suspects)
   const app = new OpenAPIHono<Env>()
   app.onError((error, c) => answerProblem(c, toProblem(error)))
   const { onlyDeclared, noRoute } = declaredMethods(app)

@@ -35,6 +35,8 @@ type DirectAct = {
   tool: string
   args: Record<string, unknown> & { reason: string }
   alone: boolean | undefined
+  /** Hosts of which this person says that they are off. */
+  hostIsOff?: string[]
   /** What it would touch and on which state: read once it is known that an incident is needed. */
   prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
 }
@@ -74,6 +76,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     risk,
     reason,
     alone: act.alone === true,
+    ...(act.hostIsOff && act.hostIsOff.length > 0 && { hostIsOff: act.hostIsOff }),
     mayVote: permissionsOf(act.principal).includes('decide'),
   }
   const opened = await deps.db.transaction().execute(async (trx) => {

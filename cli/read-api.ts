@@ -19,6 +19,7 @@ export const apiApproval = z.looseObject({
   hypotheses: approvalDetail.shape.hypotheses.optional(),
   together: approvalDetail.shape.together.optional(),
   approvers: approvalDetail.shape.approvers.optional(),
+  deaths: approvalDetail.shape.deaths.optional(),
 })
 
 export type ApiApproval = z.infer<typeof apiApproval>

@@ -29,6 +29,8 @@ export class PlatformError extends Error {
 }
 
 export type PlatformClient = {
+  /** What the sizes that it reports leave out, in a sentence for who reads a plan. */
+  sizeNote?: string
   inventory(signal?: AbortSignal): Promise<Inventory>
   converge(shardId: string, key: string): Promise<EffectAnswer>
   /** What a convergence would change; null from a platform that cannot tell. */

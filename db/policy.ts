@@ -11,6 +11,7 @@ import { usableApproval as usable } from './approvals/find.ts'
 import { usableGrants } from './approvals/grants.ts'
 import { databaseTime } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
+import { hostsSaidOff } from './inventory/deaths.ts'
 import { leaseKeyByName, leasesOfOthers } from './inventory/registry.ts'
 import { neighboursOf } from './inventory/resources.ts'
 import { alertCounts } from './lifecycle/read-lifecycle.ts'
@@ -96,7 +97,8 @@ async function usableApproval(trx: Trx, incidentId: string, approvalId: string |
   const approval = approvalId ? await usable(trx, approvalId) : null
   if (approval?.incidentId !== incidentId) return null
   const { id, callId, actionDigest, stateFingerprint } = approval
-  return { id, callId, actionDigest, stateFingerprint }
+  const hostIsOff = await hostsSaidOff(trx, id)
+  return { id, callId, actionDigest, stateFingerprint, ...(hostIsOff.length > 0 && { hostIsOff }) }
 }
 
 type Denial = {

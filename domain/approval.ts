@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { attachmentFields } from './attachment.ts'
 import { claimQuote } from './claim.ts'
+import { hostIsOff, judgedDeath } from './death.ts'
 import { actionDigest } from './digest.ts'
 import { proof, verificationOutcomes } from './envelope.ts'
 import { grantWish } from './grant.ts'
@@ -41,6 +42,8 @@ export const decisionBody = z.strictObject({
   args: z.record(z.string(), z.unknown()).nullable().default(null),
   /** Approvals: how often the same action may run again unasked. */
   grant: grantWish.nullable().default(null),
+  /** Approvals of a plan: hosts of which this person made sure that they are off. */
+  hostIsOff: hostIsOff.nullable().default(null),
 })
 export type DecisionBody = z.infer<typeof decisionBody>
 
@@ -186,6 +189,8 @@ export const approvalDetail = approval.extend({
   approvers: z.array(z.string()).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
+  /** Who says now that the hosts are dead whose VMs it would start elsewhere; empty once it is decided, and where it starts none of one. */
+  deaths: z.array(judgedDeath).default([]),
   /** When somebody last approved it at Temporal without a token, which decides nothing; null where nobody did. */
   unheardAt: z.string().nullable().default(null),
   /** JSON schema of the arguments, for the form that changes them; null for a tool that this version does not have. */

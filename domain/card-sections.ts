@@ -1,7 +1,16 @@
 import type { Approval, Evidence } from './approval.ts'
+import type { JudgedDeath } from './death.ts'
 import { formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
-import { formatAfterwards, formatDown, formatObstacle, readStaysDown } from './format-plan.ts'
+import { deathsOfDryRun, hostsToSay, isDisputed, nameOff, whatConfirms } from './format-death.ts'
+import {
+  formatAfterwards,
+  formatDown,
+  formatForecast,
+  formatObstacle,
+  readForecast,
+  readStaysDown,
+} from './format-plan.ts'
 import type { Standing } from './placement.ts'
 import type { ResourceRef } from './registry.ts'
 
@@ -9,8 +18,11 @@ import type { ResourceRef } from './registry.ts'
 const cardTitles = {
   cost: 'The worst it costs',
   targets: 'On what',
+  dead: 'What says that the host is dead',
+  forecast: 'What the platform does by itself',
   reason: 'Why',
   against: 'What speaks against it',
+  counted: 'How sizes are counted',
   proof: 'What will prove it',
   back: 'The way back',
   approve: 'If you approve',
@@ -46,6 +58,8 @@ type Reading = {
   cause?: string | null
   /** The resource of its incident: a target beside it may be the wrong one. */
   about?: ResourceRef | null | undefined
+  /** Who says now that hosts are dead; absent where the card is made of what is stored alone. */
+  deaths?: readonly JudgedDeath[]
   /** When the newest look that it rests on was made; null where that is not known. */
   lookedAt?: string | null
   /** Of those that stay down so many are named; none where the page draws them. */
@@ -64,9 +78,12 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
   return [
     ...(isOpen ? [section('cost', [formatCost(approval)], listCosts(approval).length > 0)] : []),
     section('targets', [...formatOther(approval.targets, about), formatTargets(approval.targets)]),
+    ...deadSection(approval, reading),
+    ...forecastSection(approval),
     // What rows bear out comes first: no long word of who asks cuts it off.
     section('reason', [...(cause === null ? [] : [cause]), formatReason(approval)]),
     ...(isAgainst ? [section('against', against, true)] : []),
+    ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
     section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
     ...(isOpen
@@ -101,6 +118,24 @@ export function shortSections(approval: CardApproval, moment: Reading['moment'])
     section('deny', [formatDenial(approval)]),
     section('wait', [`Nothing is changed. At ${moment(expiresAt)} it is escalated.`]),
   ]
+}
+
+/** Who says that hosts are dead away from which it starts VMs, and what that comes to; nothing where it starts none. */
+function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [] }: Reading): CardSection[] {
+  const all = deaths.length > 0 ? deaths : deathsOfDryRun(details)
+  if (all.length === 0) return []
+  const open = all.filter(({ verdict }) => verdict === 'unconfirmed' || verdict === 'disputed')
+  const sentences = all.map(({ sentence }) => sentence)
+  const toSay = isDisputed(all) ? [] : hostsToSay(all)
+  const how = `${whatConfirms}, or a person: approve it only if you made sure yourself that ${nameOff(toSay)}. An approval that does not say so is refused.`
+  return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
+}
+
+/** What of a plan is a forecast: a person approves the migrations that make room, and not where the platform starts what. */
+function forecastSection({ dryRun: { details } }: CardApproval): CardSection[] {
+  const forecast = readForecast(details)
+  const migrations = typeof details.migrations === 'number' ? details.migrations : 0
+  return forecast ? [section('forecast', formatForecast(forecast, migrations), forecast.staysDown.length > 0)] : []
 }
 
 function section(name: CardSectionName, sentences: string[], warns = false): CardSection {

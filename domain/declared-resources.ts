@@ -58,11 +58,13 @@ export function toDeclared({ regions, shards, nodes, tenants, hosts, vms, links 
       attributes: { role, ip },
     })),
     ...tenants.map(({ id, name }) => ({ kind: 'tenant' as const, id, name })),
-    ...hosts.map(({ id, name = id, aliases = [], rack, ramMib, cpuMc }) => {
-      return { kind: 'host' as const, id, name, aliases, attributes: { rack, ramMib, cpuMc } }
+    ...hosts.map(({ id, name = id, aliases = [], rack, ramMib, cpuMc, fenced }) => {
+      const fencing = fenced && { fencedBy: fenced.by, fencedAt: fenced.at }
+      return { kind: 'host' as const, id, name, aliases, attributes: { rack, ramMib, cpuMc, ...fencing } }
     }),
-    ...vms.map(({ id, name = id, aliases = [], haGroup, priority }) => {
-      return { kind: 'vm' as const, id, name, aliases, attributes: { haGroup, priority } }
+    ...vms.map(({ id, name = id, aliases = [], haGroup, priority, restartsElsewhere }) => {
+      const restarts = restartsElsewhere && { restartsElsewhere }
+      return { kind: 'vm' as const, id, name, aliases, attributes: { haGroup, priority, ...restarts } }
     }),
   ]
   const relations: DeclaredRelation[] = [

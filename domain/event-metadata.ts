@@ -269,6 +269,8 @@ export type EventMetadata = {
     callId: string
     decision: 'approve' | 'deny'
     reason: string | null
+    /** Hosts of which this person says that they are off: for this approval alone. */
+    hostIsOff?: string[]
     category?: string | null
     via: string
     status: string
@@ -349,6 +351,8 @@ export type EventMetadata = {
     /** What the incident is; absent in rows of earlier versions. */
     opened?: OpenedIncident
     alone: boolean
+    /** Hosts of which this person says that they are off. */
+    hostIsOff?: string[]
     /** The credential that asked may decide: without that its person's vote is not given by asking. */
     mayVote: boolean
   }

@@ -1,5 +1,5 @@
 import { formatCount, formatList } from './format.ts'
-import type { Loss, Plan, PlanProof, Standing, Unplaced } from './placement.ts'
+import type { Loss, Plan, PlanForecast, PlanProof, Standing, Unplaced } from './placement.ts'
 
 const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
@@ -51,6 +51,29 @@ export function formatObstacle(obstacle: string | null): string {
   return obstacle === null
     ? 'No better plan was found in the time there was: a place for all may exist.'
     : `A place for all does not exist: ${obstacle}.`
+}
+
+/** What the platform does by itself of a plan, where each of its VMs goes being a guess, and whether all have room. */
+export function formatForecast({ restarts, staysDown }: PlanForecast, migrations: number): string[] {
+  const many = (vms: readonly string[]) =>
+    vms.length > 8 ? `${vms.slice(0, 8).join(', ')} and ${vms.length - 8} more` : formatList(vms)
+  const room = migrations > 0 ? `once ${formatCount(migrations, 'migration')} made room` : 'in the room there is'
+  return [
+    ...(restarts.length > 0
+      ? [
+          `The platform fences the dead host and starts ${many(restarts)} by itself, on hosts that it chooses. Where the plan says they go is a forecast: another host within the rules counts as done, and nothing is sent for them.`,
+        ]
+      : []),
+    staysDown.length === 0
+      ? `By the plan there is room for all of them ${room}.`
+      : `These will not fit: ${many(staysDown)}. The platform may start them before more important ones.`,
+  ]
+}
+
+/** Of a dry run; null where the platform does nothing of it by itself. */
+export function readForecast({ forecast }: Record<string, unknown>): PlanForecast | null {
+  const { restarts, staysDown } = (forecast ?? {}) as Partial<PlanForecast>
+  return Array.isArray(restarts) && Array.isArray(staysDown) ? { restarts, staysDown } : null
 }
 
 type Down = { vm: string; reason: string }

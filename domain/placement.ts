@@ -179,6 +179,15 @@ export const plan = z.object({
 })
 export type Plan = z.infer<typeof plan>
 
+/** What the platform does by itself of a plan: its fencing and restarts are a forecast, and nothing is sent for them. */
+export const planForecast = z.object({
+  /** VMs of the plan's starts that the platform starts by itself, on hosts that it chooses. */
+  restarts: z.array(z.string()),
+  /** VMs that it would start as well, and for which no room was found. */
+  staysDown: z.array(z.string()),
+})
+export type PlanForecast = z.infer<typeof planForecast>
+
 /** A stored plan: what `execute_migration` names, so that the model can invent neither sizes nor steps. */
 export const proposal = plan.extend({
   id: z.string(),

@@ -76,6 +76,16 @@ export const hostState = z.object({
   cpuReserveMc: reserve.describe('CPU of it that no VM gets, in thousandths. Null or left out: none.'),
   ramMib: z.number().int(),
   cpuMc: z.number().int(),
+  fenced: z
+    .object({
+      by: z.string().max(200).describe('What confirms it, as `its power switch`.'),
+      at: z.iso.datetime({ offset: true }).nullable(),
+    })
+    .nullable()
+    .optional()
+    .describe(
+      'Of a dead host: it is certain that it was powered off, or cut from its disks, and stays so. Null or left out: the platform only does not hear of it, which is one witness that says "down".',
+    ),
 })
 
 export const vmState = z.object({
@@ -97,6 +107,12 @@ export const vmState = z.object({
   forbiddenHosts: z.array(z.string()).default([]),
   affinityGroup: z.string().nullable().default(null).describe('VMs of one affinity group belong on one host.'),
   tenant: z.string().nullable(),
+  restartsElsewhere: z
+    .boolean()
+    .optional()
+    .describe(
+      'Where its host dies, the platform fences that host and starts it on another one by itself: a start of it in a plan is a forecast, and sends nothing.',
+    ),
   startedAt: z.iso
     .datetime()
     .nullable()

@@ -61,6 +61,10 @@ export const refusals = {
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
+  /** Somebody saw a host alive lately from which VMs would be started elsewhere: no word of a person lifts it. */
+  WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
+  /** One witness is not enough for that, and nobody said that the host is off. */
+  HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
   STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
@@ -151,7 +155,14 @@ export type Policy = {
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */
-  approval: { id: string; callId: string; actionDigest: string; stateFingerprint: string } | null
+  approval: {
+    id: string
+    callId: string
+    actionDigest: string
+    stateFingerprint: string
+    /** Hosts of which those who approved say that they are off. Absent where they named none, and in what older versions stored. */
+    hostIsOff?: readonly string[]
+  } | null
 }
 
 /** Where nobody has said anything: nothing denied, taken, granted or approved, every tool offered. */

@@ -162,7 +162,11 @@ export function parseDuration(text: string): number | null {
 }
 
 /** What a source of metrics scrapes, as it lists it: the labels that every series of a target has. */
-export type ListedTarget = { labels: Readonly<Record<string, string>> }
+export type ListedTarget = {
+  labels: Readonly<Record<string, string>>
+  /** How its last scrape went, and when that was; null where the source does not say. */
+  scraped?: { isUp: boolean; at: string } | null
+}
 
 /** As many targets of one source as the registry takes; a longer list is refused, and the one before it stays. */
 export const maxTargets = 100_000

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Attachments } from './attachment.ts'
+import type { Death } from './death.ts'
 import type { PostconditionProof, StepVerification } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './registry.ts'
@@ -111,6 +112,8 @@ export type Preparation = {
   asks?: { risk: Risk; why: string }
   /** The name that the engine gives the container which it is about, called by whatever name or id. */
   container?: string
+  /** Hosts that are taken for dead, whose VMs it would start elsewhere. */
+  deaths?: Death[]
   /** Commands that may look as root where it would run, each word for word. */
   rootReads?: string[][]
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Counter, Histogram } from 'prom-client'
 import type { PlatformClient } from '../clients/platform.ts'
 import type { Db } from '../db/connect.ts'
+import type { AskedWitnesses, Suspect } from '../db/inventory/deaths.ts'
 import type { PlacementLimits } from '../domain/placement.ts'
 import type { EngineName } from '../placement/bound/assignment.ts'
 import type { Mesh } from './devices/executor.ts'
@@ -19,6 +20,8 @@ export type EffectDeps = {
   mesh: Mesh | null
   /** What an operator declared as a way to bring a resource back to its wanted state. */
   jobs: Jobs
+  /** What exporters on hosts show of them, by host; absent where nothing is monitored. Never throws. */
+  askMonitoring?: (suspects: readonly Suspect[]) => Promise<AskedWitnesses>
   /** The engine that makes plans, and how much of a host they may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
   metrics: EffectMetrics

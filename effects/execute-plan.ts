@@ -1,4 +1,5 @@
 import type { PlatformClient } from '../clients/platform.ts'
+import { vmsRestartedElsewhere } from '../db/inventory/deaths.ts'
 import { storeProposal } from '../db/inventory/proposals.ts'
 import { cancelAsked, notePlanOfEffect } from '../db/writes/effects.ts'
 import type { PlacementProblem, PlanStep, Proposal } from '../domain/placement.ts'
@@ -13,6 +14,7 @@ import {
 } from '../placement/plan.ts'
 import { solve } from '../placement/solve.ts'
 import { verifyStep } from '../placement/verify.ts'
+import { saidWith, whyNotNow } from './dead-hosts.ts'
 import type { EffectDeps, Ending } from './effect.ts'
 import { followWrite } from './follow-write.ts'
 import {
@@ -49,6 +51,10 @@ type PlanRun = {
   hasUnknown: boolean
   replans: number
   nextProposalId: string | null
+  /** Hosts of which those who approved say that they are off. */
+  hostIsOff: readonly string[]
+  /** VMs that the platform starts by itself: nothing is sent for them, and where they come up is its choice. */
+  byItself: ReadonlySet<string>
 }
 
 /**
@@ -83,6 +89,11 @@ export async function executePlan(
     hasUnknown: false,
     replans: 0,
     nextProposalId: null,
+    hostIsOff: await saidWith(deps, by.judged),
+    byItself: await vmsRestartedElsewhere(
+      deps.db,
+      plan.steps.filter(({ action }) => action === 'start').map(({ vm }) => vm),
+    ),
   }
   if (resumed) await readJournal(run)
   else await notePlanOfEffect(deps.db, by.key, plan.id)
@@ -105,12 +116,19 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
     }
     const current = await readCurrentState(run.deps)
     if (await skipReplaced(run, current)) continue
+    if (await takeRestarts(run, current)) continue
     const here = { ...run.problem, ...current }
     const changes = describeDrift(run.expected, current)
     const unready = ready
       .map((step) => ({ step, reason: verifyStep(here, step) }))
       .find(({ reason }) => reason !== null)
-    if (changes.length === 0 && !unready) return ready.slice(0, parallelSteps)
+    if (changes.length === 0 && !unready) {
+      // Room is made before the platform is waited for, which may take it minutes.
+      const own = ready.filter(({ vm }) => !run.byItself.has(vm))
+      const next = own.length > 0 ? own.slice(0, parallelSteps) : ready
+      if (await skipUnconfirmed(run, next)) continue
+      return next
+    }
     const why = changes.join('; ') || `step ${unready?.step.step} cannot begin: ${unready?.reason}`
     run.expected = current
     if (!(await replan(run, here, why))) return []
@@ -176,10 +194,43 @@ async function runStep(run: PlanRun, step: PlanStep): Promise<void> {
   await concludeStep(run, step, ending)
 }
 
+/** Where the platform started the VM of a step by itself; null where it did not, or somebody is to be asked for it. */
+function findRestart(run: PlanRun, { action, vm }: PlanStep, current: ClusterState): string | null {
+  const found = current.vms.find((each) => each.vm === vm)
+  return action === 'start' && run.byItself.has(vm) && found?.running ? found.host : null
+}
+
+/** Records starts that the platform did before their turn came, those as forecast first. Answers whether there were any. */
+async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolean> {
+  const found = run.queue.flatMap((step) => {
+    const host = findRestart(run, step, current)
+    return host === null ? [] : [{ step, host }]
+  })
+  const isOther = ({ step, host }: (typeof found)[number]) => Number(host !== step.to)
+  for (const { step, host } of found.toSorted((a, b) => isOther(a) - isOther(b))) {
+    await writeStepStarted(run.deps.db, run.plan, run.by, step)
+    await recordRestart(run, step, host, current)
+  }
+  return found.length > 0
+}
+
+/** Another host than was forecast is as good, where the rules of the plan hold there, beside what is known to have come up before. */
+async function recordRestart(run: PlanRun, step: PlanStep, host: string, current: ClusterState): Promise<void> {
+  const taken = { ...step, to: host }
+  const fault = verifyStep({ ...run.problem, ...run.expected }, taken)
+  run.expected = withVmFrom(run.expected, step.vm, current)
+  const where = host === step.to ? `on ${host}, as forecast` : `on ${host}, not on ${step.to}, as forecast`
+  if (fault === null) return await recordOutcome(run, taken, 'OK', `the platform started it ${where}`)
+  const broken = `the platform started it ${where}: there the rules of the plan do not hold (${fault}), and it runs`
+  await recordOutcome(run, taken, 'FAILED', broken)
+}
+
 /** Compares what the platform said with where the VM is now. */
 async function concludeStep(run: PlanRun, step: PlanStep, ending: Ending | null): Promise<void> {
   const current = await readCurrentState(run.deps).catch(() => null)
   const found = current?.vms.find(({ vm }) => vm === step.vm)
+  const restart = current && findRestart(run, step, current)
+  if (current && restart && restart !== step.to) return await recordRestart(run, step, restart, current)
   const isThere = found?.running === true && found.host === step.to
   run.hasUnknown ||= ending === null && !isThere
   if (ending?.status === 'done' && (isThere || current === null)) {
@@ -220,6 +271,21 @@ async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolea
   })
   for (const { step, why } of replaced) await recordOutcome(run, step, 'SKIPPED', why)
   return replaced.length > 0
+}
+
+/**
+ * Skips every start of VMs of a host that somebody has seen alive since it was decided, or that nobody confirms any more. While witnesses disagree
+ * nothing else is written either. Answers whether any step was skipped.
+ */
+async function skipUnconfirmed(run: PlanRun, ready: readonly PlanStep[]): Promise<boolean> {
+  const dead = run.approved.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
+  // Of all that is left: a migration that makes room for a VM of a disputed host is written for nothing.
+  const bar = await whyNotNow(run.deps, run.queue, run.hostIsOff, dead)
+  if (!bar) return false
+  const isBarred = ({ action, from }: PlanStep) => action === 'start' && bar.hosts.includes(from ?? '')
+  const barred = bar.code === 'WITNESSES_DISAGREE' ? run.queue : run.queue.filter(isBarred)
+  for (const step of barred) await recordOutcome(run, step, 'SKIPPED', bar.reason)
+  return barred.some(({ step }) => ready.some((each) => each.step === step)) || run.queue.length === 0
 }
 
 async function skipRest(run: PlanRun, why: string): Promise<void> {

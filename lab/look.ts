@@ -54,7 +54,15 @@ export async function lookAt(lab: Lab): Promise<PlatformView> {
     Promise.all(lab.topology.hosts.map((plan) => lookAtHost(lab, plan.id).then((state) => ({ ...plan, state })))),
   ])
   const vms = lab.topology.vms.map((plan) => ({ plan, on: hostsRunning(lab, plan.id) }))
-  return { nodes, hosts, vms }
+  return { nodes, hosts: hosts.map((host) => withFencing(lab, host, vms)), vms }
+}
+
+/** A process that is gone, with all that it ran, is a machine without power: the lab can tell. One that hangs is not. */
+function withFencing(lab: Lab, host: HostState, vms: VmLook[]): HostState {
+  const child = lab.children.get(host.id)
+  const isGone = !child || processState(child.pid) === 'gone'
+  const isOff = host.state === 'dead' && isGone && vms.every(({ on }) => !on.includes(host.id))
+  return isOff ? { ...host, fenced: { by: 'its power switch', at: null } } : host
 }
 
 export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {

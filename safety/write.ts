@@ -2,6 +2,7 @@ import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { resourceKey } from '../domain/registry.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { impactFacts } from './command/impact.ts'
+import { whyNotDead } from './death.ts'
 import type { OpenWrite } from './fold.ts'
 import { isFresh } from './resolved.ts'
 import { ask, type Judging, type PolicyRule, quote, type RuleAnswer, refuse, run } from './ruling.ts'
@@ -18,6 +19,7 @@ export const writeRules: readonly PolicyRule[] = [
   targetBusy,
   notPrepared,
   manualOnOtherState,
+  hostMayRun,
   approved,
   placeAsks,
   unprovenCommand,
@@ -98,6 +100,15 @@ function notPrepared({ call }: Judging): RuleAnswer | null {
 function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer | null {
   if (!manual || manual.stateFingerprint === fingerprint({ call })) return null
   return refuse('STATE_CHANGED', 'the state changed since a person asked for this: nothing was done')
+}
+
+/** People agreed, and a host whose VMs it would start elsewhere may be alive: before anybody agreed, that is a part of the question. */
+function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging): RuleAnswer | null {
+  const deaths = prepared?.ok ? (prepared.preparation.deaths ?? []) : []
+  const bar = approval && whyNotDead(deaths, approval.hostIsOff ?? [], nowMs)
+  if (!bar) return null
+  const hint = 'Look at the host again; nothing of it may be started elsewhere before that is settled.'
+  return refuse(bar.code, bar.reason, hint, { hosts: bar.hosts })
 }
 
 /** People agreed to exactly this action on exactly this state; on another state they are asked again. */

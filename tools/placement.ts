@@ -1,13 +1,14 @@
 import { z } from 'zod'
+import { judgedDeath } from '../domain/death.ts'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
 import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
 import {
   avoidedHosts,
   type PlanStep,
-  type Proposal,
   placementIntent,
   placementMaxima,
+  planForecast,
   proposal,
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
@@ -76,6 +77,9 @@ const proposalToday = proposal.extend({
   currentFingerprint: z.string(),
   unfitBecause: z.string().nullable().default(null),
   avoided: avoidedHosts.default([]),
+  deaths: z.array(judgedDeath).default([]),
+  forecast: planForecast.nullable().default(null),
+  sizeNote: z.string().nullable().default(null),
 })
 type ProposalToday = z.infer<typeof proposalToday>
 
@@ -86,7 +90,8 @@ export class ProposalError extends Error {
 
 function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
-  const starts = plan.steps.filter((step) => step.action === 'start').length
+  const byItself = plan.forecast?.restarts ?? []
+  const starts = plan.steps.filter((step) => step.action === 'start' && !byItself.includes(step.vm)).length
   return {
     targets: [
       ref('proposal', plan.id),
@@ -96,6 +101,7 @@ function preparation(plan: ProposalToday): Preparation {
     // The steps, not the proposal's id: the same plan under a new id is the same action.
     identity: { plan: plan.planDigest },
     stateFingerprint: plan.currentFingerprint,
+    ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
     dryRun: {
       possible: true,
       summary: summaryOf(plan, starts, [...hosts].sort()),
@@ -113,36 +119,63 @@ function preparation(plan: ProposalToday): Preparation {
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,
         ...(plan.avoided.length > 0 && { avoided: plan.avoided }),
+        ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
+        ...(plan.forecast && { forecast: plan.forecast }),
+        ...(plan.sizeNote && { sizeNote: plan.sizeNote }),
       },
     },
   }
 }
 
-function summaryOf({ migrations, unplaced, avoided }: ProposalToday, starts: number, hosts: string[]): string {
+function summaryOf(
+  { migrations, unplaced, avoided, forecast }: ProposalToday,
+  starts: number,
+  hosts: string[],
+): string {
   const down =
     unplaced.length === 0 ? '' : `; ${[formatDown(unplaced.length), ...formatOvertaken(unplaced)].join('; ')}`
   const tried = avoided.map(({ vm, host }) => `; ${vm} not to ${host}, where it failed`).slice(0, 5)
   const count = (what: string, n: number) => (n === 0 ? [] : [`${what} ${n} ${n === 1 ? 'VM' : 'VMs'}`])
-  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${down}${tried.join('')}`
+  const restarts = forecast?.restarts.length ?? 0
+  const byItself = restarts > 0 ? `; the platform starts ${formatCount(restarts, 'VM')} by itself` : ''
+  return `${[...count('start', starts), ...count('migrate', migrations)].join(' and ')}, to ${hosts.join(', ')}${byItself}${down}${tried.join('')}`
 }
 
 /**
  * Does every VM of the plan run where its last step puts it? Null: none is known to be elsewhere,
  * and not all could be read.
  */
-async function planHolds(core: CorePort, plan: Proposal): Promise<Observation | null> {
-  const final = new Map(plan.steps.map((step) => [step.vm, step.to]))
+async function planHolds(
+  core: CorePort,
+  plan: ProposalToday,
+  done: readonly DoneStep[] = [],
+): Promise<Observation | null> {
+  const planned = withChosenHosts(plan, done)
+  const final = new Map(planned.map((step) => [step.vm, step.to]))
   const seen = new Map<string, VmSeen | null>()
   for (const vm of final.keys()) {
     const answer = await core.get(`/api/v1/vms/${vm}`)
     seen.set(vm, answer.ok ? vmSeen.parse(answer.data) : null)
   }
-  const steps = plan.steps.map((step) => verifyStep(step, seen.get(step.vm) ?? null, final.get(step.vm)))
+  const steps = planned.map((step) => verifyStep(step, seen.get(step.vm) ?? null, final.get(step.vm)))
   const wrong = steps.filter(({ status }) => status === 'not_held')
   if (wrong.length > 0) return { holds: false, observed: wrong.map(({ observed }) => observed).join('; '), steps }
   if ([...seen.values()].includes(null)) return null
   return { holds: true, observed: `all ${final.size} VMs run where the plan put them`, steps }
 }
+
+/** What the platform started by itself runs where it chose to, which was held against the plan's rules when its step ended. */
+function withChosenHosts({ steps, forecast }: ProposalToday, done: readonly DoneStep[]): PlanStep[] {
+  return steps.map((step) => {
+    const ended = done.find((each) => each.step === step.step && each.status === 'OK')
+    const isChosen = step.action === 'start' && forecast?.restarts.includes(step.vm)
+    return ended && isChosen ? { ...step, to: ended.to } : step
+  })
+}
+
+const doneStep = z.looseObject({ step: z.number(), to: z.string(), status: z.string() })
+type DoneStep = z.infer<typeof doneStep>
+const carriedOut = z.looseObject({ steps: z.array(doneStep) })
 
 const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean() })
 type VmSeen = z.infer<typeof vmSeen>
@@ -187,6 +220,10 @@ export const executeMigration = defineTool({
     // host.
     if ((await planHolds(core, plan))?.holds)
       throw new ProposalError(`proposal ${proposal_id} has been carried out already`)
+    if (plan.steps.every(({ vm }) => plan.forecast?.restarts.includes(vm)))
+      throw new ProposalError(
+        `proposal ${proposal_id} leaves nothing to do: the platform fences the dead host and starts ${formatList(plan.forecast?.restarts ?? [])} by itself. Look at them again`,
+      )
     // No approval is asked for a plan that can no longer be carried out.
     if (plan.unfitBecause !== null)
       throw new ProposalError(`proposal ${proposal_id} does not fit any more (${plan.unfitBecause}): plan again`)
@@ -195,7 +232,10 @@ export const executeMigration = defineTool({
   proof: state('every VM of the plan runs on the host the plan gave it'),
   postcondition: {
     withinSeconds: 30,
-    check: async ({ proposal_id }, _output, { core }) => await planHolds(core, await readProposal(core, proposal_id)),
+    async check({ proposal_id }, output, { core }) {
+      const done = carriedOut.safeParse(output).data?.steps
+      return await planHolds(core, await readProposal(core, proposal_id), done)
+    },
   },
   run: ({ proposal_id, reason: why }, { core, stepKey, ifMatch, signal }) =>
     core.post(

@@ -2,13 +2,16 @@ import { approversOf } from '../../db/approvals/approvers.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../../db/approvals/find.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
+import { type AskedWitnesses, deathsOfApproval, openStarts, suspectsOf } from '../../db/inventory/deaths.ts'
 import { eventsOf } from '../../db/log/events.ts'
-import type { Scope } from '../../db/scope.ts'
+import { type Scope, systemScope } from '../../db/scope.ts'
 import type { Approval, ApprovalDetail, NextCall } from '../../domain/approval.ts'
 import { foldCallRun } from '../../domain/done.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { formatList } from '../../domain/format.ts'
+import { deathsOfDryRun } from '../../domain/format-death.ts'
 import { foldHypotheses } from '../../domain/hypothesis.ts'
+import { planOfDryRun } from '../../domain/placement.ts'
 import { nameResource } from '../../domain/registry.ts'
 import { byCall } from '../../domain/step-key.ts'
 import { isGrantable } from '../../safety/write.ts'
@@ -20,13 +23,14 @@ import { dryRunJudge } from './judge.ts'
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
   const isPending = found.status === 'pending'
-  const [evidence, incident, around, log, together, approvers] = await Promise.all([
+  const [evidence, incident, around, log, together, approvers, deaths] = await Promise.all([
     evidenceOf(scope, found),
     incidentById(deps.db, found.incidentId),
     neighbours(scope, found),
     eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
     listTogether(scope, found),
     isPending ? approversOf(scope, found) : [],
+    isPending ? askAgain(deps, found).then((asked) => deathsOfApproval(deps.db, found, asked)) : [],
   ])
   const tool = tools.get(found.tool)
   return {
@@ -39,10 +43,29 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     run: foldCallRun(log, found),
     together,
     approvers,
+    deaths,
     next: isPending ? await previewNextCalls(deps, found, log) : [],
     unheardAt: unheardAtOf(log, found),
     schema: tool ? describeTool(tool).inputSchema : null,
   }
+}
+
+/** The same for the approval of this id, which may be none. */
+export async function askForDecision(deps: ApiDeps, id: string): Promise<AskedWitnesses> {
+  const [found] = await listApprovals(systemScope(deps.db), { id }, { before: null, limit: 1 })
+  return found ? await askAgain(deps, found) : new Map()
+}
+
+/** What monitoring says now of the hosts that an approval's plan takes for dead. */
+async function askAgain(
+  { db, askMonitoring }: Pick<ApiDeps, 'db' | 'askMonitoring'>,
+  { dryRun }: Pick<Approval, 'dryRun'>,
+): Promise<AskedWitnesses> {
+  const hosts = deathsOfDryRun(dryRun.details).map(({ host }) => host)
+  if (hosts.length === 0) return new Map()
+  const starts = await openStarts(db, planOfDryRun(dryRun.details)?.steps ?? [])
+  const suspects = suspectsOf(starts).filter(({ host }) => hosts.includes(host))
+  return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
 function unheardAtOf(log: readonly IncidentEvent[], { requestedAt }: Approval): string | null {

@@ -16,6 +16,7 @@ import {
   formatProof,
   newestLookOf,
 } from '../../domain/card-sections.ts'
+import type { JudgedDeath } from '../../domain/death.ts'
 import { formatMinute } from '../../domain/format.ts'
 import {
   formatApprovalEnd,
@@ -29,6 +30,7 @@ import {
   partTitles,
   pathOfAttachment,
 } from '../../domain/format-approval.ts'
+import { formatHostToSay, hostsToSay } from '../../domain/format-death.ts'
 import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
@@ -69,7 +71,7 @@ export function plainSignIn(id: string, message: string | null): Html {
  */
 export function plainApproval(
   approval: Approval &
-    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers' | 'about'> & {
+    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers' | 'about' | 'deaths'> & {
       cause?: string | null
     },
   reader: { name: string; may: boolean; said: string | null },
@@ -80,7 +82,7 @@ export function plainApproval(
   const isOpen = approval.status === 'pending' && Date.parse(approval.expiresAt) > now
   const sections = cardSections(approval, {
     ...{ isOpen, moment: utc, cause, maxNamed: Number.POSITIVE_INFINITY },
-    ...{ about: approval.about, lookedAt: newestLookOf(approval.evidence) },
+    ...{ about: approval.about, lookedAt: newestLookOf(approval.evidence), deaths: approval.deaths },
   })
   return page(
     'Approval',
@@ -211,8 +213,16 @@ function attachmentsHtml({ id, dryRun: { attachments = [], leftOut = [] } }: App
   return html`${each}${notes.length > 0 ? html`<div class="said"><ul>${notes}</ul></div>` : ''}`
 }
 
-function formsHtml(approval: Approval & Pick<ApprovalDetail, 'together'>, now: number): Html {
-  const { id, dryRun } = approval
+/** A tick for each host that only a person can say is off. */
+function hostsHtml(deaths: readonly JudgedDeath[]): Html[] {
+  return hostsToSay(deaths).map(
+    (host) =>
+      html`<label><input type="checkbox" name="hostIsOff" value="${host}" required> ${text(formatHostToSay(host))}</label>`,
+  )
+}
+
+function formsHtml(approval: Approval & Pick<ApprovalDetail, 'together' | 'deaths'>, now: number): Html {
+  const { id, dryRun, deaths } = approval
   const also = alsoHtml(approval, now)
   const choices = denialCategory.options.map(
     (each) =>
@@ -223,7 +233,7 @@ function formsHtml(approval: Approval & Pick<ApprovalDetail, 'together'>, now: n
 ${also}<p><button name="decision" value="deny">Deny</button></p></form>
 <h2>Approve</h2><form method="post" action="/approvals/${id}/plain">
 <label><input type="checkbox" name="sure" value="yes" required> I have read it: ${text(dryRun.summary)}</label>
-${also}<p><button name="decision" value="approve">Approve</button></p></form>`
+${hostsHtml(deaths)}${also}<p><button name="decision" value="approve">Approve</button></p></form>`
 }
 
 function messageHtml(message: string | null): Html | '' {

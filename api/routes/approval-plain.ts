@@ -13,7 +13,7 @@ import { requireMediaType } from '../http/body.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 import { limitDecisions } from '../http/rate-limits.ts'
-import { readDetail } from './approval-detail.ts'
+import { askForDecision, readDetail } from './approval-detail.ts'
 import { plainApproval, plainPolicy, plainSignIn } from './approval-html.ts'
 import { wake } from './approvals.ts'
 import { signIn } from './session.ts'
@@ -55,7 +55,16 @@ export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   })
 }
 
-type Form = { token?: string; decision?: string; sure?: string; category?: string; reason?: string; also: string[] }
+type Form = {
+  token?: string
+  decision?: string
+  sure?: string
+  category?: string
+  reason?: string
+  also: string[]
+  /** Hosts of which it was ticked that they are off. */
+  hostIsOff: string[]
+}
 type Said = { text: string; status: number }
 
 async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Principal, form: Form): Promise<Said> {
@@ -81,7 +90,9 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     }
   // Its own call last: when the run goes on, the others have their answer.
   for (const [recorded, each] of [...also, id].entries()) {
-    const said = await decideOne(deps, c, each, principal, verdict)
+    // That a host is off was said of this plan, and of none that is ticked beside it.
+    const own = each === id && form.decision === 'approve' && form.hostIsOff.length > 0
+    const said = await decideOne(deps, c, each, principal, { ...verdict, ...(own && { hostIsOff: form.hostIsOff }) })
     if (said.status !== 200 && recorded > 0)
       return { ...said, text: `${recorded} of ${also.length + 1} decisions are recorded. The next: ${said.text}` }
     if (said.status !== 200 || each === id) return said
@@ -89,7 +100,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   return { text: 'Choose what to do.', status: 422 }
 }
 
-type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'>
+type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'> & Partial<Pick<DecisionBody, 'hostIsOff'>>
 
 /** The ticked calls, last first; null where one is not on the card of this approval, or critical. */
 async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
@@ -117,7 +128,8 @@ async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Princ
     return { text: `Nothing was decided: ${minted.message}.`, status }
   }
   const at = { approvalId: id, incidentId: null, token: minted.token, caller: principal.operatorId, via: 'page' }
-  const decided = await decide(deps.db, { ...verdict, ...at })
+  const asked = verdict.decision === 'approve' ? { asked: await askForDecision(deps, id) } : {}
+  const decided = await decide(deps.db, { ...verdict, ...at, ...asked })
   if (!('approvalId' in decided)) {
     deps.metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'
@@ -163,5 +175,9 @@ async function formOf(c: Context): Promise<Form> {
   requireMediaType(c, ['application/x-www-form-urlencoded'])
   // U+0000 is in no reason that a person typed.
   const sent = new URLSearchParams((await c.req.text()).replaceAll('%00', '').replaceAll('\0', ''))
-  return { ...Object.fromEntries(sent), also: sent.getAll('also').slice(0, 20) }
+  return {
+    ...Object.fromEntries(sent),
+    also: sent.getAll('also').slice(0, 20),
+    hostIsOff: sent.getAll('hostIsOff').slice(0, 50),
+  }
 }

@@ -23,7 +23,7 @@ import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { limitDecisions } from '../http/rate-limits.ts'
-import { readDetail, refusalToGrant } from './approval-detail.ts'
+import { askForDecision, readDetail, refusalToGrant } from './approval-detail.ts'
 import { approvalExample, approvalId, incidentId } from './examples.ts'
 import { dryRunJudge } from './judge.ts'
 
@@ -134,7 +134,8 @@ const decideEndpoint = endpoint({
     await limitDecisions(deps.db, c, principal, id)
     const caller = requirePerson(principal, actor).operatorId
     const via = c.get('browser') ? 'page' : 'api'
-    const request = { ...body, approvalId: id, incidentId: null, caller, via }
+    const asked = body.decision === 'approve' ? await askForDecision(deps, id) : undefined
+    const request = { ...body, approvalId: id, incidentId: null, caller, via, ...(asked && { asked }) }
     // A foreign token is refused as that, whatever stands beside it.
     if ((body.args || body.grant) && (await isTokenFor(deps.db, request))) {
       if (body.args) await refuseBadEdit(deps, id, body.decision, { args: body.args, who: caller })

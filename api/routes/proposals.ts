@@ -1,16 +1,21 @@
 import { z } from '@hono/zod-openapi'
+import { vmsRestartedElsewhere } from '../../db/inventory/deaths.ts'
 import { failedPlaces, placementState, proposalById, storeProposal } from '../../db/inventory/proposals.ts'
+import { hostIsOff, judgedDeath } from '../../domain/death.ts'
 import { actionDigest } from '../../domain/digest.ts'
 import {
   avoidedHosts,
   type PlacementProblem,
+  type PlanForecast,
   type Proposal,
   placementIntent,
   placementMaxima,
+  planForecast,
   proposal,
   proposalWithProblem,
 } from '../../domain/placement.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
+import { deathsOfPlan, requireDead, saidWith } from '../../effects/dead-hosts.ts'
 import { executePlan } from '../../effects/execute-plan.ts'
 import { requireUnchanged, type StoredPlan, whyUnfit } from '../../effects/plan-state.ts'
 import { requirePlatform } from '../../effects/platform.ts'
@@ -104,11 +109,16 @@ const getProposalEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'A stored plan, the fingerprint of the state as it is today, and whether the plan still fits it',
+  description:
+    '`deaths`: hosts that are taken for dead, away from which it starts VMs, and who says so. `forecast`: VMs that the platform starts elsewhere by itself. `sizeNote`: what its sizes leave out.',
   params,
   answer: proposal.extend({
     currentFingerprint: z.string(),
     unfitBecause: z.string().nullable(),
     avoided: avoidedHosts.optional(),
+    deaths: z.array(judgedDeath).optional(),
+    forecast: planForecast.optional(),
+    sizeNote: z.string().optional(),
   }),
   example: { ...proposalExample, currentFingerprint: proposalExample.stateFingerprint, unfitBecause: null },
   problems: [404],
@@ -117,7 +127,16 @@ const getProposalEndpoint = endpoint({
     await deps.state.requireCurrent()
     const today = await placementState(deps.db)
     const unfitBecause = whyUnfit(deps, found, today)
-    return { ...found.proposal, ...avoidedOf(found.problem), currentFingerprint: stateFingerprint(today), unfitBecause }
+    const deaths = await deathsOfPlan(deps, found.proposal.steps)
+    return {
+      ...found.proposal,
+      ...avoidedOf(found.problem),
+      ...(deaths.length > 0 && { deaths }),
+      ...(await forecastOf(deps, found.proposal)),
+      ...(deps.platform?.sizeNote && { sizeNote: deps.platform.sizeNote }),
+      currentFingerprint: stateFingerprint(today),
+      unfitBecause,
+    }
   },
 })
 
@@ -165,10 +184,10 @@ const executeEndpoint = endpoint({
   tag,
   summary: 'Executes a stored plan, waves of steps at once',
   description:
-    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. Agents need an approval that their run has used up.',
+    '`If-Match` is the fingerprint of the state that was approved. A failed step stops only what needs it; a change by somebody else stops the rest and plans again. VMs of a dead host start elsewhere only after fencing, a second witness, or with that host in `hostIsOff`. Agents need an approval that their run has used up.',
   params,
   headers: z.object({ 'if-match': z.string().max(100).optional() }),
-  body: z.strictObject(directBody),
+  body: z.strictObject({ ...directBody, hostIsOff: hostIsOff.optional() }),
   bodyExample: { reason: 'host-osl-2 is down' },
   answer: z.looseObject({
     detail: z.string(),
@@ -207,18 +226,20 @@ const executeEndpoint = endpoint({
       return found && { plan: found.proposal.planDigest }
     },
   },
-  async run({ params: { id }, body: { reason, alone }, principal, actor, key, judged, c }, deps) {
+  async run({ params: { id }, body: { reason, alone, hostIsOff = [] }, principal, actor, key, judged, c }, deps) {
     const platform = requirePlatform(deps)
     const found = await requireProposal(deps, id)
     const { proposal: plan } = found
     if (!judged) {
       const prepare = async () => {
         const state = await requireUnchanged(deps, found, c.req.header('if-match'))
+        await requireDead(deps, plan.steps, hostIsOff)
         const targets = targetsOfPlan(plan)
         return { targets, summary: `Carry out plan ${id}`, stateFingerprint: stateFingerprint(state) }
       }
       const args = { proposal_id: id, reason }
-      const manual = await actDirectly(deps, { principal, actor, c, tool: 'execute_migration', args, alone, prepare })
+      const act = { principal, actor, c, tool: 'execute_migration', args, alone, prepare, hostIsOff }
+      const manual = await actDirectly(deps, act)
       if (manual) return manual
     }
     const digest = actionDigest('execute_migration', { plan: plan.planDigest })
@@ -230,6 +251,7 @@ const executeEndpoint = endpoint({
       {
         async before() {
           approved = await requireUnchanged(deps, found, c.req.header('if-match'))
+          await requireDead(deps, plan.steps, await saidWith(deps, judged))
         },
         async perform(effectKey) {
           if (!approved) throw new Error('a plan begins after the state was compared')
@@ -240,6 +262,16 @@ const executeEndpoint = endpoint({
     return c.json(answerEffect(effect))
   },
 })
+
+/** What the platform does of a plan by itself; nothing where it does not. */
+async function forecastOf({ db }: ApiDeps, { steps, unplaced }: Proposal): Promise<{ forecast?: PlanForecast }> {
+  const starts = steps.filter(({ action }) => action === 'start').map(({ vm }) => vm)
+  const down = unplaced.map(({ vm }) => vm)
+  const byItself = await vmsRestartedElsewhere(db, [...starts, ...down])
+  if (byItself.size === 0) return {}
+  const own = (vms: string[]) => vms.filter((vm) => byItself.has(vm))
+  return { forecast: { restarts: own(starts), staysDown: own(down) } }
+}
 
 /** What a plan touches, as the agent's call of it names them. */
 function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceRef[] {

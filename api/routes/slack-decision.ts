@@ -22,6 +22,7 @@ import { fallbackText, isLink, plainText, slackLimits } from '../../notify/slack
 import { type ApiDeps, type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 import { failedAuthentications, limitDecisions, networkOf } from '../http/rate-limits.ts'
+import { askForDecision } from './approval-detail.ts'
 import { wake } from './approvals.ts'
 
 /**
@@ -100,7 +101,8 @@ async function decideAs(
   if (minted.outcome === 'gone') return await settledByNow(deps, approval.id, minted.message)
   if (minted.outcome !== 'minted') return `Nothing was decided: ${minted.message}.`
   const at = { approvalId: approval.id, incidentId: null, token: minted.token, caller: operator.id, via: 'slack' }
-  const decided = await decide(db, { ...said, ...at })
+  const fresh = said.decision === 'approve' ? { asked: await askForDecision(deps, approval.id) } : {}
+  const decided = await decide(db, { ...said, ...at, ...fresh })
   if (!('approvalId' in decided)) {
     metrics.refusedDecisions.inc({ outcome: decided.outcome })
     const message = 'message' in decided ? decided.message : 'there is no such approval'

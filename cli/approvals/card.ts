@@ -2,6 +2,7 @@ import { formatEvidence } from '../../domain/approval.ts'
 import { type CardSection, cardSections, formatApprovers, newestLookOf } from '../../domain/card-sections.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { formatApprovalEnd, formatAttachment, parseRehearsal, pathOfAttachment } from '../../domain/format-approval.ts'
+import { hostsToSay } from '../../domain/format-death.ts'
 import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { formatHypothesis } from '../../domain/hypothesis.ts'
 import { type DryRunPlan, planOfDryRun } from '../../domain/placement.ts'
@@ -35,11 +36,12 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     ...(approval.status === 'pending' ? [] : [line('so', formatApprovalEnd(approval) ?? '')]),
     ...cardSections(approval, {
       ...{ isOpen, moment: formatMoment, about: approval.about },
-      lookedAt: newestLookOf(approval.evidence),
+      ...{ lookedAt: newestLookOf(approval.evidence), deaths: approval.deaths ?? [] },
     }).flatMap((section) => [
       '',
       ...formatSection(section, section.name === 'reason' ? listGrounds(approval, line) : []),
     ]),
+    ...(isOpen ? hostsToSay(approval.deaths ?? []) : []).map((host) => line('say', `--host-is-off ${inert(host)}`)),
     '',
     ...formatDryRun(approval, line),
     line('arguments', inertJsonText(approval.arguments)),

@@ -32,6 +32,7 @@ type DecideOptions = ConnectionOptions & {
   edit?: boolean
   uses?: number
   hours?: number
+  hostIsOff?: string[]
   yes?: boolean
 }
 
@@ -50,6 +51,11 @@ export function addApproveCommand(parent: CliCommand): void {
       '--uses <n>',
       'let the same action run this many more times without asking; low and medium risk only',
       parseNumber,
+    )
+    .option(
+      '--host-is-off <host>',
+      'you made sure yourself that this dead host is off: what the plan needs where nothing confirms it; may be repeated',
+      (host: string, before: string[] = []) => [...before, host],
     )
     .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
     .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
@@ -85,8 +91,11 @@ function parseNumber(text: string): number {
 /** One after the other, the last first: a run goes on only when the first call has its answer, and then it finds the others. */
 async function decideEach(ids: string[], decision: Decision, options: DecideOptions): Promise<void> {
   const distinct = [...new Set(ids)]
-  if (distinct.length > 1 && (options.args || options.edit || options.uses !== undefined))
-    throw new CommandFailed('usage', '--edit, --args and --uses are for one approval. Nothing was decided.')
+  if (distinct.length > 1 && (options.args || options.edit || options.uses !== undefined || options.hostIsOff))
+    throw new CommandFailed(
+      'usage',
+      '--edit, --args, --uses and --host-is-off are for one approval. Nothing was decided.',
+    )
   const answers: unknown[] = []
   for (const [done, id] of distinct.reverse().entries()) {
     try {
@@ -108,6 +117,7 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
     reason: options.reason ?? null,
     ...(decision === 'deny' && { category: options.category }),
     ...(args && { args }),
+    ...(options.hostIsOff && { hostIsOff: options.hostIsOff }),
     ...(options.uses !== undefined && { grant: { uses: options.uses, hours: options.hours ?? 8 } }),
   }
   const { token } = await mintToken(api, id, said)

@@ -31,6 +31,10 @@ export type GuestFacts = {
 /** Size of what nobody knows the size of. It stays where it is, so it takes no room that a plan could count on. */
 const unknownSize = 1
 
+/** What the sizes of guests leave out; a plan says it. */
+const sizeNote =
+  'Every guest counts with all the memory that it may have (maxmem). Ballooning and KSM, which save some, are left out, and so is what QEMU itself takes for each guest: the reserve of the hosts (PLACEMENT_RAM_RESERVE_PERCENT) has to have room for that.'
+
 /** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a separate rack. */
 function inventoryOf(
   cluster: Cluster,
@@ -47,6 +51,8 @@ function inventoryOf(
     state: stateOf(node),
     ramMib: node.ramMib ?? unknownSize,
     cpuMc: node.cpuMc ?? unknownSize,
+    // It does not say when: an agent that was heard shortly before counts until that is old.
+    ...(node.isFenced && { fenced: { by: 'its HA manager', at: null } }),
   }))
   const vms: VmState[] = [...cluster.guests.values()]
     // A guest of a node that is no member any more has no host to be on.
@@ -69,6 +75,7 @@ function inventoryOf(
         forbiddenHosts: [],
         affinityGroup: rules.together.get(sid) ?? null,
         tenant: null,
+        ...(guest.ha?.wanted === 'started' && guest.ha.state !== 'error' && { restartsElsewhere: true }),
         // Its uptime in the statistics is some seconds old: no start is exact enough to prove a restart by.
         startedAt: null,
         busy: busyOf(guest),
@@ -207,6 +214,7 @@ export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   let hasPrivileges = false
 
   return {
+    sizeNote,
     async inventory(signal) {
       if (!hasPrivileges) await requirePrivileges(api, signal)
       hasPrivileges = true

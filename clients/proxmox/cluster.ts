@@ -40,6 +40,8 @@ export type ClusterNode = {
   address: string | null
   isOnline: boolean
   isInMaintenance: boolean
+  /** The HA manager got its lock, which a node that lives renews: its watchdog has reset it. */
+  isFenced: boolean
   ramMib: number | null
   cpuMc: number | null
 }
@@ -91,6 +93,7 @@ const haStatus = z.object({
       .record(
         z.string(),
         z.object({
+          node: z.string().optional(),
           state: z.string().optional(),
           running: flag.default(false),
           target: z.string().optional(),
@@ -102,6 +105,18 @@ const haStatus = z.object({
   }),
   lrm_status: z.record(z.string(), z.object({ mode: z.string().nullish() })).default({}),
 })
+
+/**
+ * Does the HA manager look for new nodes for services of this one? It does once it has fenced it: until then they are in the state `fence`, and so is
+ * the node. `unknown` alone says only that nobody hears of a node, before it is fenced as well as after.
+ */
+function isRecoveredFrom(
+  { node_status, service_status, disarm }: z.infer<typeof haStatus>['manager_status'],
+  name: string,
+): boolean {
+  if (disarm !== undefined || node_status[name] === 'fence' || node_status[name] === 'online') return false
+  return Object.values(service_status).some(({ node, state }) => node === name && state === 'recovery')
+}
 
 /** The cluster as it is: four requests, whatever its size. */
 export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promise<Cluster> {
@@ -118,7 +133,8 @@ export async function readCluster(api: ProxmoxApi, signal?: AbortSignal): Promis
     if (member.type !== 'node') continue
     const { name, online, ip = null } = member
     const isInMaintenance = ha.node_status[name] === 'maintenance' || lrm[name]?.mode === 'maintenance'
-    nodes.set(name, { name, address: ip, isOnline: online, isInMaintenance, ramMib: null, cpuMc: null })
+    const isFenced = !online && isRecoveredFrom(ha, name)
+    nodes.set(name, { name, address: ip, isOnline: online, isInMaintenance, isFenced, ramMib: null, cpuMc: null })
   }
   // Guests that the manager ignores count as unknown to it.
   const isIdle = ha.disarm?.mode === 'ignore'

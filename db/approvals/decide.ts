@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds } from '../../domain/approval.ts'
+import { nameOff } from '../../domain/format-death.ts'
 import type { ManualChange } from '../../domain/manual-change.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { refusalToDecide } from '../access/operators.ts'
 import { databaseTime, inSeconds, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
+import { type AskedWitnesses, whyDeathsBar } from '../inventory/deaths.ts'
 import { append } from '../log/append.ts'
 import { recordSecurityEvent } from '../log/audit.ts'
 import type { ApprovalRow } from '../tables.ts'
@@ -21,6 +23,8 @@ type DecisionRequest = SaidDecision & {
   token: string
   /** Operator who sends it; null at Temporal, where nobody is signed in. */
   caller: string | null
+  /** What monitoring says now of the hosts that the plan takes for dead, where the door can ask it. */
+  asked?: AskedWitnesses
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
 }
@@ -136,7 +140,16 @@ async function decideWith(
   if (request.decision === 'approve' && (await isOwnRun(trx, token.operatorId, approval))) {
     return refused('OWN_RUN', 'who asked for a run cannot approve its critical actions')
   }
+  const bar = await barOfDeaths(trx, approval, request)
+  if (bar) return refused(bar.code, bar.reason)
   return await record(trx, token, approval, request)
+}
+
+/** A host that nobody confirmed to be dead bars an approval; a denial, and arguments to ask about instead, are free. */
+async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, hostIsOff, asked }: DecisionRequest) {
+  if (decision === 'approve' && !args) return await whyDeathsBar(trx, approval, hostIsOff ?? [], asked)
+  if (!hostIsOff || hostIsOff.length === 0) return null
+  return { code: 'HOST_NOT_CONFIRMED', reason: 'That a host is off is said with an approval of the plan as it is.' }
 }
 
 /** Is the token its sender's, for this very decision? Asked before what costs more than a look; `decide` asks again. */
@@ -188,7 +201,8 @@ async function record(
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const refused = (await refusalToDecide(trx, editor.operatorId, row)) ?? (await isOwnRun(trx, editor.operatorId, row))
-  if (refused) return row.status
+  // Which hosts the changed call takes for dead, its author has not been shown.
+  if (refused || (await whyDeathsBar(trx, row, []))) return row.status
   return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
 }
 
@@ -196,12 +210,13 @@ export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter):
 export async function voteOfRequester(
   trx: Trx,
   approvalId: string,
-  { operatorId, name, reason, alone, mayVote }: ManualChange,
+  { operatorId, name, reason, alone, mayVote, hostIsOff = [] }: ManualChange,
 ): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   if (!mayVote || (await refusalToDecide(trx, operatorId, row))) return row.status
+  if (await whyDeathsBar(trx, row, hostIsOff)) return row.status
   const words = alone ? `alone: ${reason}` : reason
-  return await vote(trx, row, { operatorId, name }, { decision: 'approve', reason: words, via: 'direct' })
+  return await vote(trx, row, { operatorId, name }, { decision: 'approve', reason: words, via: 'direct', hostIsOff })
 }
 
 type Voter = { operatorId: string; name: string }
@@ -211,7 +226,13 @@ async function vote(
   trx: Trx,
   approval: ApprovalRow,
   { operatorId, name }: Voter,
-  { decision, reason = null, category, via }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via'>,
+  {
+    decision,
+    reason = null,
+    category,
+    via,
+    hostIsOff,
+  }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via' | 'hostIsOff'>,
 ): Promise<ApprovalStatus> {
   const kind = decision === 'deny' ? (category ?? 'other') : null
   const at = await databaseTime(trx)
@@ -229,15 +250,18 @@ async function vote(
     .execute()
   const settled = await settleVotes(trx, approval, decision)
   const { status } = settled
+  const off = decision === 'approve' && hostIsOff?.length ? hostIsOff : null
+  const saying = off && `, who says that ${nameOff(off)}`
   await append(trx, approval.incidentId, null, {
     kind: 'approval_decided',
     actor: `user:${name}`,
-    detail: decision === 'approve' ? `Approved by ${name}` : `Denied by ${name}: ${reason}`,
+    detail: decision === 'approve' ? `Approved by ${name}${saying ?? ''}` : `Denied by ${name}: ${reason}`,
     metadata: {
       approvalId: approval.id,
       callId: approval.callId,
       decision,
       reason,
+      ...(off && { hostIsOff: off }),
       category: kind,
       via,
       actionDigest: approval.actionDigest,

@@ -27,7 +27,7 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
       trx,
       'host',
       state.hosts.map((host) => ({
-        ...withoutNames(host),
+        ...onlyState(host),
         ramReserveMib: host.ramReserveMib ?? null,
         cpuReserveMc: host.cpuReserveMc ?? null,
       })),
@@ -36,7 +36,7 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
       trx,
       'vm',
       state.vms.map((vm) => ({
-        ...withoutNames(vm),
+        ...onlyState(vm),
         pinnedTo: JSON.stringify(vm.pinnedTo),
         forbiddenHosts: JSON.stringify(vm.forbiddenHosts),
         startedAt: vm.startedAt ?? null,
@@ -60,8 +60,18 @@ export async function syncInventory(db: Db, state: Inventory): Promise<void> {
   })
 }
 
-/** Names are the registry's: a table of state has none. */
-const withoutNames = <T extends { name?: unknown; aliases?: unknown }>({ name: _, aliases: __, ...state }: T) => state
+type NotInTable = 'name' | 'aliases' | 'fenced' | 'restartsElsewhere'
+
+/** Names, and what is rarely said, are the registry's: a table of state has none. */
+function onlyState<T extends { [key in NotInTable]?: unknown }>({
+  name: _,
+  aliases: __,
+  fenced: ___,
+  restartsElsewhere: ____,
+  ...state
+}: T): Omit<T, NotInTable> {
+  return state
+}
 
 async function merge(
   trx: Trx,

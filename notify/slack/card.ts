@@ -3,6 +3,7 @@ import { type CardSection, cardSections, newestLookOf } from '../../domain/card-
 import { type EscalationReport, reportText } from '../../domain/escalation.ts'
 import { capitalize, formatMinute } from '../../domain/format.ts'
 import { formatAlsoAsked, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
+import { deathsOfDryRun, hostsToSay } from '../../domain/format-death.ts'
 import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { statusWords } from '../../domain/status-words.ts'
@@ -129,7 +130,9 @@ export function renderCard(
   const isPending = approval.status === 'pending'
   const heading = `${headings[approval.status]}: ${approval.tool} on ${targetsOf(approval)}`
   const exact = exactText(JSON.stringify(approval.arguments), maxArgumentChars)
-  const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null
+  // What only a person can say of a host has no button.
+  const isSettled = hostsToSay(deathsOfDryRun(approval.dryRun.details)).length === 0
+  const mayDecideHere = isPending && approval.risk !== 'critical' && exact !== null && isSettled
   return slackMessage(heading.slice(0, 1_000), [
     header(heading),
     section(`What: ${approval.tool}`, maxOtherChars),

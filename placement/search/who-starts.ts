@@ -104,7 +104,11 @@ export async function bringHome(
   const untilMs = performance.now() + limitMs
   let end = new Map(assignment)
   let hasOrder = keep(end)
-  for (let visit = 0, vain = 0; visit < visits && vain < maxVain && performance.now() < untilMs; visit += 1, vain += 1) {
+  for (
+    let visit = 0, vain = 0;
+    visit < visits && vain < maxVain && performance.now() < untilMs;
+    visit += 1, vain += 1
+  ) {
     const away = [...end].filter(([vm, host]) => movable[vm] && home[vm] !== host)
     if (away.length === 0) return
     const hosts = new Set<number>()

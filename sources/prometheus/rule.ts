@@ -43,7 +43,11 @@ export function readRemarks(answer: unknown): Remarks {
 const maxBytes = 64_000_000
 
 const listed = z.looseObject({ activeTargets: z.array(z.unknown()) })
-const target = z.looseObject({ labels: z.record(z.string(), z.string()) })
+const target = z.looseObject({
+  labels: z.record(z.string(), z.string()),
+  health: z.string().optional().catch(undefined),
+  lastScrape: z.iso.datetime({ offset: true }).optional().catch(undefined),
+})
 
 /**
  * What the server scrapes now (`/api/v1/targets`). Null: it scrapes nothing itself, as Mimir and Thanos Query do, or has just begun and does not know yet.
@@ -62,7 +66,10 @@ export async function listResources(ask: AskSource): Promise<{ targets: ListedTa
     throw new SourceError('TOO_LARGE', `it lists ${activeTargets.length} targets, ${maxTargets} at most are taken`)
   const targets = activeTargets.flatMap((each) => {
     const read = target.safeParse(each)
-    return read.success ? [{ labels: read.data.labels }] : []
+    if (!read.success) return []
+    const { labels, health, lastScrape } = read.data
+    const isKnown = (health === 'up' || health === 'down') && lastScrape !== undefined
+    return [{ labels, scraped: isKnown ? { isUp: health === 'up', at: lastScrape } : null }]
   })
   return targets.length === 0 ? null : { targets }
 }

@@ -584,3 +584,48 @@ test('the card of a command on a device shows what its rehearsal found, apart fr
     await screenshot(on.page, `card-device-${width}-${scheme}`)
   }
 })
+
+test('a host that one witness alone says is dead is approved with a tick about it, and never while somebody sees it alive', async () => {
+  const id = await planAsked(on.spine)
+  const { dryRun } = await on.spine.owner
+    .selectFrom('approval')
+    .select('dryRun')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const witnesses = [{ who: 'the platform', sees: 'platform', says: 'down', at: null }]
+  const deaths = ['host-1', 'host-2'].map((host) => ({
+    ...{ host, witnesses, isForecast: false, verdict: 'unconfirmed', sentence: '' },
+  }))
+  const details = { ...dryRun.details, deaths }
+  await on.spine.owner
+    .updateTable('approval')
+    .set({ dryRun: JSON.stringify({ ...dryRun, details }) })
+    .where('id', '=', id)
+    .execute()
+  await on.spine.owner
+    .insertInto('region')
+    .values({ id: 'dead' })
+    .onConflict((at) => at.doNothing())
+    .execute()
+  const size = { region: 'dead', rack: 'r', state: 'dead', ramMib: 1, cpuMc: 1 }
+  await on.spine.owner
+    .insertInto('host')
+    .values(['host-1', 'host-2'].map((host) => ({ id: host, ...size })))
+    .onConflict((at) => at.column('id').doUpdateSet({ state: 'dead' }))
+    .execute()
+  const card = await opened(id)
+  await card.getByText(/^host-1: the platform says that it is down/).waitFor()
+  await screenshot(on.page, 'card-dead-hosts')
+  await on.page.getByRole('button', { name: 'Approve…' }).click()
+  const yes = on.page.getByRole('button', { name: 'Yes, approve' })
+  await on.page.getByLabel('I made sure myself that host-1 is off and stays off.').check()
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect(await yes.isDisabled()).toBe(true)
+  await on.page.getByLabel('I made sure myself that host-2 is off and stays off.').check()
+  await screenshot(on.page, 'card-dead-hosts-armed')
+  await yes.click()
+  await eventually('the decision', async () => {
+    const row = await on.spine.owner.selectFrom('approval').select('status').where('id', '=', id).executeTakeFirst()
+    return row?.status === 'approved'
+  })
+})

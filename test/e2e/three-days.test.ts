@@ -83,7 +83,8 @@ beforeEach(async () => {
   await moveClock(core.owner, '0 days')
   Object.assign(platform, { begun: [] })
   platform.inventoryState = scriptedPlatform().inventoryState
-  for (const host of platform.inventoryState.hosts) if (host.id === dead) host.state = 'dead'
+  const fenced = { by: 'its power switch', at: null }
+  for (const host of platform.inventoryState.hosts) if (host.id === dead) Object.assign(host, { state: 'dead', fenced })
   for (const vm of platform.inventoryState.vms) if (vm.host === dead) vm.running = false
   await core.get('/hosts')
 })

@@ -230,10 +230,25 @@ test('alerts that begin together are posted together, and none is lost while the
   }
 })
 
+test('a host that hangs is dead to its platform, which does not say that it is off', async () => {
+  const children = JSON.parse(readFileSync(join(lab.dir, 'children.json'), 'utf8')) as { id: string; pid: number }[]
+  const pid = children.find(({ id }) => id === 'host-ams-2')?.pid ?? 0
+  const look = async () => (await lab.inventory()).hosts.find(({ id }) => id === 'host-ams-2')
+  process.kill(pid, 'SIGSTOP')
+  try {
+    expect(await look()).toMatchObject({ state: 'dead' })
+    expect((await look())?.fenced).toBeUndefined()
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+  await eventually('it to answer again', async () => (await look())?.state === 'live')
+})
+
 test('a VM of a dead host starts elsewhere with its counter kept, and only once', async () => {
   const { counters } = await lab.control.break('host_down', 'host-osl-1')
   const { hosts, vms } = await lab.inventory()
-  expect(hosts.find(({ id }) => id === 'host-osl-1')?.state).toBe('dead')
+  const dead = { state: 'dead', fenced: { by: 'its power switch', at: null } }
+  expect(hosts.find(({ id }) => id === 'host-osl-1')).toMatchObject(dead)
   expect(vms.find(({ id }) => id === 'vm-101')).toMatchObject({ host: 'host-osl-1', running: false })
 
   const start = async (key: string, vm: string, host: string) =>

@@ -48,7 +48,18 @@ const doors: Record<string, () => string> = {
   'without JavaScript': () =>
     String(
       plainApproval(
-        { ...asked, cause, unheardAt: null, evidence: [], run: null, next: [], together: [], approvers: ['bo'], about },
+        {
+          ...asked,
+          cause,
+          unheardAt: null,
+          evidence: [],
+          run: null,
+          next: [],
+          together: [],
+          approvers: ['bo'],
+          about,
+          deaths: [],
+        },
         { name: 'anna', may: true, said: null },
         before,
       ),

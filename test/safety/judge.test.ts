@@ -322,6 +322,27 @@ describe('what becomes of a proposed call', () => {
     expect(ruled([lookedAtPlan, before], migrate(), { approval })).toBe('run APPROVED')
   })
 
+  test('an approved plan of a host that nobody confirms to be dead is refused, and asked about before', () => {
+    const approval = {
+      ...{ id: 'apr', callId: 'c9_0', stateFingerprint: 'now' },
+      actionDigest: actionDigest('execute_migration', { plan: 'abc' }),
+    }
+    const at = new Date(now).toISOString()
+    const of = (...says: ('down' | 'up')[]) => {
+      const asked = migrate()
+      const witnesses = says.map((word) => ({ who: word, sees: word === 'up' ? 'agent' : 'platform', says: word, at }))
+      const { preparation } = asked.prepared as { preparation: object }
+      const deaths = [{ host: 'host-1', witnesses, isForecast: false }]
+      return { ...asked, prepared: { ok: true, preparation: { ...preparation, deaths } } } as Call
+    }
+    const said = { ...approval, hostIsOff: ['host-1'] }
+    expect(ruled([lookedAtPlan], of('down'))).toBe('ask RISK_HIGH')
+    expect(ruled([lookedAtPlan], of('down'), { approval })).toBe('refuse HOST_NOT_CONFIRMED')
+    expect(ruled([lookedAtPlan], of('down'), { approval: said })).toBe('run APPROVED')
+    expect(ruled([lookedAtPlan], of('down', 'up'))).toBe('ask RISK_HIGH')
+    expect(ruled([lookedAtPlan], of('down', 'up'), { approval: said })).toBe('refuse WITNESSES_DISAGREE')
+  })
+
   test.each([
     ['for another call', { callId: 'c1_1' }],
     ['of another action', { actionDigest: 'ffff' }],

@@ -94,6 +94,7 @@ export function twoWaves(): Inventory {
     state,
     ramMib,
     cpuMc: 64_000,
+    ...(state === 'dead' && { fenced: { by: 'its power switch', at: null } }),
   })
   const vm = (id: string, on: string, ramMib: number, running = true) => ({
     id,

@@ -102,6 +102,7 @@ function oslo(): Inventory {
     state,
     ramMib: 8_192,
     cpuMc: 4_000,
+    ...(state === 'dead' && { fenced: { by: 'its power switch', at: null } }),
   })
   const vm = (id: string, on: string, haGroup: string | null, running = true) => ({
     id,

@@ -58,6 +58,7 @@ describe('a card says before anybody decides', () => {
               together: [],
               approvers: ['bo'],
               about: null,
+              deaths: [],
               unheardAt: null,
             },
             { name: 'a', may: true, said: null },

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail } from '../../domain/approval.ts'
 import { capitalize } from '../../domain/format.ts'
+import { formatHostToSay, hostsToSay } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import { Inert, inertText } from '../inert.tsx'
 
@@ -11,19 +12,32 @@ type Props = {
   grant: GrantWish | null
   disabled: boolean
   onBack(): void
-  onApprove(grant: GrantWish | null): void
+  onApprove(grant: GrantWish | null, hostIsOff: string[]): void
 }
 
 /** The second of two presses, over the first: what is about to be done, once more in words. */
 export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }: Props) {
   const isChosen = chosen.some(({ id }) => id === approval.id)
+  const toSay = isChosen ? hostsToSay(approval.deaths) : []
+  const [off, setOff] = useState<string[]>([])
+  const said = toSay.filter((host) => off.includes(host))
   return (
     <SecondPress
       button={chosen.length > 1 ? `Yes, approve ${chosen.length}` : 'Yes, approve'}
       mustType={isChosen ? getTextToType(approval) : null}
-      disabled={disabled}
-      onYes={() => onApprove(isChosen ? grant : null)}
+      disabled={disabled || said.length < toSay.length}
+      onYes={() => onApprove(isChosen ? grant : null, said)}
       onBack={onBack}
+      more={toSay.map((host) => (
+        <label key={host} className="choice">
+          <input
+            type="checkbox"
+            checked={said.includes(host)}
+            onChange={({ target }) => setOff(target.checked ? [...said, host] : said.filter((each) => each !== host))}
+          />
+          <Inert text={formatHostToSay(host)} />
+        </label>
+      ))}
     >
       <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
       {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
@@ -122,6 +136,7 @@ const deliberateMs = 800
  */
 export function SecondPress({
   children,
+  more = null,
   button,
   mustType,
   disabled,
@@ -129,6 +144,8 @@ export function SecondPress({
   onBack,
 }: {
   children: ReactNode
+  /** What has to be filled in beside it. */
+  more?: ReactNode
   button: string
   mustType: string | null
   disabled: boolean
@@ -160,6 +177,7 @@ export function SecondPress({
       <p ref={question} tabIndex={-1} className="wraps">
         {children}
       </p>
+      {more}
       {mustType !== null && (
         <label className="stack tight">
           <span>

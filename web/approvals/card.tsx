@@ -8,6 +8,7 @@ import {
   isReadExactly,
   partTitles,
 } from '../../domain/format-approval.ts'
+import { hostsToSay } from '../../domain/format-death.ts'
 import { readStaysDown } from '../../domain/format-plan.ts'
 import type { DetailedIncident } from '../../domain/incident-detail.ts'
 import { useAsk } from '../api.ts'
@@ -65,7 +66,7 @@ function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
           <Replaced approval={approval} />
           {approval.unheardAt !== null && <Warning text={formatUnheard(formatMoment(approval.unheardAt))} />}
           <Reasons approval={approval} />
-          <SameByCommand id={approval.id} isPending={approval.status === 'pending'} />
+          <SameByCommand approval={approval} />
         </div>
         <div className="what">
           <Together approval={approval} card={card} isLocked={decision.isPending} />
@@ -136,7 +137,7 @@ function Reasons({ approval }: { approval: ApprovalDetail }) {
   const isOpen = useIsOpen(approval)
   return cardSections(approval, {
     ...{ isOpen, moment: formatMoment, about: approval.about, lookedAt: newestLookOf(approval.evidence) },
-    maxNamed: 0,
+    ...{ maxNamed: 0, deaths: approval.deaths },
   }).map((section) => (
     <CardPart
       key={section.name}
@@ -169,10 +170,12 @@ function Sentences({ name, sentences, warns }: CardSection) {
 }
 
 /** Its id, and what does the same on a terminal. */
-function SameByCommand({ id, isPending }: { id: string; isPending: boolean }) {
-  const commands = isPending
-    ? [`nightshift approvals approve ${id}`, `nightshift approvals deny ${id} --reason 'why'`]
-    : [`nightshift approvals show ${id}`]
+function SameByCommand({ approval: { id, status, deaths } }: { approval: ApprovalDetail }) {
+  const off = hostsToSay(deaths).map((host) => ` --host-is-off ${host}`)
+  const commands =
+    status === 'pending'
+      ? [`nightshift approvals approve ${id}${off.join('')}`, `nightshift approvals deny ${id} --reason 'why'`]
+      : [`nightshift approvals show ${id}`]
   return (
     <details>
       <summary>Its id, and the same on a terminal</summary>

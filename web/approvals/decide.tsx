@@ -149,7 +149,7 @@ export function Foot({ deciding, incident }: FootProps) {
           grant={grant}
           disabled={isOff || isNone}
           onBack={() => close(approveHeading)}
-          onApprove={(wish) => decision.mutate({ decision: 'approve', ids, grant: wish })}
+          onApprove={(wish, hostIsOff) => decision.mutate({ decision: 'approve', ids, grant: wish, hostIsOff })}
         />
       )}
       <Stakes approval={approval} chosen={chosen} incident={incident} refused={refused} />

@@ -36,15 +36,16 @@ type DecisionRequest = {
   category?: string
   args?: unknown
   grant?: unknown
+  hostIsOff?: string[]
 }
 
 /** Sends a decision. A token for this one decision is minted behind the scenes and sent with it. Its error says who was first. */
 export function useDecision(id: string) {
   return useMutation({
-    mutationFn: async ({ decision, ids, args, grant, ...more }: DecisionRequest) => {
+    mutationFn: async ({ decision, ids, args, grant, hostIsOff, ...more }: DecisionRequest) => {
       for (const [sent, each] of ids.entries()) {
-        // Changed arguments and a standing grant are for the approval whose card this is.
-        const said = { decision, ...more, ...(each === id && { args, grant }) }
+        // Changed arguments, a standing grant, and that a host is off are for the approval whose card this is.
+        const said = { decision, ...more, ...(each === id && { args, grant, hostIsOff }) }
         try {
           const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, { method: 'POST', body: said })
           await ask(`/approvals/${each}/decision`, { method: 'POST', body: { ...said, token } })

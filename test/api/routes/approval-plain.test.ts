@@ -146,6 +146,29 @@ test('a form approves when it says that it was read, by the door of the page', a
   expect(api.told.at(-1)).toMatchObject({ signal: 'decided' })
 })
 
+test('a form asks for a tick about each host that one witness alone says is dead, and sends it', async () => {
+  const steps = [{ step: 1, action: 'start', vm: 'vm-1', from: 'h-1', to: 'h-2' }]
+  const witnesses = [{ who: 'the platform', sees: 'platform', says: 'down', at: null }]
+  const death = { host: 'h-1', witnesses, isForecast: false, verdict: 'unconfirmed', sentence: 'h-1 may be alive.' }
+  const host = { region: 'osl', rack: 'r1', state: 'dead', ramMib: 1_024, cpuMc: 1_000 }
+  await api.owner.insertInto('region').values({ id: 'osl' }).execute()
+  await api.owner
+    .insertInto('host')
+    .values({ id: 'h-1', ...host })
+    .execute()
+  const id = await anApproval({
+    dryRun: { possible: true, summary: 'Start vm-1', details: { steps, deaths: [death] } },
+  })
+  const cookie = await signedIn('approver')
+  const { text } = await open(id, cookie)
+  expect(text).toContain('name="hostIsOff" value="h-1" required')
+  expect(text).toContain('One witness is not enough: it may be cut off and alive.')
+  const bare = await open(id, cookie, { decision: 'approve', sure: 'yes' })
+  expect([bare.status, bare.text.includes('Nothing was decided: h-1: the platform says')]).toEqual([403, true])
+  expect((await open(id, cookie, { decision: 'approve', sure: 'yes', hostIsOff: 'h-1' })).status).toBe(200)
+  expect(await statusOf(id)).toMatchObject({ status: 'approved' })
+})
+
 test('a form decides what is ticked beside it: calls of the same card, none that is critical and none of another', async () => {
   const incidentId = await claimedIncident(api.db)
   const first = await asked(api.db, incidentId, { summary: 'the first' })

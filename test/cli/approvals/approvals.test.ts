@@ -58,6 +58,26 @@ test('a card shows what moves where, why, the arguments and the expiry', async (
   expect((await run('approvals list')).stdout).toContain(`  execute_migration: ${summary}`)
 })
 
+test('a card names who says that a host is dead, and an approval that has to say so names the host', async () => {
+  const host = { region: 'osl', rack: 'r1', state: 'dead', ramMib: 1_024, cpuMc: 1_000 }
+  await api.owner.insertInto('region').values({ id: 'osl' }).execute()
+  await api.owner
+    .insertInto('host')
+    .values({ id: 'host-osl-1', ...host })
+    .execute()
+  const witnesses = [{ who: 'the platform', sees: 'platform', says: 'down', at: null }]
+  const deaths = [{ host: 'host-osl-1', witnesses, isForecast: false, verdict: 'unconfirmed', sentence: 'it may live' }]
+  const id = await planAsked('dead', { possible: true, summary: 'start vm-101', details: { steps, deaths } })
+  const { stdout } = await run(`approvals show ${id}`)
+  expect(stdout).toMatch(/What says that the host is dead\n +host-osl-1: the platform says that it is down/)
+  expect(stdout).toContain('--host-is-off host-osl-1')
+  const bare = await run(`approvals approve ${id}`)
+  expect(bare.code).not.toBe(0)
+  expect(bare.stderr).toContain('One witness is not enough')
+  expect((await run(`approvals approve ${id} --host-is-off host-osl-1`)).code).toBe(0)
+  expect((await run(`approvals show ${id}`)).stdout).toContain('approved')
+})
+
 test('a card tells a rehearsal line by line, and what was not tried', async () => {
   const rehearsal = {
     told: ['runs as user 7', 'would go: 2 files'],

@@ -206,6 +206,24 @@ test('of a dead node only what is HA-managed and meant to run may be brought els
   expect((await vmsOf()).get('vm-103')).toMatchObject({ pinnedTo: ['pve1'], ramMib: 1 })
 })
 
+test.each([
+  ['nobody hears of it yet', 'unknown', 'started', false],
+  ['it is being fenced', 'fence', 'fence', false],
+  ['its guests are on their way elsewhere', 'unknown', 'recovery', true],
+  ['it is fenced once more', 'fence', 'recovery', false],
+  ['a guest of it was given up', 'unknown', 'error', false],
+])('of a dead node the HA manager says that it is fenced only where it is: %s', async (_, manager, state, isFenced) => {
+  pve.ha.resources = [{ sid: 'vm:101', type: 'vm', state: 'started' }]
+  pve.ha.services = { 'vm:101': { node: 'pve1', state } }
+  pve.nodes.pve1 = { online: false, manager }
+  const { hosts, vms } = await client().inventory()
+  const [host] = hosts
+  expect(host).toMatchObject({ id: 'pve1', state: 'dead' })
+  expect(host?.fenced).toEqual(isFenced ? { by: 'its HA manager', at: null } : undefined)
+  const restarts = vms.filter(({ restartsElsewhere }) => restartsElsewhere).map(({ id }) => id)
+  expect(restarts).toEqual(state === 'error' ? [] : ['vm-101'])
+})
+
 test('a guest that the HA manager has given up stays where it is', async () => {
   asHa(101)
   Object.assign(pve.ha.services['vm:101'] as object, { state: 'error' })

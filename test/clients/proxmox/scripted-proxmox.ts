@@ -35,7 +35,10 @@ export type ScriptedProxmox = {
   release: 8 | 9
   clusterName: string | null
   isQuorate: boolean
-  nodes: Record<string, { online: boolean; silent?: boolean; noStatistics?: boolean; maintenance?: boolean }>
+  nodes: Record<
+    string,
+    { online: boolean; silent?: boolean; noStatistics?: boolean; maintenance?: boolean; manager?: string }
+  >
   guests: ScriptedGuest[]
   storages: { storage: string; shared: number; nodes: string[] }[]
   ha: {
@@ -302,9 +305,9 @@ function members(state: ScriptedProxmox): unknown[] {
 }
 
 function manager(state: ScriptedProxmox): unknown {
-  const nodeStatus = Object.entries(state.nodes).map(([name, { online, maintenance }]) => [
+  const nodeStatus = Object.entries(state.nodes).map(([name, { online, maintenance, manager }]) => [
     name,
-    maintenance ? 'maintenance' : online ? 'online' : 'unknown',
+    manager ?? (maintenance ? 'maintenance' : online ? 'online' : 'unknown'),
   ])
   return {
     manager_status: {

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+
+/**
+ * What somebody who looks at a host says of it. `fenced`: it was powered off, or cut from its disks, and stays so. `silent`: nothing is known, which
+ * is no sign of a death. `sees` is what they look at: two who look at the same are one witness.
+ */
+const witness = z.object({
+  who: z.string(),
+  sees: z.enum(['platform', 'monitoring', 'agent']),
+  says: z.enum(['fenced', 'down', 'up', 'silent']),
+  /** When it saw that; null where it does not say. */
+  at: z.string().nullable(),
+})
+export type Witness = z.infer<typeof witness>
+
+/** A host that is taken for dead, and whose VMs a plan starts elsewhere. */
+const death = z.object({
+  host: z.string(),
+  witnesses: z.array(witness),
+  /** Its platform starts them by itself once it has fenced the host: nothing is sent for them. */
+  isForecast: z.boolean(),
+})
+export type Death = z.infer<typeof death>
+
+/** What `safety/death.ts` makes of it. `unconfirmed`: nothing of it is started elsewhere until a person says that it is off; `disputed`: not even then. */
+export const judgedDeath = death.extend({
+  verdict: z.enum(['fenced', 'forecast', 'witnessed', 'said', 'unconfirmed', 'disputed']),
+  /** Who says what, and what follows. */
+  sentence: z.string(),
+})
+export type JudgedDeath = z.infer<typeof judgedDeath>
+
+/** What a person states with an approval: hosts of which they made sure, otherwise than by looking at Nightshift, that they are off. */
+export const hostIsOff = z.array(z.string().min(1).max(100)).max(50)
