@@ -40,18 +40,6 @@ export const placementLimits = z.object({
 })
 export type PlacementLimits = z.infer<typeof placementLimits>
 
-/** What of a host VMs may use, in whole MiB and thousandths of a CPU. */
-export function usableCapacity(
-  { limits }: { limits: PlacementLimits },
-  { ramMib, cpuMc, ramReserveMib, cpuReserveMc = 0 }: PlacementHost,
-): { ramMib: number; cpuMc: number } {
-  const ram = ramReserveMib === undefined ? (ramMib * (100 - limits.ramReservePercent)) / 100 : ramMib - ramReserveMib
-  return {
-    ramMib: Math.max(0, Math.floor(ram)),
-    cpuMc: Math.max(0, Math.floor(((cpuMc - cpuReserveMc) * limits.cpuOvercommitPercent) / 100)),
-  }
-}
-
 /** A host that a VM is not brought to in this incident: a step to it failed there. */
 const avoided = z.object({ vm: z.string(), host: z.string(), why: z.string() })
 export type AvoidedHost = z.infer<typeof avoided>

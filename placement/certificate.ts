@@ -1,5 +1,6 @@
-import { type PlacementProblem, type PlacementVm, placementProblem, usableCapacity } from '../domain/placement.ts'
+import { type PlacementProblem, type PlacementVm, placementProblem } from '../domain/placement.ts'
 import { listFaults } from '../domain/schema-faults.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
 import { type PlacementRules, readRules } from './rules.ts'
 
 export type Flaw = { path: string; message: string }

@@ -1,11 +1,5 @@
-import {
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type Plan,
-  type Standing,
-  usableCapacity,
-} from '../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm, Plan, Standing } from '../domain/placement.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
 import type { WrittenPlan } from './plan-file.ts'
 import { listRestrictions, nameFailureDomains, type PlacementRules, readRules } from './rules.ts'
 

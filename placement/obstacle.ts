@@ -1,12 +1,6 @@
 import { formatCount, formatList } from '../domain/format.ts'
-import {
-  type Obstacle,
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type PlanStep,
-  usableCapacity,
-} from '../domain/placement.ts'
+import type { Obstacle, PlacementHost, PlacementProblem, PlacementVm, PlanStep } from '../domain/placement.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
 import { describeGroup, type Names } from './cluster/instance.ts'
 import { failureDomainOf } from './rules.ts'
 import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibility.ts'

@@ -1,14 +1,14 @@
 import { formatList } from '../domain/format.ts'
-import {
-  type BarredVm,
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type Plan,
-  type PlanStep,
-  type Unplaced,
-  usableCapacity,
+import type {
+  BarredVm,
+  PlacementHost,
+  PlacementProblem,
+  PlacementVm,
+  Plan,
+  PlanStep,
+  Unplaced,
 } from '../domain/placement.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, type Restriction, readRules } from './rules.ts'
 
 /** VMs whose reasons are listed one by one; the rest is only named. */

@@ -1,11 +1,5 @@
-import {
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type Plan,
-  type PlanStep,
-  usableCapacity,
-} from '../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../domain/placement.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
 import { countForcedMigrations } from './certificate.ts'
 import { findBadInterleaving } from './obstacle.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules } from './rules.ts'

@@ -1,4 +1,5 @@
-import { type PlacementHost, type PlacementProblem, type PlacementVm, usableCapacity } from '../../domain/placement.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
+import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { failureDomainOf, listRestrictions, type PlacementRules, readRules, toRuleKey } from '../rules.ts'
 
 /** A VM, or VMs that are kept together and go as one. */

@@ -1,5 +1,6 @@
 import { formatCount } from '../../domain/format.ts'
-import { type PlacementProblem, usableCapacity } from '../../domain/placement.ts'
+import type { PlacementProblem } from '../../domain/placement.ts'
+import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { describeGroup, type Instance, type PlacementModel } from './instance.ts'
 
 /** Capacity while a plan is made: what runs where, what is free, and where the members of an HA group are. */

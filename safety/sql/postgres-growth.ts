@@ -263,7 +263,7 @@ function weighCall({ funcname, args }: SqlNode, weights: readonly Weight[]): Wei
   return bounded(collecting.has(name) ? { ...built, '': (built[''] ?? 0) * collectedRows } : built)
 }
 
-/** What makes no text of its own is looked through for what does. */
+/** A node that makes no text itself weighs as much as its parts. */
 function weighAll(value: unknown, scope: Scope): Weight {
   for (const node of Array.isArray(value) ? value : [value]) weigh(node, scope)
   return {}

@@ -77,7 +77,7 @@ function spread(node: unknown, tainted: Names): void {
   const colnames = strings((part.alias as SqlNode | undefined)?.colnames ?? part.aliascolnames)
   if (colnames.length === 0) return
   const query = ((part.ctequery ?? part.subquery) as SqlNode | undefined)?.SelectStmt as SqlNode | undefined
-  // A function in FROM of which nothing is known has the columns of its own.
+  // An unknown function in FROM names its columns itself.
   if (query) addAll(tainted, listHanded(query, tainted, colnames))
   else if (part.functions === undefined || ofSessions.test(JSON.stringify(part.functions))) addAll(tainted, colnames)
 }
@@ -107,7 +107,7 @@ function listSides({ larg, rarg, targetList }: SqlNode): SqlNode[][] {
   return [((targetList ?? []) as { ResTarget?: SqlNode }[]).map(({ ResTarget: target }) => target ?? {})]
 }
 
-/** A column without a name of its own is called after what makes it: a function, a type, a word of the grammar. */
+/** A column that has no name is called after what makes it: a function, a type, a word of the grammar. */
 function namesOf({ name, val }: SqlNode): string[] {
   if (name !== undefined) return [String(name)]
   const [tag] = Object.keys((val ?? {}) as object)
@@ -130,7 +130,7 @@ function findTearing(node: unknown, tainted: Names, by: string | null): string |
         if (by !== null && isOfSessions(inner as SqlNode)) return by
         return findTearing(inner, tainted, by ?? (keeps(name, inner as SqlNode) ? null : `${name}()`))
       }
-      // Rows that a query in FROM makes begin anew.
+      // A query in FROM makes new rows.
       if (tag === 'RangeSubselect' || tag === 'CommonTableExpr') return findTearing(inner, tainted, null)
       return findTearing(inner, tainted, by ?? nameTearing(tag, inner as SqlNode))
     }),

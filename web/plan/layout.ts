@@ -1,12 +1,12 @@
-import {
-  type BarredVm,
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type PlanStep,
-  type Proposal,
-  usableCapacity,
+import type {
+  BarredVm,
+  PlacementHost,
+  PlacementProblem,
+  PlacementVm,
+  PlanStep,
+  Proposal,
 } from '../../domain/placement.ts'
+import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { inertText } from '../inert.tsx'
 
 /**
