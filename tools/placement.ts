@@ -9,6 +9,7 @@ import {
   placementIntent,
   placementMaxima,
   proposal,
+  toTriageTold,
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
@@ -109,6 +110,7 @@ function preparation(plan: ProposalToday): Preparation {
         lowerBound: plan.lowerBound,
         proof: plan.proof.kind,
         unplaced: plan.unplaced,
+        triage: toTriageTold(plan.triage),
         obstacle: plan.obstacle?.text ?? null,
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,
