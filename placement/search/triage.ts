@@ -1,4 +1,5 @@
 import type { Assignment } from '../bound/places-model.ts'
+import { proveLevels } from '../bound/triage-bound.ts'
 import { askForPlan, countDown, exchange, isSameDown, wholeScope } from './exchange.ts'
 import { isComplete, isSmall, recordMoves, recordTriage, remainingMs, type SearchState } from './exhaust.ts'
 import { admitOneByOne, chooseUnplaced } from './leave-down.ts'
@@ -20,6 +21,7 @@ const searchWork = 4_000_000
 const exchanges = 24
 /** States that the search for all orders may look at. */
 const maxStates = 150_000
+const certifyMs = 1_500
 
 /**
  * Not all can have a place: which VMs to leave down. What is cheap and sound comes first, so that a plan is never worse than the starts alone
@@ -38,6 +40,15 @@ export async function reduceUnplaced(state: SearchState): Promise<void> {
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
+  await certify(state)
+}
+
+/** Prices that show that so many have to stay down: where nothing says so, only what a sum shows. */
+async function certify(state: SearchState): Promise<void> {
+  const { instance, incumbent, engine } = state
+  const untilMs = performance.now() + Math.min(certifyMs, remainingMs(state) * 0.2)
+  const levels = await proveLevels(instance, incumbent, incumbent.triage && engine, untilMs)
+  if (levels.length > 0) recordTriage(state, incumbent.triage, levels)
 }
 
 /** Who could start at best, wherever all end; then plans in more and more rounds, until one starts as many. */
