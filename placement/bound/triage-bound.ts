@@ -1,14 +1,27 @@
 import type { Instance } from '../cluster/instance.ts'
 import type { Move } from '../search/search.ts'
-import type { LinearModel, LpRow, SolverEngine, Term } from './assignment.ts'
+import type { SolverEngine } from './assignment.ts'
 import {
+  type BestPattern,
   bestPatterns,
   chooseUnits,
-  type HostKind,
   listHostKinds,
   type PricedClass,
   type Units,
 } from './triage-patterns.ts'
+import {
+  askPrices,
+  between,
+  countOf,
+  type Level,
+  type LpPrices,
+  maxPrice,
+  type Pattern,
+  type Prices,
+  scale,
+  type TriageTerms,
+  weightOf,
+} from './triage-program.ts'
 
 /** Prices that show of one priority that no choice leaves fewer of it down; by VM of the instance. `triage-certificate.ts` says how. */
 export type ProvedLevel = {
@@ -20,27 +33,18 @@ export type ProvedLevel = {
   price: number[]
 }
 
-/** Prices and weights are whole. */
-const scale = 1_000_000
-const maxPrice = 500 * scale
 /** Rounds of asking for prices, for one table. */
 const maxRounds = 60
 /** Sizes by which a price of RAM or CPU alone is tried. */
-const maxScarceTries = 4
-
-type Sought = {
-  instance: Instance
-  classes: PricedClass[]
-  kinds: HostKind[]
-  down: [priority: number, count: number][]
-}
-type Level = { priority: number; count: number; above: [priority: number, count: number][] }
-/** Whole prices by class and weights by higher priority. */
-type Prices = { price: number[]; weights: Map<number, number> }
+const maxScarceTries = 3
+/** How much RAM counts beside CPU. */
+const shares = [1, 0, 0.5, 0.75, 0.25]
+/** Of the best prices so far, in the next ones to try. */
+const keptOfBest = 0.7
 
 /**
  * For each priority of which somebody stays down, the highest first, prices that show that it has to be so many; stops at the first for which
- * none are found. `mayAsk`: without it only prices by RAM or CPU alone are tried, which a sum finds.
+ * none are found. Without an `engine` only prices by size are tried, which a sum finds.
  */
 export async function proveLevels(
   instance: Instance,
@@ -52,14 +56,17 @@ export async function proveLevels(
   if (!kinds) return []
   const { classes, classOf } = listClasses(instance)
   const down = countDown(instance, plan.unplaced)
-  const sought: Sought = { instance, classes, kinds, down }
-  const known = engine ? placePatterns(sought, classOf, plan) : []
+  const sought: TriageTerms = { classes, kinds }
+  const known = engine ? placePatterns(instance, sought, classOf, plan) : []
   const levels: ProvedLevel[] = []
   for (const [index, [priority, count]] of down.entries()) {
     if (isOver(untilMs)) break
     const level: Level = { priority, count, above: down.slice(0, index) }
-    const proved =
-      proveByScarcity(sought, level) ?? (engine && (await proveByPatterns(sought, level, known, engine, untilMs)))
+    const start = priceByScarcity(sought, level, untilMs)
+    if (!start) break
+    const proved = isProof(level, start)
+      ? start
+      : engine && (await proveByPatterns(sought, level, known, start, { engine, untilMs }))
     if (!proved) break
     const price = classOf.map((at) => (at < 0 ? 0 : proved.price[at]!))
     levels.push({
@@ -109,63 +116,71 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
   return { classes, classOf }
 }
 
-/** How many of a class of stranded VMs are of this priority. */
-function countOf({ priorities }: PricedClass, of: number): number {
-  return priorities.filter((each) => each === of).length
-}
+/** What all are worth less the best of every host, in parts of one of the level, and what the hosts hold then. */
+type Shown = { value: number; patterns: BestPattern[] }
 
-function weightOf({ priorities }: PricedClass, { priority }: Level, weights: Map<number, number>): number {
-  return priorities.reduce(
-    (sum, each) => sum + (each === priority ? scale : each > priority ? (weights.get(each) ?? 0) : 0),
-    0,
-  )
-}
-
-/** All that are worth less of every host's best: more than so many of the level weigh, and the level is proved. */
-function isProof(
-  { classes, kinds }: Sought,
-  { above, count }: Level,
+function evaluate(
+  { classes, kinds }: TriageTerms,
+  level: Level,
   { price, weights }: Prices,
   units: Units,
-): boolean {
-  const best = bestPatterns(classes, price, kinds, units, false)
-  if (!best) return false
+): Shown | null {
+  const patterns = bestPatterns(classes, price, kinds, units)
+  if (!patterns) return null
   const all = classes.reduce((sum, each, index) => sum + each.count * price[index]!, 0)
-  const held = best.reduce((sum, { worth, kind }) => sum + worth * kinds[kind]!.hosts.length, 0)
-  return all - held - above.reduce((sum, [each, n]) => sum + n * (weights.get(each) ?? 0), 0) > scale * (count - 1)
+  const held = patterns.reduce((sum, { worth, kind }) => sum + worth * kinds[kind]!.hosts.length, 0)
+  const above = level.above.reduce((sum, [each, n]) => sum + n * (weights.get(each) ?? 0), 0)
+  return { value: (all - held - above) / scale, patterns }
 }
 
-/** A price by RAM or by CPU alone: what is short in total, or on the only hosts for some. */
-function proveByScarcity(sought: Sought, level: Level): (Prices & { units: Units }) | null {
-  const { classes } = sought
-  for (const size of ['ram', 'cpu'] as const) {
-    const units = chooseUnits(sought, size)
-    const own = classes.filter((each) => countOf(each, level.priority) > 0).map((each) => each[size])
-    const tries = [...new Set(own)].sort((a, b) => b - a).slice(0, maxScarceTries)
-    for (const one of tries) {
-      const perUnit = scale / one
-      const heaviest = Math.ceil(perUnit * Math.max(...classes.map((each) => each[size])))
-      const weights = new Map(
-        [...new Set(classes.flatMap(({ priorities }) => priorities))]
-          .filter((each) => each > level.priority)
-          .map((each) => [each, Math.min(maxPrice, heaviest)]),
-      )
-      const price = classes.map((each) => {
-        const most = each.priorities.length === 0 ? maxPrice : weightOf(each, level, weights)
-        return Math.min(Math.floor(each[size] * perUnit), most)
-      })
-      if (isProof(sought, level, { price, weights }, units)) return { price, weights, units }
+function isProof({ count }: Level, { value }: Pick<Shown, 'value'>): boolean {
+  return value > count - 1 + 1e-4
+}
+
+type Found = Prices & { units: Units; value: number }
+
+/** Prices by RAM, by CPU and by both: the best of them, which is a proof where a sum is. */
+function priceByScarcity(sought: TriageTerms, level: Level, untilMs: number): Found | null {
+  const { classes, kinds } = sought
+  const room = (size: 'ram' | 'cpu') => kinds.reduce((sum, kind) => sum + kind[size] * kind.hosts.length, 1)
+  const [ram, cpu] = [room('ram'), room('cpu')]
+  let best: Found | null = null
+  for (const share of shares) {
+    const units =
+      share === 1 ? chooseUnits(sought, 'ram') : share === 0 ? chooseUnits(sought, 'cpu') : listTables(sought)[0]!
+    const sizes = classes.map((each) => (share * each.ram) / ram + ((1 - share) * each.cpu) / cpu)
+    const own = sizes.filter((_, index) => countOf(classes[index]!, level.priority) > 0)
+    for (const one of [...new Set(own)].sort((a, b) => b - a).slice(0, maxScarceTries)) {
+      if (isOver(untilMs)) return best
+      const prices = pricesBySize(sought, level, sizes, one)
+      const shown = evaluate(sought, level, prices, units)
+      if (shown && (!best || shown.value > best.value)) best = { ...prices, units, value: shown.value }
+      if (shown && isProof(level, shown)) return best
     }
   }
-  return null
+  return best
 }
 
-/** What a host of this kind holds in the end, by class. */
-type Pattern = { kind: number; holds: Int32Array }
+/** One of this size is worth as much as one of the level weighs. */
+function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly number[], one: number): Prices {
+  const heaviest = Math.ceil((scale * Math.max(...sizes)) / one)
+  const weights = new Map(
+    classes
+      .flatMap(({ priorities }) => priorities)
+      .filter((each) => each > level.priority)
+      .map((each) => [each, Math.min(maxPrice, heaviest)]),
+  )
+  const price = classes.map((each, index) => {
+    const most = each.priorities.length === 0 ? maxPrice : weightOf(each, level, weights)
+    return Math.min(Math.floor((scale * sizes[index]!) / one), most)
+  })
+  return { price, weights }
+}
 
 /** What is on each host now and after the plan: with these the program has an answer from the beginning. */
 function placePatterns(
-  { instance, classes, kinds }: Sought,
+  instance: Instance,
+  { classes, kinds }: TriageTerms,
   classOf: readonly number[],
   { moves }: { moves: readonly Move[] },
 ): Pattern[] {
@@ -184,38 +199,42 @@ function placePatterns(
   })
 }
 
-/** Column generation: the patterns of hosts that would leave fewer of this priority down, until their prices prove that none do. */
+/**
+ * Column generation: what hosts could hold that would leave fewer of this priority down, until its prices prove that none do. Prices of a program
+ * leap from round to round: those between them and the best so far prove more, and ask for better patterns.
+ */
 async function proveByPatterns(
-  sought: Sought,
+  sought: TriageTerms,
   level: Level,
   known: Pattern[],
-  engine: SolverEngine,
-  untilMs: number,
-): Promise<(Prices & { units: Units }) | null> {
-  const { classes, kinds } = sought
+  start: Prices,
+  { engine, untilMs }: { engine: SolverEngine; untilMs: number },
+): Promise<Found | null> {
+  let centre: Prices = start
   for (const units of listTables(sought)) {
-    const fits = ({ kind, holds }: Pattern) => {
-      const { ram, cpu } = kinds[kind]!
-      const used = (size: 'ram' | 'cpu', unit: number) =>
-        holds.reduce((sum, count, index) => sum + count * Math.floor(classes[index]![size] / unit), 0)
-      return used('ram', units[0]) <= Math.floor(ram / units[0]) && used('cpu', units[1]) <= Math.floor(cpu / units[1])
-    }
-    const patterns = known.filter(fits)
+    const patterns = known.filter((pattern) => fits(sought, pattern, units))
+    let best = evaluate(sought, level, centre, units)?.value ?? Number.NEGATIVE_INFINITY
+    let keep = keptOfBest
     for (let round = 0; round < maxRounds && !isOver(untilMs); round += 1) {
       const answer = await askPrices(sought, level, patterns, engine, untilMs)
       if (!answer) return null
-      // Every placement that the patterns mix leaves fewer down: this table cannot prove it.
+      // A mix of these patterns leaves fewer down: this table cannot prove it.
       if (answer.value <= level.count - 1 + 1e-6) break
-      const { price, weights } = toWhole(sought, level, answer)
-      if (isProof(sought, level, { price, weights }, units)) return { price, weights, units }
-      const better = bestPatterns(classes, price, kinds, units, true)
-      if (!better) break
-      const fresh = better.filter(({ worth, kind }) => worth > answer.kindPrice[kind]! * scale + scale * 1e-5)
-      if (fresh.length === 0) break
+      const prices = between(sought, level, centre, answer, keep)
+      const shown = evaluate(sought, level, prices, units)
+      if (!shown) break
+      if (isProof(level, shown)) return { ...prices, units, value: shown.value }
+      const fresh = shown.patterns.filter((each) => isBetterThan(each, answer))
+      if (fresh.length === 0 && keep === 0) break
+      if (shown.value > best) {
+        centre = prices
+        best = shown.value
+      }
+      // Where the prices between ask for nothing, those of the program do.
+      keep = fresh.length === 0 ? 0 : keptOfBest
       for (const { kind, holds } of fresh) {
-        const pattern = { kind, holds }
-        patterns.push(pattern)
-        known.push(pattern)
+        patterns.push({ kind, holds })
+        known.push({ kind, holds })
       }
     }
     if (isOver(untilMs)) return null
@@ -223,76 +242,25 @@ async function proveByPatterns(
   return null
 }
 
+/** Is it worth more at the program's prices than its host costs? */
+function isBetterThan({ kind, holds }: BestPattern, { byClass, kindPrice }: LpPrices): boolean {
+  return holds.reduce((sum, count, index) => sum + count * byClass[index]!, 0) > kindPrice[kind]! + 1e-6
+}
+
+function fits({ classes, kinds }: TriageTerms, { kind, holds }: Pattern, [ramUnit, cpuUnit]: Units): boolean {
+  const { ram, cpu } = kinds[kind]!
+  const used = (size: 'ram' | 'cpu', unit: number) =>
+    holds.reduce((sum, count, index) => sum + count * Math.floor(classes[index]![size] / unit), 0)
+  return used('ram', ramUnit) <= Math.floor(ram / ramUnit) && used('cpu', cpuUnit) <= Math.floor(cpu / cpuUnit)
+}
+
 /** Coarse tables first. */
-function listTables(sought: Sought): Units[] {
+function listTables(sought: TriageTerms): Units[] {
   const tables = [
     chooseUnits(sought, 'both', 12_000),
     chooseUnits(sought, 'ram'),
     chooseUnits(sought, 'cpu'),
-    chooseUnits(sought, 'both', 200_000),
+    chooseUnits(sought, 'both', 80_000),
   ]
   return tables.filter((one, index) => tables.findIndex((other) => other.join() === one.join()) === index)
-}
-
-type LpPrices = { value: number; byClass: number[]; kindPrice: number[]; weights: Map<number, number> }
-
-/** The program over these patterns: as few of the level down as can be, with no more of higher ones than in the plan. */
-async function askPrices(
-  { classes, kinds }: Sought,
-  level: Level,
-  patterns: readonly Pattern[],
-  engine: SolverEngine,
-  untilMs: number,
-): Promise<LpPrices | null> {
-  const downOf = (index: number) => patterns.length + index
-  const demand: LpRow[] = classes.map(({ count, priorities }, index) => ({
-    terms: priorities.length > 0 && !isHeld(priorities, level) ? [[downOf(index), 1]] : [],
-    atLeast: count,
-  }))
-  const hosts: LpRow[] = kinds.map((kind) => ({ terms: [], atLeast: -kind.hosts.length }))
-  for (const [column, { kind, holds }] of patterns.entries()) {
-    hosts[kind]!.terms.push([column, -1])
-    for (const [index, count] of holds.entries()) if (count > 0) demand[index]!.terms.push([column, count])
-  }
-  const above: LpRow[] = level.above.map(([priority, count]) => ({
-    terms: classes.flatMap((each, index): Term[] => {
-      const own = countOf(each, priority)
-      return own > 0 ? [[downOf(index), -own]] : []
-    }),
-    atLeast: -count,
-  }))
-  const model: LinearModel = {
-    columns: patterns.length + classes.length,
-    binaries: 0,
-    objective: classes.flatMap((each, index): Term[] => {
-      const own = countOf(each, level.priority)
-      return own > 0 ? [[downOf(index), own]] : []
-    }),
-    rows: [...demand, ...hosts, ...above],
-  }
-  const answer = await engine.solve(model, Math.min(1_000, untilMs - performance.now()))
-  if (answer.status !== 'optimal' || !answer.prices) return null
-  const prices = answer.prices.map((price) => Math.max(0, price))
-  const value = model.objective.reduce((sum, [column, cost]) => sum + cost * answer.values[column]!, 0)
-  const weights = new Map(level.above.map(([priority], at) => [priority, prices[classes.length + kinds.length + at]!]))
-  return { value, byClass: prices.slice(0, classes.length), kindPrice: prices.slice(classes.length), weights }
-}
-
-/** Is one of a higher priority of which the plan leaves nobody down, so that nobody may be? */
-function isHeld(priorities: readonly number[], { priority, above }: Level): boolean {
-  return priorities.some((each) => each > priority && !above.some(([known]) => known === each))
-}
-
-function toWhole({ classes }: Sought, level: Level, { byClass, weights }: LpPrices): Prices {
-  const whole = new Map(
-    [...weights].map(([priority, weight]) => [priority, Math.min(maxPrice, Math.round(weight * scale))]),
-  )
-  // A priority of which nobody is down weighs nothing in the plan: any weight of it will do.
-  for (const priority of classes.flatMap(({ priorities }) => priorities))
-    if (isHeld([priority], level)) whole.set(priority, maxPrice)
-  const price = classes.map((each, index) => {
-    const most = each.priorities.length === 0 ? maxPrice : weightOf(each, level, whole)
-    return Math.min(Math.round(byClass[index]! * scale), most)
-  })
-  return { price, weights: whole }
 }

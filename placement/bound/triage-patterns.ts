@@ -20,10 +20,10 @@ export type HostKind = { hosts: number[]; ram: number; cpu: number; crowded: Set
 export type Units = [ram: number, cpu: number]
 
 /** The most cells of a table for one size alone, where the other is left out. */
-const maxCellsOfOne = 60_000
+const maxCellsOfOne = 20_000
 const unitOfNone = 1_000_000_000
 /** Cells that one look at all kinds of hosts may take. */
-const maxWork = 40_000_000
+const maxWork = 18_000_000
 
 /** Each host a kind of its own, but for those that are alike. Null where one is over its capacity. */
 export function listHostKinds(instance: Instance): HostKind[] | null {
@@ -81,13 +81,13 @@ function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)
 }
 
-type BestPattern = { kind: number; worth: number; holds: Int32Array }
+export type BestPattern = { kind: number; worth: number; holds: Int32Array }
 
 /** One of several, of which at most one is taken: so many copies of a class, or a member of a group. */
 type Option = { index: number; count: number; ram: number; cpu: number; worth: number }
 
 /**
- * The most that each kind of host can hold at these prices, with what it holds where `isTold`; null where that takes too many cells. One table for
+ * The most that each kind of host can hold at these prices, with what it holds; null where that takes too many cells. One table for
  * all kinds to which the same may come.
  */
 export function bestPatterns(
@@ -95,7 +95,6 @@ export function bestPatterns(
   price: readonly number[],
   kinds: readonly HostKind[],
   units: Units,
-  isTold: boolean,
 ): BestPattern[] | null {
   const patterns: BestPattern[] = []
   const rooms = kinds.map((each, kind) => ({
@@ -116,12 +115,12 @@ export function bestPatterns(
     if (work > maxWork) return null
     const width = cpu + 1
     const best = new Float64Array((ram + 1) * width)
-    const taken = choices.map((options) => fill(best, options, ram, cpu, isTold))
+    const taken = choices.map((options) => fill(best, options, ram, cpu))
     for (const room of alike) {
       const holds = new Int32Array(classes.length)
       const worth = best[room.ram * width + room.cpu]!
       let at = room.ram * width + room.cpu
-      for (let step = choices.length - 1; step >= 0 && isTold; step -= 1) {
+      for (let step = choices.length - 1; step >= 0; step -= 1) {
         const option = choices[step]![taken[step]![at]! - 1]
         if (!option) continue
         holds[option.index]! += option.count
@@ -163,9 +162,9 @@ function listChoices(
 }
 
 /** Which option is taken in each room, from 1; 0: none. In place, the largest rooms first. */
-function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: number, isTold: boolean): Uint8Array {
+function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: number): Uint8Array {
   const width = cpu + 1
-  const taken = new Uint8Array(isTold ? best.length : 0)
+  const taken = new Uint8Array(best.length)
   for (let r = ram; r >= 0; r -= 1) {
     for (let c = cpu; c >= 0; c -= 1) {
       const here = r * width + c
@@ -178,7 +177,7 @@ function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: 
         const worth = best[from]! + option.worth
         if (worth <= most) continue
         most = worth
-        if (isTold) taken[here] = which + 1
+        taken[here] = which + 1
       }
       best[here] = most
     }
