@@ -7,7 +7,7 @@ import {
   formatAfterwards,
   formatDown,
   formatForecast,
-  formatObstacle,
+  formatWhyDown,
   readForecast,
   readStaysDown,
 } from './format-plan.ts'
@@ -221,16 +221,12 @@ function listDoubts(
 }
 
 function listDown(details: Record<string, unknown>, maxNamed: number): string[] {
-  const { unplaced, obstacle } = readStaysDown(details)
+  const left = readStaysDown(details)
+  const { unplaced } = left
   if (unplaced.length === 0 || maxNamed === 0) return []
   const down = unplaced.slice(0, maxNamed).map(({ vm, reason }) => (reason ? `${vm}: ${reason}` : vm))
   const more = unplaced.length - down.length
-  return [
-    `${formatDown(unplaced.length)}.`,
-    ...down,
-    ...(more > 0 ? [`And ${more} more.`] : []),
-    formatObstacle(obstacle),
-  ]
+  return [`${formatDown(unplaced.length)}.`, ...down, ...(more > 0 ? [`And ${more} more.`] : []), formatWhyDown(left)]
 }
 
 /** An old look, which also stands beside the buttons: it is seen where somebody decides. */

@@ -1,5 +1,5 @@
-import { formatCount, formatList } from './format.ts'
-import type { Loss, Plan, PlanForecast, PlanProof, Standing, Unplaced } from './placement.ts'
+import { capitalize, formatCount, formatList } from './format.ts'
+import type { Loss, Plan, PlanForecast, PlanProof, Standing, TriageTold, Unplaced } from './placement.ts'
 
 const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
@@ -46,11 +46,10 @@ export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
   return [`${first.vm} (priority ${first.priority ?? 0})${more} ${stay} down while VMs of lower priority get a place`]
 }
 
-/** Why some stay down, for a plan that leaves some: proved with what would help, or only that nothing better was found. */
-export function formatObstacle(obstacle: string | null): string {
-  return obstacle === null
-    ? 'No better plan was found in the time there was: a place for all may exist.'
-    : `A place for all does not exist: ${obstacle}.`
+const triageWords: Record<TriageTold['proof'], string> = {
+  certificate: 'certificate',
+  engine: "a solver's word, not checked",
+  exhausted: 'every way was tried',
 }
 
 /** What the platform does by itself of a plan, where each of its VMs goes being a guess, and whether all have room. */
@@ -76,17 +75,62 @@ export function readForecast({ forecast }: Record<string, unknown>): PlanForecas
   return Array.isArray(restarts) && Array.isArray(staysDown) ? { restarts, staysDown } : null
 }
 
-type Down = { vm: string; reason: string }
-export type LeftDown = { unplaced: Down[]; obstacle: string | null }
+/**
+ * `no choice leaves fewer of priority 50 down (certificate), nor of priority 10 and 0 (a solver's word, not checked)`, highest first: what shows
+ * that these and no others have to stay down.
+ */
+export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], triage: TriageTold | null): string {
+  if (!triage) return 'whether a better choice of who stays down exists is not known'
+  const priorities = [...new Set(unplaced.map(({ priority = 0 }) => priority))].sort((a, b) => b - a)
+  const certified = priorities.filter((each) => triage.certified.includes(each))
+  const others = priorities.filter((each) => !certified.includes(each))
+  // Where nobody has been given a priority, none is named.
+  const of = (all: number[]) => (priorities.some(Boolean) ? ` of priority ${formatList(all.map(String))}` : '')
+  const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
+  if (certified.length === 0) return `no choice leaves fewer${of(priorities)} down${by(triage.proof)}`
+  const first = `no choice leaves fewer${of(certified)} down${by('certificate')}`
+  if (others.length === 0) return first
+  if (triage.proof !== 'certificate') return `${first}, nor${of(others)}${by(triage.proof)}`
+  return `${first}; whether one leaves fewer${of(others)} is not known`
+}
+
+/**
+ * Why some stay down, and what shows that no better choice does: in sentences, for a plan that leaves some. Where neither is proved, no more
+ * is said than that nothing better was found.
+ */
+export function formatWhyDown({
+  unplaced,
+  obstacle,
+  triage,
+}: Omit<LeftDown, 'unplaced'> & { unplaced: readonly Pick<Unplaced, 'priority'>[] }): string {
+  if (obstacle === null && triage === null)
+    return 'No better plan was found in the time there was: a place for all may exist.'
+  const all = obstacle === null ? '' : `A place for all does not exist: ${obstacle}. `
+  return `${all}${capitalize(formatTriage(unplaced, triage))}.`
+}
+
+type Down = { vm: string; reason: string; priority?: number | undefined }
+export type LeftDown = { unplaced: Down[]; obstacle: string | null; triage: TriageTold | null }
 
 /** Whom a dry run leaves down; its details are whatever a tool put there, and what is not understood is shown as it is. */
-export function readStaysDown({ unplaced, obstacle }: Record<string, unknown>): LeftDown {
-  const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null) =>
-    typeof each?.vm === 'string'
-      ? { vm: each.vm, reason: typeof each.reason === 'string' ? each.reason : '' }
-      : { vm: JSON.stringify(each), reason: '' },
-  )
-  return { unplaced: down, obstacle: typeof obstacle === 'string' ? obstacle : null }
+export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unknown>): LeftDown {
+  const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null): Down => {
+    if (typeof each?.vm !== 'string') return { vm: JSON.stringify(each), reason: '' }
+    const reason = typeof each.reason === 'string' ? each.reason : ''
+    return { vm: each.vm, reason, ...(typeof each.priority === 'number' && { priority: each.priority }) }
+  })
+  return {
+    unplaced: down,
+    obstacle: typeof obstacle === 'string' ? obstacle : null,
+    triage: readTriage(triage),
+  }
+}
+
+/** Null for what is not understood, as for no proof. */
+function readTriage(given: unknown): TriageTold | null {
+  const { proof, certified } = (given ?? {}) as Partial<TriageTold>
+  if (proof === undefined || !Object.hasOwn(triageWords, proof)) return null
+  return Array.isArray(certified) && certified.every((each) => Number.isInteger(each)) ? { proof, certified } : null
 }
 
 function formatProofKind(proof: PlanProof | PlanProof['kind']): string {

@@ -104,6 +104,43 @@ const proof = z.discriminatedUnion('kind', [
 ])
 export type PlanProof = z.infer<typeof proof>
 
+const maxPrices = 10_000
+const wholeByName = z
+  .record(z.string(), z.number().int().min(0).max(1_000_000_000))
+  .refine((all) => Object.keys(all).length <= maxPrices, `at most ${maxPrices}`)
+const unit = z.number().int().min(1).max(1_000_000_000)
+
+/**
+ * What shows of one priority that in every placement that leaves as many of each higher one down at least `down` of it stay down: whole
+ * weights by higher priority, and prices by class of VMs (`placement/triage-certificate.ts`). Any weights, prices and units are
+ * allowed: wrong ones only fail to prove.
+ */
+const triageLevel = z.object({
+  priority: z.number().int(),
+  down: z.number().int().positive(),
+  scale: unit,
+  /** Sizes and room are counted in whole units of so much, rounded down. */
+  ramUnit: unit,
+  cpuUnit: unit,
+  weights: wholeByName,
+  price: wholeByName,
+})
+export type TriageLevel = z.infer<typeof triageLevel>
+
+const maxTriageLevels = 20
+const triageLevels = z.array(triageLevel).min(1).max(maxTriageLevels)
+
+/**
+ * What shows that no choice of who stays down is less harm. `certificate`: of the priorities in `levels`, highest first, and of no others;
+ * `engine`: a solver's word, with what of it has a certificate besides; `exhausted`: every choice and order was tried.
+ */
+const triage = z.discriminatedUnion('proof', [
+  z.object({ proof: z.literal('certificate'), levels: triageLevels }),
+  z.object({ proof: z.literal('engine'), levels: triageLevels.optional() }),
+  z.object({ proof: z.literal('exhausted') }),
+])
+export type Triage = z.infer<typeof triage>
+
 /** Who stays down in a plan that has no place for all, and which rule or room is in the way. */
 const unplaced = z.object({
   vm: z.string(),
@@ -159,6 +196,8 @@ export const plan = z.object({
   lowerBound: z.number().int(),
   proof,
   unplaced: z.array(unplaced),
+  /** Absent: whether a better choice of who stays down exists is not known, or an older release made the plan. */
+  triage: triage.optional(),
   obstacle: obstacle.nullable(),
   standing: standing.nullable(),
   reason: z.string().nullable(),
@@ -197,6 +236,19 @@ const step = planStep.extend({
   wave: planStep.shape.wave.nullable().default(null),
 })
 
+/** What a dry run carries of it: the kind of proof, and the priorities of which it is a certificate. */
+const triageTold = z.object({
+  proof: z.enum(triage.options.map((each) => each.shape.proof.value)),
+  certified: z.array(z.number().int()),
+})
+export type TriageTold = z.infer<typeof triageTold>
+
+export function toTriageTold(given: Triage | undefined): TriageTold | null {
+  if (!given) return null
+  const levels = given.proof === 'exhausted' ? [] : (given.levels ?? [])
+  return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
+}
+
 /** The plan that an approval's dry run carries. What older approvals do not know yet is left out or empty. */
 const dryRunPlan = z.object({
   steps: z.array(step).min(1),
@@ -205,6 +257,7 @@ const dryRunPlan = z.object({
   lowerBound: z.number().int().optional(),
   proof: z.enum(proof.options.map((each) => each.shape.kind.value)).optional(),
   unplaced: z.array(unplaced).default([]),
+  triage: triageTold.nullable().default(null),
   obstacle: z.string().nullable().default(null),
   standing: standing.nullable().default(null),
 })

@@ -58,6 +58,7 @@ import * as snsTopics from './0053-sns-topics.ts'
 import * as writeCredential from './0054-write-credential.ts'
 import * as statementSnapshots from './0055-statement-snapshots.ts'
 import * as hostReserve from './0056-host-reserve.ts'
+import * as triage from './0057-triage.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -218,6 +219,7 @@ const migrations: Record<string, Migration> = {
   '0054-write-credential': writeCredential,
   '0055-statement-snapshots': statementSnapshots,
   '0056-host-reserve': hostReserve,
+  '0057-triage': triage,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

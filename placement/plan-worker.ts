@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type EngineName, engineNames, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
 import { beginQuestion, hasTimeEndedSearch, random } from './cluster/size-classes.ts'
-import { type Incumbent, isBetter } from './search/exhaust.ts'
+import { type Incumbent, isBetter, replacePlan } from './search/exhaust.ts'
 import { improve } from './search/improve.ts'
 import { explainInfeasibility, type Infeasibility } from './search/infeasibility.ts'
 import { assessSurvivability, type FailureOutcome, rebalance } from './search/rebalance.ts'
@@ -76,7 +76,9 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   // A repair that leaves one VM down is a plan, and may be a better one.
   for (const { kind, index, moves } of why.infeasibility?.repairs ?? []) {
     const candidate = { moves, unplaced: [index] }
-    if (kind === 'vm' && isBetter(instance, candidate, incumbent)) report(Object.assign(incumbent, candidate))
+    if (kind !== 'vm' || !isBetter(instance, candidate, incumbent)) continue
+    replacePlan(instance, incumbent, candidate)
+    report(incumbent)
   }
   // Work bounds both; of the time that is left the first look takes half at most.
   const before = assessSurvivability(instance, [], failureDomains, next, (performance.now() + endMs) / 2)

@@ -1,5 +1,6 @@
 import { formatList } from '../domain/format.ts'
-import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
+import { formatTriage } from '../domain/format-plan.ts'
+import { type PlacementProblem, type Plan, type Standing, toTriageTold } from '../domain/placement.ts'
 import type { EngineName } from './bound/assignment.ts'
 import { checkProblem } from './certificate.ts'
 import { buildInstance, buildModel, type Instance, type Names, type PlacementModel } from './cluster/instance.ts'
@@ -11,6 +12,7 @@ import { askPlanner } from './planner.ts'
 import { nameFailureDomains } from './rules.ts'
 import { compareUnplaced } from './search/exhaust.ts'
 import { findRoomShortage } from './search/shortage.ts'
+import { toTriage } from './triage-proof.ts'
 import { explainUnplaced, type PlanWithoutRacks } from './unplaced.ts'
 import { verifyPlan } from './verify.ts'
 
@@ -92,10 +94,17 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
   const relaxed = verifyWithoutRacks(asked, best, last)
   const found = last?.infeasibility ?? { isContradictory: true, core: [], repairs: [] }
   const obstacle = isInfeasible ? describeObstacle({ problem, names, shortage, relaxed, found }) : null
-  const shared = { standing: toStanding(problem, failureDomains, last), isTimeUp: !last?.done || last.wasCut }
+  const all = situation.evacuees.map((_, index) => index)
+  const down = best?.unplaced ?? listUnplaced(names, all, instance)
+  const triage = last && toTriage(problem, instance, names, { known: last, down })
+  const shared = {
+    standing: toStanding(problem, failureDomains, last),
+    isTimeUp: !last?.done || last.wasCut,
+    ...(triage && { triage }),
+  }
   if (best) {
     const reasons = [
-      obstacle?.text ?? best.reason,
+      obstacle?.text ?? (triage ? formatTriage(down, toTriageTold(triage)) : best.reason),
       obstacle || !relaxed ? null : describeWithoutRacks(problem, relaxed),
     ]
     return {
@@ -109,14 +118,13 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
   const isIdle = problem.intent === 'rebalance' && last?.done && last.moves.length === 0
   const idle = { ...nothing('no_action', null), ...shared }
   if (isIdle && verifyPlan(problem, idle).ok) return idle
-  const all = situation.evacuees.map((_, index) => index)
   const notFound = last?.done ? 'no plan was found' : 'the time was up before a plan was found'
   const state = isInfeasible ? 'infeasible' : 'not_found'
   const none = {
     ...nothing(state, isInfeasible ? (obstacle?.text ?? null) : notFound),
     obstacle,
     ...shared,
-    unplaced: listUnplaced(names, all, instance),
+    unplaced: down,
   }
   return { ...none, unplaced: explainUnplaced(problem, none, relaxed) }
 }

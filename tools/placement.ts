@@ -10,6 +10,7 @@ import {
   placementMaxima,
   planForecast,
   proposal,
+  toTriageTold,
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
@@ -115,6 +116,7 @@ function preparation(plan: ProposalToday): Preparation {
         lowerBound: plan.lowerBound,
         proof: plan.proof.kind,
         unplaced: plan.unplaced,
+        triage: toTriageTold(plan.triage),
         obstacle: plan.obstacle?.text ?? null,
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,

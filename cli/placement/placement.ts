@@ -6,6 +6,7 @@ import { findFalseClaim } from '../../placement/claims.ts'
 import type { WrittenPlan } from '../../placement/plan-file.ts'
 import { describeDown, findIdleRequest } from '../../placement/problem-file.ts'
 import { nameFailureDomains } from '../../placement/rules.ts'
+import { findTriageFault } from '../../placement/triage-certificate.ts'
 import { describeReason, listReasons } from '../../placement/unplaced.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import type { CliCommand } from '../connection.ts'
@@ -230,12 +231,14 @@ function addVerifyCommand(parent: CliCommand): void {
         proof.kind !== 'certificate'
           ? null
           : certifiedBound(problem, proof) >= plan.lowerBound && certificateHolds(problem, proof)
-      if (options.json) printJson({ ...replayed, certificate })
+      const triage = checkTriage(problem, plan)
+      if (options.json) printJson({ ...replayed, certificate, ...(triage && { triage: { ok: triage.ok } }) })
       else {
         print(describeReplay(plan, replayed))
         print(describeCertificate(problem, plan, certificate))
+        if (triage) print(triage.line)
       }
-      if (!replayed.ok || certificate === false) throw new CommandFailed('broken', '')
+      if (!replayed.ok || certificate === false || triage?.ok === false) throw new CommandFailed('broken', '')
     })
 }
 
@@ -271,6 +274,28 @@ function describeCertificate(
   if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
   const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
+}
+
+/** What a plan says of whom it leaves down, checked as far as it has a certificate (`ok` null: no further); null where it says nothing. */
+function checkTriage(
+  problem: PlacementProblem,
+  { triage, unplaced }: Plan,
+): { ok: boolean | null; line: string } | null {
+  if (!triage) return null
+  const down = unplaced.map(({ vm }) => vm)
+  const levels = triage.proof === 'exhausted' ? [] : (triage.levels ?? [])
+  const fault = down.length === 0 ? 'nobody stays down' : findTriageFault(problem, down, levels)
+  if (levels.length > 0 && fault !== null)
+    return { ok: false, line: `${paint('red', 'NO')}  the certificate of who stays down: ${inert(fault)}` }
+  if (down.length === 0) return { ok: false, line: `${paint('red', 'NO')}  who stays down: ${fault}` }
+  const certified = levels.map(({ priority }) => priority)
+  const shown = `the certificate of who stays down: no choice leaves fewer of priority ${formatList(certified.map(String))} down`
+  const lines = levels.length > 0 ? [`${paint('green', 'OK')}  ${shown}`] : []
+  if (triage.proof !== 'certificate') {
+    const what = levels.length > 0 ? 'that none leaves fewer of the others down' : 'that no choice leaves fewer down'
+    lines.push(`${paint('dim', '--')}  ${what} is known by "${triage.proof}", which cannot be checked here`)
+  }
+  return { ok: triage.proof === 'certificate' ? true : null, line: lines.join('\n') }
 }
 
 type ExplainOptions = SolveOptions & { all?: boolean }

@@ -1,6 +1,13 @@
 import { capitalize, formatCount, formatList } from '../../domain/format.ts'
-import { formatDown, formatObstacle, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
-import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
+import { formatDown, formatPlanProof, formatStanding, formatWhyDown } from '../../domain/format-plan.ts'
+import {
+  type PlacementHost,
+  type PlacementProblem,
+  type PlacementVm,
+  type Plan,
+  type PlanStep,
+  toTriageTold,
+} from '../../domain/placement.ts'
 import { formatSteps } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, wrap } from '../ui/terminal.ts'
 
@@ -26,7 +33,11 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
       : []),
     ...(plan.unplaced.length > 0 ? [formatUnplaced(plan)] : []),
     ...(plan.unplaced.length > 0 && plan.state !== 'not_found'
-      ? [wrapLine(inert(formatObstacle(plan.obstacle?.text ?? null)))]
+      ? [
+          wrapLine(
+            inert(formatWhyDown({ ...plan, obstacle: plan.obstacle?.text ?? null, triage: toTriageTold(plan.triage) })),
+          ),
+        ]
       : []),
     ...(plan.standing && plan.steps.length > 0 ? [wrapLine(inert(formatStanding(plan.standing)))] : []),
   ]

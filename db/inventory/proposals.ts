@@ -11,7 +11,7 @@ import type { Db, Trx } from '../connect.ts'
 
 export async function storeProposal(
   db: Db,
-  { isTimeUp: _, ...proposal }: Omit<Proposal, 'id' | 'createdAt'>,
+  { isTimeUp: _, triage, ...proposal }: Omit<Proposal, 'id' | 'createdAt'>,
   problem: PlacementProblem,
 ): Promise<Proposal> {
   const row = await db
@@ -23,13 +23,14 @@ export async function storeProposal(
       steps: JSON.stringify(proposal.steps),
       proof: JSON.stringify(proposal.proof),
       unplaced: JSON.stringify(proposal.unplaced),
+      triage: triage && JSON.stringify(triage),
       obstacle: proposal.obstacle && JSON.stringify(proposal.obstacle),
       standing: proposal.standing && JSON.stringify(proposal.standing),
       problem: JSON.stringify(problem),
     })
     .returning(['id', 'createdAt'])
     .executeTakeFirstOrThrow()
-  return { ...proposal, ...row }
+  return { ...proposal, ...(triage && { triage }), ...row }
 }
 
 /** A step of an older release has no needs: then it waits for every step before it, in the order in which they were approved. */
@@ -42,11 +43,12 @@ export async function proposalById(
 ): Promise<{ proposal: Proposal; problem: PlacementProblem } | null> {
   const row = await db.selectFrom('proposal').selectAll().where('id', '=', id).executeTakeFirst()
   if (!row) return null
-  const { problem, steps, ...rest } = row
+  const { problem, steps, triage, ...rest } = row
   const stored = storedStep.array().parse(steps)
   return {
     proposal: {
       ...rest,
+      ...(triage && { triage }),
       steps: stored.map((step, index) => ({
         ...step,
         needs: step.needs ?? stored.slice(0, index).map((each) => each.step),

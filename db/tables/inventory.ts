@@ -2,7 +2,7 @@ import type { ColumnType, Generated } from 'kysely'
 import type { DeviceTerms, Guests } from '../../domain/device.ts'
 import type { InventoryKind, RelationKind } from '../../domain/kinds.ts'
 import type { Manifest, MeshHealth, MeshMode } from '../../domain/mesh.ts'
-import type { Obstacle, Plan, PlanProof, Standing } from '../../domain/placement.ts'
+import type { Obstacle, Plan, PlanProof, Standing, Triage } from '../../domain/placement.ts'
 import type { Attributes } from '../../domain/registry.ts'
 import type { SiteChange, SiteFault } from '../../domain/site.ts'
 import type { SourceInput } from '../../domain/source.ts'
@@ -185,6 +185,7 @@ export type PlacementTables = {
     fromInventory: Generated<boolean>
     proof: JsonOrDefault<PlanProof>
     unplaced: JsonOrDefault<Plan['unplaced']>
+    triage: JsonOrNull<Triage>
     obstacle: Json<Obstacle | null> | null
     standing: Json<Standing | null> | null
     reason: string | null

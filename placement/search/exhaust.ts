@@ -1,4 +1,5 @@
 import type { SolverEngine } from '../bound/assignment.ts'
+import type { ProvedLevel } from '../bound/triage-bound.ts'
 import type { Certificate } from '../certificate.ts'
 import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, findViolations, isUp } from '../cluster/size-classes.ts'
@@ -139,6 +140,8 @@ export type Incumbent = {
   isInfeasible: boolean
   /** What shows that no choice of who stays down is less harm; null where nothing does. */
   triage: 'engine' | 'exhausted' | null
+  /** Prices that show it, of the highest priorities of which somebody stays down. */
+  levels?: ProvedLevel[]
 }
 
 /** What the stages of one search share. `incumbent` is replaced in place, and reported whenever it gets better. */
@@ -211,8 +214,14 @@ export function recordMoves(
   unplaced: number[] = [],
 ): void {
   if (!isBetter(instance, { moves, unplaced }, incumbent)) return
-  Object.assign(incumbent, { moves, unplaced } satisfies Partial<Incumbent>)
+  replacePlan(instance, incumbent, { moves, unplaced })
   report(incumbent)
+}
+
+/** What was proved of who stays down holds only where as many do. */
+export function replacePlan(instance: Instance, incumbent: Incumbent, candidate: Candidate): void {
+  const isOther = compareUnplaced(instance, candidate.unplaced, incumbent.unplaced) !== 0
+  Object.assign(incumbent, { ...candidate, ...(isOther && { triage: null, levels: [] }) } satisfies Partial<Incumbent>)
 }
 
 export function recordBound(
@@ -233,8 +242,12 @@ export function recordInfeasible({ incumbent, report }: SearchState, provenBy: I
   report(incumbent)
 }
 
-export function recordTriage({ incumbent, report }: SearchState, triage: Incumbent['triage']): void {
-  incumbent.triage = triage
+export function recordTriage(
+  { incumbent, report }: SearchState,
+  triage: Incumbent['triage'],
+  levels: ProvedLevel[] = [],
+): void {
+  Object.assign(incumbent, { triage, levels } satisfies Partial<Incumbent>)
   report(incumbent)
 }
 

@@ -1,4 +1,6 @@
+import type { SolverEngine } from '../bound/assignment.ts'
 import type { Assignment } from '../bound/places-model.ts'
+import { proveLevels } from '../bound/triage-bound.ts'
 import { askForPlan, countDown, exchange, isSameDown, wholeScope } from './exchange.ts'
 import { isComplete, isSmall, recordMoves, recordTriage, remainingMs, type SearchState } from './exhaust.ts'
 import { admitOneByOne, chooseUnplaced } from './leave-down.ts'
@@ -20,24 +22,43 @@ const searchWork = 4_000_000
 const exchanges = 24
 /** States that the search for all orders may look at. */
 const maxStates = 150_000
+const certifyMs = 1_500
+const sumMs = 400
 
 /**
  * Not all can have a place: which VMs to leave down. What is cheap and sound comes first, so that a plan is never worse than the starts alone
  * however little time there is.
  */
-export async function reduceUnplaced(state: SearchState): Promise<void> {
-  const { instance, random, deadlineMs } = state
+export async function reduceUnplaced(given: SearchState): Promise<void> {
+  // A sum is always looked at; a solver is asked for prices where time is left.
+  const state = { ...given, deadlineMs: given.deadlineMs - Math.min(sumMs, remainingMs(given) * 0.05) }
+  const { instance, random, mip, deadlineMs } = state
   await startWhatFits(state)
   searchRuns(state, searchWork)
   const { moves, unplaced } = admitOneByOne(instance, random, deadlineMs)
   recordMoves(state, moves, unplaced)
   await exchange(state, wholeScope(instance, 2) ? 0 : exchanges)
+  if (await certify(given, null)) return
   if (countColumns(instance, listMovable(instance)) <= maxColumnsOfAll) await chooseAmongAll(state)
   if (isSmall(instance) && instance.evacuees.length <= 10 && !state.incumbent.triage) {
     const { best, isExact } = chooseUnplaced(instance, state.incumbent.unplaced, maxStates, deadlineMs)
     if (best) recordMoves(state, best.moves, best.unplaced)
     if (isExact) recordTriage(state, 'exhausted')
   }
+  // The engine that was asked who could start is warm.
+  await certify(given, state.incumbent.triage && mip)
+}
+
+/** Are there prices that show that so many have to stay down? Without an engine only what a sum shows. */
+async function certify(state: SearchState, engine: SolverEngine | null): Promise<boolean> {
+  const { instance, incumbent, deadlineMs } = state
+  const limitMs = Math.min(certifyMs, Math.max(sumMs, remainingMs(state) * 0.2))
+  const untilMs = Math.min(deadlineMs, performance.now() + limitMs)
+  const levels = await proveLevels(instance, incumbent, engine, untilMs)
+  if (levels.length > 0) recordTriage(state, incumbent.triage, levels)
+  return (
+    levels.length > 0 && levels.length === new Set(incumbent.unplaced.flatMap((vm) => instance.priorities[vm]!)).size
+  )
 }
 
 /** Who could start at best, wherever all end; then plans in more and more rounds, until one starts as many. */

@@ -66,7 +66,7 @@ describe('before a person decides, the card says what follows', () => {
       'vm-9: no host has room',
       '"vm-8"',
       'vm-7',
-      'A place for all does not exist: it takes one host more.',
+      'A place for all does not exist: it takes one host more. Whether a better choice of who stays down exists is not known.',
     ]
     expect(told({ dryRun: { ...approval.dryRun, details } }).against).toEqual(against)
   })

@@ -1,6 +1,13 @@
 import { expect, test } from '@jest/globals'
-import { formatAfterwards, formatOvertaken, formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
-import { planOfDryRun } from '../../domain/placement.ts'
+import {
+  formatAfterwards,
+  formatOvertaken,
+  formatPlanProof,
+  formatStanding,
+  formatWhyDown,
+  readStaysDown,
+} from '../../domain/format-plan.ts'
+import { planOfDryRun, type Triage, toTriageTold } from '../../domain/placement.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
 
@@ -54,6 +61,78 @@ test('of those that stay down while less important VMs get a place, the most imp
     'b (priority 80) stays down while VMs of lower priority get a place',
   ])
   expect(formatOvertaken([{ vm: 'a', reason: 'no room' }])).toEqual([])
+})
+
+const levelOf = (priority: number) => ({
+  priority,
+  down: 1,
+  scale: 1,
+  ramUnit: 1,
+  cpuUnit: 1,
+  weights: {},
+  price: {},
+})
+const certificate = (...priorities: number[]) => ({ proof: 'certificate' as const, levels: priorities.map(levelOf) })
+const notKnown = 'Whether a better choice of who stays down exists is not known.'
+
+test.each<[string, number[], Triage | undefined, string | null, string]>([
+  ['a certificate', [50], certificate(50), null, 'No choice leaves fewer of priority 50 down (certificate).'],
+  [
+    'one of all',
+    [50, 10, 0],
+    certificate(50, 10, 0),
+    null,
+    'No choice leaves fewer of priority 50, 10 and 0 down (certificate).',
+  ],
+  ['nobody with a priority', [0, 0], certificate(0), null, 'No choice leaves fewer down (certificate).'],
+  [
+    'one of the highest',
+    [50, 10, 0],
+    certificate(50),
+    null,
+    'No choice leaves fewer of priority 50 down (certificate); whether one leaves fewer of priority 10 and 0 is not known.',
+  ],
+  [
+    "a solver's word",
+    [50],
+    { proof: 'engine' },
+    null,
+    "No choice leaves fewer of priority 50 down (a solver's word, not checked).",
+  ],
+  [
+    "a solver's word and a certificate of the highest",
+    [50, 10],
+    { ...certificate(50), proof: 'engine' },
+    null,
+    "No choice leaves fewer of priority 50 down (certificate), nor of priority 10 (a solver's word, not checked).",
+  ],
+  ['every way', [5], { proof: 'exhausted' }, null, 'No choice leaves fewer of priority 5 down (every way was tried).'],
+  [
+    'what is in the way of all',
+    [5],
+    undefined,
+    'RAM is short',
+    `A place for all does not exist: RAM is short. ${notKnown}`,
+  ],
+  [
+    'both',
+    [5],
+    certificate(5),
+    'RAM is short',
+    'A place for all does not exist: RAM is short. No choice leaves fewer of priority 5 down (certificate).',
+  ],
+  ['nothing', [5], undefined, null, 'No better plan was found in the time there was: a place for all may exist.'],
+])('of whom a plan leaves down no more is said than is proved: %s', (_, priorities, triage, obstacle, words) => {
+  const unplaced = priorities.map((priority, index) => ({ vm: `v${index}`, reason: 'no room', priority }))
+  expect(formatWhyDown({ unplaced, obstacle, triage: toTriageTold(triage) })).toBe(words)
+  // The card reads the same out of a dry run, whatever else is in it.
+  expect(formatWhyDown(readStaysDown({ unplaced, obstacle, triage: toTriageTold(triage) }))).toBe(words)
+})
+
+test('a dry run with a proof that is not understood claims none', () => {
+  const unplaced = [{ vm: 'a', reason: 'no room', priority: 5 }]
+  for (const triage of ['certificate', { proof: 'oath', certified: [5] }, { proof: 'engine' }])
+    expect(readStaysDown({ unplaced, obstacle: null, triage }).triage).toBeNull()
 })
 
 test('the plan of an approval is read with what 0.1.0 stored, and with what is stored since', () => {

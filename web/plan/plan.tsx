@@ -2,13 +2,13 @@ import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { capitalize } from '../../domain/format.ts'
 import {
   formatDown,
-  formatObstacle,
   formatPlanProof,
   formatStanding,
+  formatWhyDown,
   type LeftDown,
   toStandingAfter,
 } from '../../domain/format-plan.ts'
-import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
+import { type PlanStep, type Proposal, type ProposalWithProblem, toTriageTold } from '../../domain/placement.ts'
 import { useAsk } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { lastPosition } from './layout.ts'
@@ -220,7 +220,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
 }
 
 function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
-  const { steps, unplaced, obstacle } = proposal
+  const { steps, unplaced, obstacle, triage } = proposal
   const last = lastPosition(steps)
   // Who decides begins with what is, and goes on from there; a plan in the log is shown whole.
   const [position, setPosition] = useState(played ? 0 : last)
@@ -228,7 +228,7 @@ function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProble
   const title = position === 0 ? (isAhead ? 'now' : 'before') : isAhead ? `preview: ${then}` : then
   return (
     <figure className="placement">
-      {!played && <StaysDown unplaced={unplaced} obstacle={obstacle?.text ?? null} />}
+      {!played && <StaysDown unplaced={unplaced} obstacle={obstacle?.text ?? null} triage={toTriageTold(triage)} />}
       <PlacementPicture proposal={{ ...proposal, barred }} problem={problem} position={position} title={title} />
       {played && <Stepper steps={steps} position={position} go={setPosition} isAhead={isAhead} />}
       <figcaption>
@@ -256,7 +256,8 @@ function Worth({ proposal }: { proposal: Proposal }) {
 }
 
 /** Who has no place in a plan, and why as far as it is known. */
-export function StaysDown({ unplaced, obstacle }: LeftDown) {
+export function StaysDown(left: LeftDown) {
+  const { unplaced } = left
   if (unplaced.length === 0) return null
   return (
     <div className="stays-down">
@@ -275,7 +276,7 @@ export function StaysDown({ unplaced, obstacle }: LeftDown) {
         ))}
       </ul>
       <p>
-        <Inert text={formatObstacle(obstacle)} />
+        <Inert text={formatWhyDown(left)} />
       </p>
     </div>
   )

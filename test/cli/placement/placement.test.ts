@@ -207,3 +207,39 @@ test('a certificate of a drain counts what has to leave, and one of an overfull 
   expect(overfull.code).toBe(11)
   expect(overfull.stdout).toContain('NO  the certificate proves nothing: over capacity already: b')
 })
+
+test('a certificate of who stays down is checked, and a forged one is refused in a sentence', async () => {
+  const host = (name: string, gib: number, state: string) => ({ name, ram_mib: gib * 1_024, cpu_mc: 8_000, state })
+  const on = (vmid: string, at: string, gib: number, priority: number) => ({
+    vmid,
+    ...{ ram_mib: gib * 1_024, cpu_mc: 1_000, host: at, priority },
+  })
+  const cluster = {
+    intent: 'recover',
+    host_ids: ['x'],
+    hosts: [host('a', 4, 'live'), host('b', 4, 'live'), host('x', 16, 'dead')],
+    vms: [on('runs', 'a', 1, 0), on('one', 'x', 3, 9), on('two', 'x', 3, 5), on('three', 'x', 3, 5)],
+  }
+  const asked = file('short.json', JSON.stringify(cluster))
+  const out = join(emptyDir, 'short-plan.json')
+  const planned = await placement('plan', asked, '--out', out)
+  expect(planned.code).toBe(8)
+  expect(planned.stdout.replace(/\s+/g, ' ')).toContain('No choice leaves fewer of priority 5 down (certificate).')
+  const plan = JSON.parse(readFileSync(out, 'utf8'))
+  const [level] = plan.triage.levels
+  const changed = (name: string, more: object) =>
+    placement('verify', asked, file(`${name}.json`, JSON.stringify({ ...plan, triage: { ...plan.triage, ...more } })))
+  const [held, priced, counted, word] = await Promise.all([
+    changed('held', {}),
+    changed('priced', { levels: [{ ...level, price: {} }] }),
+    changed('counted', { levels: [{ ...level, down: 2 }] }),
+    changed('word', { proof: 'engine', levels: undefined }),
+  ])
+  expect(held).toMatchObject({ code: 0, stdout: expect.stringContaining('OK  the certificate of who stays down') })
+  expect(priced.code).toBe(11)
+  expect(priced.stdout).toContain('it does not show that 1 of priority 5 have to stay down')
+  expect(counted.code).toBe(11)
+  expect(counted.stdout).toContain('of priority 5 1 stay down, and it says 2')
+  expect(word.code).toBe(0)
+  expect(word.stdout).toContain('is known by "engine", which cannot be checked here')
+})

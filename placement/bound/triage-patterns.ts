@@ -1,0 +1,186 @@
+import type { Instance } from '../cluster/instance.ts'
+
+/** VMs of one size, role and set of hosts, which have one price. */
+export type PricedClass = {
+  ram: number
+  cpu: number
+  /** Of the VMs in one of them, where it is stranded. Empty: it runs, and keeps a place. */
+  priorities: number[]
+  /** By target: may it end there? */
+  open: boolean[]
+  count: number
+  /** Of each VM its HA group; null: none, or it goes with others. */
+  groups: (number | null)[]
+}
+
+/** Hosts with the same room, to which the same classes may come. */
+export type HostKind = { hosts: number[]; ram: number; cpu: number; crowded: Set<number> }
+
+/** Whole units of RAM and CPU that a table counts in. */
+export type Units = [ram: number, cpu: number]
+
+/** The most cells of a table for one size alone, where the other is left out. */
+const maxCellsOfOne = 20_000
+const unitOfNone = 1_000_000_000
+/** Cells that one look at all kinds of hosts may take. */
+const maxWork = 18_000_000
+
+/** Each host a kind of its own, but for those that are alike. Null where one is over its capacity. */
+export function listHostKinds(instance: Instance): HostKind[] | null {
+  const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, groupsOf, allows } = instance
+  const isOpen = new Set(evacuees)
+  const kinds = new Map<string, HostKind>()
+  for (let host = 0; host < targets; host += 1) {
+    let [ram, cpu, freeRam, freeCpu] = [hostRam[host]!, hostCpu[host]!, hostRam[host]!, hostCpu[host]!]
+    const seen = new Set<number>()
+    const crowded = new Set<number>()
+    const atHome: number[] = []
+    for (const [vm, at] of home.entries()) {
+      if (at !== host) continue
+      freeRam -= vmRam[vm]!
+      freeCpu -= vmCpu[vm]!
+      for (const group of groupsOf[vm]!) (seen.has(group) ? crowded : seen).add(group)
+      if (movable[vm] && !allows[instance.rule[vm]!]![host]) atHome.push(vm)
+      if (movable[vm] || isOpen.has(vm)) continue
+      ram -= vmRam[vm]!
+      cpu -= vmCpu[vm]!
+    }
+    if (freeRam < 0 || freeCpu < 0) return null
+    const key = JSON.stringify([ram, cpu, [...crowded].sort(), atHome, allows.map((may) => may[host])])
+    const kind = kinds.get(key) ?? { hosts: [], ram, cpu, crowded }
+    kinds.set(key, kind)
+    kind.hosts.push(host)
+  }
+  return [...kinds.values()]
+}
+
+/** A table for both sizes with at most so many cells, or for one alone with as fine a unit as there is room for. */
+export function chooseUnits(
+  { classes, kinds }: { classes: readonly PricedClass[]; kinds: readonly HostKind[] },
+  by: 'ram' | 'cpu' | 'both',
+  maxCells = maxCellsOfOne,
+): Units {
+  const common = (size: 'ram' | 'cpu') => classes.reduce((unit, each) => gcd(unit, each[size]), 0) || 1
+  const most = (size: 'ram' | 'cpu') => Math.max(1, ...kinds.map((kind) => kind[size]))
+  const [ram, cpu] = [common('ram'), common('cpu')]
+  if (by === 'ram') return [Math.max(ram, Math.ceil(most('ram') / maxCells)), unitOfNone]
+  if (by === 'cpu') return [unitOfNone, Math.max(cpu, Math.ceil(most('cpu') / maxCells))]
+  const rows = Math.max(1, Math.floor(most('ram') / ram))
+  const columns = Math.max(1, Math.floor(most('cpu') / cpu))
+  if (rows * columns <= maxCells) return [ram, cpu]
+  // The size with few steps keeps them, up to the root of what there is.
+  const root = Math.floor(Math.sqrt(maxCells))
+  const keptRows = Math.min(rows, Math.max(root, Math.floor(maxCells / columns)))
+  const keptColumns = Math.min(columns, Math.floor(maxCells / keptRows))
+  const unitFor = (size: 'ram' | 'cpu', unit: number, all: number, kept: number) =>
+    all === kept ? unit : Math.ceil(most(size) / kept)
+  return [unitFor('ram', ram, rows, keptRows), unitFor('cpu', cpu, columns, keptColumns)]
+}
+
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b)
+}
+
+export type BestPattern = { kind: number; worth: number; holds: Int32Array }
+
+/** One of several, of which at most one is taken: so many copies of a class, or a member of a group. */
+type Option = { index: number; count: number; ram: number; cpu: number; worth: number }
+
+/**
+ * The most that each kind of host can hold at these prices, with what it holds; null where that takes too many cells. One table for
+ * all kinds to which the same may come.
+ */
+export function bestPatterns(
+  classes: readonly PricedClass[],
+  price: readonly number[],
+  kinds: readonly HostKind[],
+  units: Units,
+): BestPattern[] | null {
+  const patterns: BestPattern[] = []
+  const rooms = kinds.map((each, kind) => ({
+    kind,
+    ram: Math.floor(each.ram / units[0]),
+    cpu: Math.floor(each.cpu / units[1]),
+    open: classes.map(({ open }, index) => price[index]! > 0 && open[each.hosts[0]!] === true),
+    crowded: each.crowded,
+  }))
+  let work = 0
+  for (const alike of Map.groupBy(
+    rooms,
+    ({ open, crowded }) => `${open.map(Number).join('')} ${[...crowded].sort()}`,
+  ).values()) {
+    const [ram, cpu] = [Math.max(...alike.map((room) => room.ram)), Math.max(...alike.map((room) => room.cpu))]
+    const choices = listChoices(classes, price, units, alike[0]!)
+    work += (ram + 1) * (cpu + 1) * choices.length
+    if (work > maxWork) return null
+    const width = cpu + 1
+    const best = new Float64Array((ram + 1) * width)
+    const taken = choices.map((options) => fill(best, options, ram, cpu))
+    for (const room of alike) {
+      const holds = new Int32Array(classes.length)
+      const worth = best[room.ram * width + room.cpu]!
+      let at = room.ram * width + room.cpu
+      for (let step = choices.length - 1; step >= 0; step -= 1) {
+        const option = choices[step]![taken[step]![at]! - 1]
+        if (!option) continue
+        holds[option.index]! += option.count
+        at -= option.ram * width + option.cpu
+      }
+      patterns.push({ kind: room.kind, worth, holds })
+    }
+  }
+  return patterns
+}
+
+function listChoices(
+  classes: readonly PricedClass[],
+  price: readonly number[],
+  units: Units,
+  { open, crowded }: { open: boolean[]; crowded: Set<number> },
+): Option[][] {
+  const choices: Option[][] = []
+  const groups = new Map<number, Option[]>()
+  for (const [index, { ram, cpu, groups: own }] of classes.entries()) {
+    if (!open[index]) continue
+    const size = { ram: Math.floor(ram / units[0]), cpu: Math.floor(cpu / units[1]) }
+    const copies = (count: number): Option => ({
+      index,
+      count,
+      ram: size.ram * count,
+      cpu: size.cpu * count,
+      worth: price[index]! * count,
+    })
+    const apart = new Set(own.filter((group) => group !== null && !crowded.has(group)))
+    for (const group of apart) groups.set(group!, [...(groups.get(group!) ?? []), copies(1)])
+    let left = own.filter((group) => group === null || crowded.has(group)).length
+    for (let bundle = 1; left > 0; bundle *= 2) {
+      choices.push([copies(Math.min(bundle, left))])
+      left -= Math.min(bundle, left)
+    }
+  }
+  return [...choices, ...groups.values()]
+}
+
+/** Which option is taken in each room, from 1; 0: none. In place, the largest rooms first. */
+function fill(best: Float64Array, options: readonly Option[], ram: number, cpu: number): Uint8Array {
+  const width = cpu + 1
+  const taken = new Uint8Array(best.length)
+  for (let r = ram; r >= 0; r -= 1) {
+    for (let c = cpu; c >= 0; c -= 1) {
+      const here = r * width + c
+      const before = best[here]!
+      let most = before
+      for (let which = 0; which < options.length; which += 1) {
+        const option = options[which]!
+        if (option.ram > r || option.cpu > c) continue
+        const from = here - option.ram * width - option.cpu
+        const worth = best[from]! + option.worth
+        if (worth <= most) continue
+        most = worth
+        taken[here] = which + 1
+      }
+      best[here] = most
+    }
+  }
+  return taken
+}

@@ -1,0 +1,272 @@
+import type { PlacementProblem, PlacementVm, TriageLevel } from '../domain/placement.ts'
+import { usableCapacity } from '../domain/usable-capacity.ts'
+import { listOverfullHosts } from './certificate.ts'
+import { listRestrictions, type PlacementRules, readRules, toRuleKey } from './rules.ts'
+
+/** Cells of tables and pairs of class and host that the check of one plan may look at: a file must not keep the process that reads it busy. */
+const maxLooks = 80_000_000
+/** Cells of one table, which are held at once. */
+const maxCells = 4_000_000
+
+type Work = { left: number }
+
+/** Stranded VMs that go as one, or any other VM alone. */
+type Unit = {
+  ram: number
+  cpu: number
+  /** Of the VMs in it. Empty: it runs and keeps a place, whichever that is. */
+  priorities: number[]
+  /** Hosts that it may end on. */
+  hosts: ReadonlySet<string>
+  group: string | null
+  key: string
+}
+
+/**
+ * Null where these levels show, each of its priority, that nobody has to be left down for nothing: else what is wrong with them, in a
+ * sentence. Whole numbers only, no solver and no code of the search; the rules say which VM may go where.
+ *
+ * Every VM has a price: a stranded one at most the weight of its priority. What ends on a host is worth no more than the best that fits into it,
+ * so what has no place is worth at least the price of all less the best of every host; and it is worth no more than the weights of those
+ * who stay down. Taken off what those of higher priority may weigh, the rest has to be VMs of this one.
+ */
+export function findTriageFault(
+  problem: PlacementProblem,
+  unplaced: readonly string[],
+  levels: readonly TriageLevel[],
+): string | null {
+  if (problem.intent === 'rebalance') return 'a rebalance leaves nobody down'
+  const down = countDown(problem, unplaced)
+  const wrong = findWrongCount(down, levels)
+  if (wrong) return wrong
+  // Such a host may stay as it is and takes nothing, so that what fits into it says nothing of what it holds.
+  const [full] = listOverfullHosts(problem)
+  if (full !== undefined) return `${full} is over its capacity already`
+  const work: Work = { left: maxLooks }
+  const rules = readRules(problem)
+  const units = listUnits(rules, work)
+  const room = units && roomBesideFixed(rules)
+  for (const level of levels) {
+    const shown = room && units && weighDown(level, units, { rules, room, work })
+    if (shown === null) return 'it takes too long to check'
+    const above = down.reduce(
+      (sum, [priority, count]) => (priority > level.priority ? sum + weightOf(level, priority) * count : sum),
+      0,
+    )
+    if (shown - above <= level.scale * (level.down - 1))
+      return `it does not show that ${level.down} of priority ${level.priority} have to stay down`
+  }
+  return null
+}
+
+/** How many of each priority stay down, the highest first. */
+function countDown({ vms }: PlacementProblem, unplaced: readonly string[]): [priority: number, count: number][] {
+  const isDown = new Set(unplaced)
+  const byPriority = Map.groupBy(
+    vms.filter(({ vm }) => isDown.has(vm)),
+    ({ priority }) => priority,
+  )
+  return [...byPriority].map(([priority, all]): [number, number] => [priority, all.length]).sort((a, b) => b[0] - a[0])
+}
+
+function findWrongCount(down: readonly [number, number][], levels: readonly TriageLevel[]): string | null {
+  for (const [index, level] of levels.entries()) {
+    const [priority, count] = down[index] ?? [null, 0]
+    if (priority === null) return `nobody of priority ${level.priority} stays down`
+    if (level.priority !== priority) return `priority ${priority} comes before ${level.priority}, and has none`
+    if (level.down !== count) return `of priority ${priority} ${count} stay down, and it says ${level.down}`
+  }
+  return null
+}
+
+function weightOf({ priority, scale, weights }: TriageLevel, of: number): number {
+  if (of < priority) return 0
+  if (of === priority) return scale
+  return Object.hasOwn(weights, of) ? (weights[of] as number) : 0
+}
+
+/** What may move or be left down, one by one; null when telling it takes too long. */
+function listUnits(rules: PlacementRules, work: Work): Unit[] | null {
+  const { problem, stranded, movable, place, coLocated } = rules
+  const together = new Set(coLocated.flat().map(({ vm }) => vm))
+  const alone = problem.vms.filter(({ vm }) => movable.has(vm) || (stranded.has(vm) && !together.has(vm)))
+  const members = [...alone.map((vm) => [vm]), ...coLocated]
+  const known = new Map<string, ReadonlySet<string>>()
+  const units: Unit[] = []
+  for (const vms of members) {
+    const home = movable.has(vms[0]!.vm) ? (place.get(vms[0]!.vm) as string) : null
+    const rule = JSON.stringify([home, ...vms.map((vm) => toRuleKey(rules, vm))])
+    let hosts = known.get(rule)
+    if (!hosts) {
+      work.left -= rules.targets.size * vms.length * 20
+      if (work.left < 0) return null
+      const open = problem.hosts.filter((host) => vms.every((vm) => listRestrictions(rules, vm, host).length === 0))
+      // Where it runs it may stay, whatever the rules say.
+      hosts = new Set([...open.map(({ name }) => name), ...(home === null ? [] : [home])])
+      known.set(rule, hosts)
+    }
+    units.push(toUnit(vms, home === null, hosts, rules))
+  }
+  return units
+}
+
+function toUnit(
+  vms: PlacementVm[],
+  isStranded: boolean,
+  hosts: ReadonlySet<string>,
+  { targets }: PlacementRules,
+): Unit {
+  const unit = {
+    ram: vms.reduce((sum, { ramMib }) => sum + ramMib, 0),
+    cpu: vms.reduce((sum, { cpuMc }) => sum + cpuMc, 0),
+    priorities: isStranded ? vms.map(({ priority }) => priority).sort((a, b) => b - a) : [],
+    hosts,
+  }
+  const on = hosts.size === targets.size ? null : [...hosts].sort()
+  return { ...unit, group: vms.length === 1 ? vms[0]!.haGroup : null, key: describeClass({ ...unit, on }) }
+}
+
+/** `4096/2000 priority 50 on host-1+host-2`: what a price is by. Two classes that are called alike have one price, which proves no less. */
+export function describeClass(of: { ram: number; cpu: number; priorities: number[]; on: string[] | null }): string {
+  const priority = of.priorities.length > 0 ? ` priority ${of.priorities.join('+')}` : ''
+  return `${of.ram}/${of.cpu}${priority}${of.on === null ? '' : ` on ${of.on.join('+')}`}`
+}
+
+type Room = Map<string, { ram: number; cpu: number }>
+
+/** Of each host that may take a VM: what it has beside those that stay on it. */
+function roomBesideFixed({ problem, targets, place, movable, stranded }: PlacementRules): Room {
+  const open = problem.hosts.filter(({ name }) => targets.has(name))
+  const room: Room = new Map(
+    open.map((host) => {
+      const { ramMib, cpuMc } = usableCapacity(problem, host)
+      return [host.name, { ram: ramMib, cpu: cpuMc }]
+    }),
+  )
+  for (const { vm, ramMib, cpuMc } of problem.vms) {
+    const here = movable.has(vm) || stranded.has(vm) ? undefined : room.get(place.get(vm) ?? '')
+    if (!here) continue
+    here.ram -= ramMib
+    here.cpu -= cpuMc
+  }
+  return room
+}
+
+type Hosts = { rules: PlacementRules; room: Room; work: Work }
+
+/** What all are worth at the level's prices less the best of every host; null when telling it takes too long. */
+function weighDown(level: TriageLevel, units: readonly Unit[], { rules, room, work }: Hosts): number | null {
+  const { ramUnit, cpuUnit } = level
+  const priced = units.flatMap((unit) => {
+    const price = priceOf(level, unit)
+    return price > 0 ? [{ ...unit, price }] : []
+  })
+  const byKind = Map.groupBy(priced, ({ ram, cpu, price, group, key }) => JSON.stringify([ram, cpu, price, group, key]))
+  const classes = [...byKind.values()].map((all) => ({ ...all[0]!, count: all.length }))
+  const crowded = listCrowdedGroups(rules)
+  work.left -= classes.length * room.size * 4
+  if (work.left < 0) return null
+  let total = priced.reduce((sum, { price }) => sum + price, 0)
+  const alike = Map.groupBy(room, ([name]) =>
+    JSON.stringify([
+      classes.flatMap(({ hosts }, index) => (hosts.has(name) ? [index] : [])),
+      [...(crowded.get(name) ?? [])].sort(),
+    ]),
+  )
+  for (const hosts of alike.values()) {
+    const name = hosts[0]![0]
+    const items = classes
+      .filter((each) => each.hosts.has(name))
+      .map(({ ram, cpu, price, group, count }): Item => {
+        const isApart = group !== null && !crowded.get(name)?.has(group)
+        return {
+          ram: Math.floor(ram / ramUnit),
+          cpu: Math.floor(cpu / cpuUnit),
+          price,
+          count,
+          group: isApart ? group : null,
+        }
+      })
+    const rooms = hosts.map(([, { ram, cpu }]) => ({ ram: Math.floor(ram / ramUnit), cpu: Math.floor(cpu / cpuUnit) }))
+    const best = bestOfAll(items, rooms, work)
+    if (best === null) return null
+    total -= best
+  }
+  return total
+}
+
+/** A price that is too high for who stays down counts as the highest that proves. */
+function priceOf(level: TriageLevel, { priorities, key }: Unit): number {
+  const price = Object.hasOwn(level.price, key) ? (level.price[key] as number) : 0
+  if (priorities.length === 0) return price
+  return Math.min(
+    price,
+    priorities.reduce((sum, priority) => sum + weightOf(level, priority), 0),
+  )
+}
+
+/** By host: HA groups that have several members there already. They may stay, so that no more than one is no rule for them. */
+function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<string>> {
+  const seen = new Set<string>()
+  const crowded = new Map<string, Set<string>>()
+  for (const { vm, haGroup } of problem.vms) {
+    const at = place.get(vm)
+    if (at === undefined || haGroup === null) continue
+    const key = JSON.stringify([at, haGroup])
+    if (seen.has(key)) crowded.set(at, (crowded.get(at) ?? new Set()).add(haGroup))
+    seen.add(key)
+  }
+  return crowded
+}
+
+/** In whole units; of a group at most one. */
+type Item = { ram: number; cpu: number; price: number; count: number; group: string | null }
+
+/** The most that these can be worth in each of the rooms, summed; null when telling it takes too long. */
+function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: Work): number | null {
+  const [ram, cpu] = [Math.max(...rooms.map((room) => room.ram)), Math.max(...rooms.map((room) => room.cpu))]
+  const width = cpu + 1
+  if ((ram + 1) * width > maxCells) return null
+  const best = new Float64Array((ram + 1) * width)
+  for (const options of listChoices(items, ram, cpu)) {
+    work.left -= best.length * options.length
+    if (work.left < 0) return null
+    takeOne(best, options, { ram, cpu })
+  }
+  return rooms.reduce((sum, room) => sum + (best[room.ram * width + room.cpu] as number), 0)
+}
+
+/** Sets of which at most one is taken: bundles of 1, 2, 4, … copies, whose sums are every number of copies, and the members of each group. */
+function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
+  const fitting = items.filter((item) => item.ram <= ram && item.cpu <= cpu)
+  const bundles = fitting.flatMap((item): Item[][] => {
+    if (item.group !== null) return []
+    const sets: Item[][] = []
+    for (let left = item.count, size = 1; left > 0; size *= 2) {
+      const count = Math.min(size, left)
+      left -= count
+      sets.push([{ ...item, ram: item.ram * count, cpu: item.cpu * count, price: item.price * count }])
+    }
+    return sets
+  })
+  const grouped = fitting.filter(({ group }) => group !== null)
+  return [...bundles, ...Map.groupBy(grouped, ({ group }) => group).values()]
+}
+
+/** In place, the largest rooms first: what a smaller one holds is as it was before these. */
+function takeOne(best: Float64Array, options: readonly Item[], { ram, cpu }: { ram: number; cpu: number }): void {
+  const width = cpu + 1
+  for (let r = ram; r >= 0; r -= 1) {
+    for (let c = cpu; c >= 0; c -= 1) {
+      const before = best[r * width + c] as number
+      let most = before
+      for (const item of options) {
+        if (item.ram > r || item.cpu > c) continue
+        const at = (r - item.ram) * width + c - item.cpu
+        const worth = (at === r * width + c ? before : (best[at] as number)) + item.price
+        if (worth > most) most = worth
+      }
+      best[r * width + c] = most
+    }
+  }
+}
