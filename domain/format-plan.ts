@@ -76,7 +76,7 @@ export function readForecast({ forecast }: Record<string, unknown>): PlanForecas
 }
 
 /**
- * `no choice leaves fewer of priority 50 down (certificate), nor of priority 10 and 0 (a solver's word, not checked)`, highest first: what shows
+ * `no choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's word, not checked)`, highest first: what shows
  * that these and no others have to stay down.
  */
 export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], triage: TriageTold | null): string {
@@ -84,11 +84,12 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
   const priorities = [...new Set(unplaced.map(({ priority = 0 }) => priority))].sort((a, b) => b - a)
   const certified = priorities.filter((each) => triage.certified.includes(each))
   const others = priorities.filter((each) => !certified.includes(each))
-  // Where nobody has been given a priority, none is named.
-  const of = (all: number[]) => (priorities.some(Boolean) ? ` of priority ${formatList(all.map(String))}` : '')
+  const of = (all: number[]) => ` of priority ${formatList(all.map(String))}`
+  // One that matters more, left down instead, may make room for several.
+  const instead = 'down without leaving more important ones down'
   const by = (proof: TriageTold['proof']) => ` (${triageWords[proof]})`
-  if (certified.length === 0) return `no choice leaves fewer${of(priorities)} down${by(triage.proof)}`
-  const first = `no choice leaves fewer${of(certified)} down${by('certificate')}`
+  if (certified.length === 0) return `no choice leaves fewer${of(priorities)} ${instead}${by(triage.proof)}`
+  const first = `no choice leaves fewer${of(certified)} ${instead}${by('certificate')}`
   if (others.length === 0) return first
   if (triage.proof !== 'certificate') return `${first}, nor${of(others)}${by(triage.proof)}`
   return `${first}; whether one leaves fewer${of(others)} is not known`

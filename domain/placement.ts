@@ -134,7 +134,7 @@ const triageLevels = z.array(triageLevel).min(1).max(maxTriageLevels)
  * What shows that no choice of who stays down is less harm. `certificate`: of the priorities in `levels`, highest first, and of no others;
  * `engine`: a solver's word, with what of it has a certificate besides; `exhausted`: every choice and order was tried.
  */
-const triage = z.discriminatedUnion('proof', [
+export const triage = z.discriminatedUnion('proof', [
   z.object({ proof: z.literal('certificate'), levels: triageLevels }),
   z.object({ proof: z.literal('engine'), levels: triageLevels.optional() }),
   z.object({ proof: z.literal('exhausted') }),

@@ -10,16 +10,18 @@ const maxCells = 4_000_000
 
 type Work = { left: number }
 
-/** Stranded VMs that go as one, or any other VM alone. */
-type Unit = {
+/** VMs that differ in nothing that a price or a place depends on; or as many sets of stranded VMs that go as one. */
+type TriageClass = {
   ram: number
   cpu: number
-  /** Of the VMs in it. Empty: it runs and keeps a place, whichever that is. */
+  /** Of the VMs in one. Empty: it runs and keeps a place, whichever that is. */
   priorities: number[]
   /** Hosts that it may end on. */
   hosts: ReadonlySet<string>
   group: string | null
+  /** What its price is by. */
   key: string
+  count: number
 }
 
 /**
@@ -44,10 +46,10 @@ export function findTriageFault(
   if (full !== undefined) return `${full} is over its capacity already`
   const work: Work = { left: maxLooks }
   const rules = readRules(problem)
-  const units = listUnits(rules, work)
-  const room = units && roomBesideFixed(rules)
+  const classes = listClasses(rules, work)
+  const room = roomBesideFixed(rules)
   for (const level of levels) {
-    const shown = room && units && weighDown(level, units, { rules, room, work })
+    const shown = classes && weighDown(level, classes, { rules, room, work })
     if (shown === null) return 'it takes too long to check'
     const above = down.reduce(
       (sum, [priority, count]) => (priority > level.priority ? sum + weightOf(level, priority) * count : sum),
@@ -85,45 +87,50 @@ function weightOf({ priority, scale, weights }: TriageLevel, of: number): number
   return Object.hasOwn(weights, of) ? (weights[of] as number) : 0
 }
 
-/** What may move or be left down, one by one; null when telling it takes too long. */
-function listUnits(rules: PlacementRules, work: Work): Unit[] | null {
+/** What may move or be left down; null when telling it takes too long. */
+function listClasses(rules: PlacementRules, work: Work): TriageClass[] | null {
   const { problem, stranded, movable, place, coLocated } = rules
   const together = new Set(coLocated.flat().map(({ vm }) => vm))
   const alone = problem.vms.filter(({ vm }) => movable.has(vm) || (stranded.has(vm) && !together.has(vm)))
-  const members = [...alone.map((vm) => [vm]), ...coLocated]
-  const known = new Map<string, ReadonlySet<string>>()
-  const units: Unit[] = []
-  for (const vms of members) {
+  const known = new Map<string, { id: number; hosts: ReadonlySet<string>; on: string[] | null }>()
+  const classes = new Map<string, TriageClass>()
+  for (const vms of [...alone.map((vm) => [vm]), ...coLocated]) {
     const home = movable.has(vms[0]!.vm) ? (place.get(vms[0]!.vm) as string) : null
     const rule = JSON.stringify([home, ...vms.map((vm) => toRuleKey(rules, vm))])
-    let hosts = known.get(rule)
-    if (!hosts) {
-      work.left -= rules.targets.size * vms.length * 20
+    let open = known.get(rule)
+    if (!open) {
+      work.left -= problem.hosts.length * vms.length * 20
       if (work.left < 0) return null
-      const open = problem.hosts.filter((host) => vms.every((vm) => listRestrictions(rules, vm, host).length === 0))
-      // Where it runs it may stay, whatever the rules say.
-      hosts = new Set([...open.map(({ name }) => name), ...(home === null ? [] : [home])])
-      known.set(rule, hosts)
+      open = { id: known.size, ...listHosts(rules, vms, home) }
+      known.set(rule, open)
     }
-    units.push(toUnit(vms, home === null, hosts, rules))
+    const ram = vms.reduce((sum, { ramMib }) => sum + ramMib, 0)
+    const cpu = vms.reduce((sum, { cpuMc }) => sum + cpuMc, 0)
+    const priorities = home === null ? vms.map(({ priority }) => priority).sort((a, b) => b - a) : []
+    const group = vms.length === 1 ? vms[0]!.haGroup : null
+    const kind = JSON.stringify([open.id, ram, cpu, priorities, group])
+    const one = classes.get(kind)
+    if (one) {
+      one.count += 1
+      continue
+    }
+    const key = describeClass({ ram, cpu, priorities, on: open.on })
+    work.left -= key.length
+    if (work.left < 0) return null
+    classes.set(kind, { ram, cpu, priorities, hosts: open.hosts, group, key, count: 1 })
   }
-  return units
+  return [...classes.values()]
 }
 
-function toUnit(
+function listHosts(
+  rules: PlacementRules,
   vms: PlacementVm[],
-  isStranded: boolean,
-  hosts: ReadonlySet<string>,
-  { targets }: PlacementRules,
-): Unit {
-  const unit = {
-    ram: vms.reduce((sum, { ramMib }) => sum + ramMib, 0),
-    cpu: vms.reduce((sum, { cpuMc }) => sum + cpuMc, 0),
-    priorities: isStranded ? vms.map(({ priority }) => priority).sort((a, b) => b - a) : [],
-    hosts,
-  }
-  const on = hosts.size === targets.size ? null : [...hosts].sort()
-  return { ...unit, group: vms.length === 1 ? vms[0]!.haGroup : null, key: describeClass({ ...unit, on }) }
+  home: string | null,
+): { hosts: ReadonlySet<string>; on: string[] | null } {
+  const open = rules.problem.hosts.filter((host) => vms.every((vm) => listRestrictions(rules, vm, host).length === 0))
+  // Where it runs it may stay, whatever the rules say.
+  const hosts = new Set([...open.map(({ name }) => name), ...(home === null ? [] : [home])])
+  return { hosts, on: hosts.size === rules.targets.size ? null : [...hosts].sort() }
 }
 
 /** `4096/2000 priority 50 on host-1+host-2`: what a price is by. Two classes that are called alike have one price, which proves no less. */
@@ -155,18 +162,16 @@ function roomBesideFixed({ problem, targets, place, movable, stranded }: Placeme
 type Hosts = { rules: PlacementRules; room: Room; work: Work }
 
 /** What all are worth at the level's prices less the best of every host; null when telling it takes too long. */
-function weighDown(level: TriageLevel, units: readonly Unit[], { rules, room, work }: Hosts): number | null {
+function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, room, work }: Hosts): number | null {
   const { ramUnit, cpuUnit } = level
-  const priced = units.flatMap((unit) => {
-    const price = priceOf(level, unit)
-    return price > 0 ? [{ ...unit, price }] : []
+  const classes = all.flatMap((each) => {
+    const price = priceOf(level, each)
+    return price > 0 ? [{ ...each, price }] : []
   })
-  const byKind = Map.groupBy(priced, ({ ram, cpu, price, group, key }) => JSON.stringify([ram, cpu, price, group, key]))
-  const classes = [...byKind.values()].map((all) => ({ ...all[0]!, count: all.length }))
   const crowded = listCrowdedGroups(rules)
   work.left -= classes.length * room.size * 4
   if (work.left < 0) return null
-  let total = priced.reduce((sum, { price }) => sum + price, 0)
+  let total = classes.reduce((sum, { price, count }) => sum + price * count, 0)
   const alike = Map.groupBy(room, ([name]) =>
     JSON.stringify([
       classes.flatMap(({ hosts }, index) => (hosts.has(name) ? [index] : [])),
@@ -196,7 +201,7 @@ function weighDown(level: TriageLevel, units: readonly Unit[], { rules, room, wo
 }
 
 /** A price that is too high for who stays down counts as the highest that proves. */
-function priceOf(level: TriageLevel, { priorities, key }: Unit): number {
+function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
   const price = Object.hasOwn(level.price, key) ? (level.price[key] as number) : 0
   if (priorities.length === 0) return price
   return Math.min(

@@ -11,6 +11,7 @@ import {
   planForecast,
   proposal,
   toTriageTold,
+  triage,
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
@@ -59,13 +60,21 @@ export const scheduleHaProposal = defineTool({
     discoveredThing('proposal', output.proposal_id),
     ...output.steps.map((step) => discoveredThing('vm', step.vm)),
   ],
-  run: ({ intent, host_ids, vm_ids, use_rack_constraints }, { core, incidentId, stepKey, signal }) =>
-    core.post(
+  run: async ({ intent, host_ids, vm_ids, use_rack_constraints }, { core, incidentId, stepKey, signal }) => {
+    const answer = await core.post(
       '/api/v1/placement/proposals',
       { intent, host_ids, vm_ids: vm_ids ?? null, use_rack_constraints, incident_id: incidentId },
       { idempotencyKey: stepKey, signal },
-    ),
+    )
+    return answer.ok ? { ...answer, data: withoutPrices(answer.data) } : answer
+  },
 })
+
+/** The prices of a certificate are for a checker: a model reads what is proved, and of whom. */
+function withoutPrices(data: unknown): unknown {
+  const told = z.looseObject({ triage }).safeParse(data).data
+  return told ? { ...told, triage: toTriageTold(told.triage) } : data
+}
 
 async function readProposal(core: CorePort, id: string, signal?: AbortSignal): Promise<ProposalToday> {
   const answer = await core.get(`/api/v1/placement/proposals/${id}`, { signal })

@@ -289,7 +289,7 @@ function checkTriage(
     return { ok: false, line: `${paint('red', 'NO')}  the certificate of who stays down: ${inert(fault)}` }
   if (down.length === 0) return { ok: false, line: `${paint('red', 'NO')}  who stays down: ${fault}` }
   const certified = levels.map(({ priority }) => priority)
-  const shown = `the certificate of who stays down: no choice leaves fewer of priority ${formatList(certified.map(String))} down`
+  const shown = `the certificate of who stays down: no choice leaves fewer of priority ${formatList(certified.map(String))} down without leaving more important ones down`
   const lines = levels.length > 0 ? [`${paint('green', 'OK')}  ${shown}`] : []
   if (triage.proof !== 'certificate') {
     const what = levels.length > 0 ? 'that none leaves fewer of the others down' : 'that no choice leaves fewer down'

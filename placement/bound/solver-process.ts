@@ -11,7 +11,15 @@ const solvers: Record<EngineName, () => Promise<Solver>> = { glpk: startGlpk, hi
 const solve = await solvers[process.argv[2] as EngineName]()
 
 for await (const line of createInterface({ input: process.stdin })) {
-  process.stdout.write(`${JSON.stringify(await solve(JSON.parse(line)))}\n`)
+  const request: SolveRequest = JSON.parse(line)
+  const answer = request.model.columns === 0 ? answerEmpty(request.model) : await solve(request)
+  process.stdout.write(`${JSON.stringify(answer)}\n`)
+}
+
+/** Of a program without columns, which GLPK does not take and calls an error on the stream of its answers. */
+function answerEmpty({ rows }: LinearModel): SolveAnswer {
+  const holds = ({ equal = 0, atLeast = 0, atMost = 0 }: LpRow) => equal === 0 && atLeast <= 0 && atMost >= 0
+  return rows.every(holds) ? { status: 'optimal', values: [], prices: rows.map(() => 0) } : { status: 'infeasible' }
 }
 
 async function startGlpk(): Promise<Solver> {

@@ -33,6 +33,11 @@ export type ProvedLevel = {
   price: number[]
 }
 
+/** As many as a plan may have. */
+const maxLevels = 20
+/** Classes, and pairs of class and kind of host, of which prices are looked for. */
+const maxClasses = 2_000
+const maxPairs = 200_000
 /** Rounds of asking for prices, for one table. */
 const maxRounds = 60
 /** Sizes by which a price of RAM or CPU alone is tried. */
@@ -55,11 +60,12 @@ export async function proveLevels(
   const kinds = listHostKinds(instance)
   if (!kinds) return []
   const { classes, classOf } = listClasses(instance)
+  if (classes.length > maxClasses || classes.length * kinds.length > maxPairs) return []
   const down = countDown(instance, plan.unplaced)
   const sought: TriageTerms = { classes, kinds }
   const known = engine ? placePatterns(instance, sought, classOf, plan) : []
   const levels: ProvedLevel[] = []
-  for (const [index, [priority, count]] of down.entries()) {
+  for (const [index, [priority, count]] of down.slice(0, maxLevels).entries()) {
     if (isOver(untilMs)) break
     const level: Level = { priority, count, above: down.slice(0, index) }
     const start = priceByScarcity(sought, level, untilMs)
@@ -97,17 +103,21 @@ function countDown({ priorities }: Instance, unplaced: readonly number[]): [numb
 /** VMs of one size that may go to the same hosts, of the same priorities where they are stranded. */
 function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, priorities, groupsOf, weight }: Instance) {
   const isEvacuee = new Set(evacuees)
+  const hostsOf = allows.map((open) => open.map(Number).join(''))
   const index = new Map<string, number>()
   const classes: PricedClass[] = []
   const classOf = home.map((at, vm) => {
     if (!isEvacuee.has(vm) && !movable[vm]) return -1
     const own = isEvacuee.has(vm) ? [...priorities[vm]!].sort((a, b) => b - a) : []
-    const open = allows[rule[vm]!]!.map((may, host) => may || (movable[vm] === true && at === host))
-    const key = JSON.stringify([vmRam[vm], vmCpu[vm], own, open.map(Number).join('')])
+    const open = allows[rule[vm]!]!
+    // Where it runs it may stay, whatever the rules say.
+    const stays = movable[vm] && !open[at] ? at : -1
+    const key = JSON.stringify([vmRam[vm], vmCpu[vm], own, hostsOf[rule[vm]!], stays])
     const known = index.get(key) ?? classes.length
     if (known === classes.length) {
       index.set(key, known)
-      classes.push({ ram: vmRam[vm]!, cpu: vmCpu[vm]!, priorities: own, open, count: 0, groups: [] })
+      const all = stays < 0 ? open : open.with(stays, true)
+      classes.push({ ram: vmRam[vm]!, cpu: vmCpu[vm]!, priorities: own, open: all, count: 0, groups: [] })
     }
     classes[known]!.count += 1
     classes[known]!.groups.push(weight[vm] === 1 ? (groupsOf[vm]![0] ?? null) : null)

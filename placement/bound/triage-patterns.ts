@@ -25,7 +25,7 @@ const unitOfNone = 1_000_000_000
 /** Cells that one look at all kinds of hosts may take. */
 const maxWork = 18_000_000
 
-/** One kind for hosts that are alike. Null where a host is over its capacity. */
+/** Hosts that are alike, together. Null where one is over its capacity. */
 export function listHostKinds(instance: Instance): HostKind[] | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, groupsOf, allows } = instance
   const isOpen = new Set(evacuees)

@@ -76,37 +76,55 @@ const certificate = (...priorities: number[]) => ({ proof: 'certificate' as cons
 const notKnown = 'Whether a better choice of who stays down exists is not known.'
 
 test.each<[string, number[], Triage | undefined, string | null, string]>([
-  ['a certificate', [50], certificate(50), null, 'No choice leaves fewer of priority 50 down (certificate).'],
+  [
+    'a certificate',
+    [50],
+    certificate(50),
+    null,
+    'No choice leaves fewer of priority 50 down without leaving more important ones down (certificate).',
+  ],
   [
     'one of all',
     [50, 10, 0],
     certificate(50, 10, 0),
     null,
-    'No choice leaves fewer of priority 50, 10 and 0 down (certificate).',
+    'No choice leaves fewer of priority 50, 10 and 0 down without leaving more important ones down (certificate).',
   ],
-  ['nobody with a priority', [0, 0], certificate(0), null, 'No choice leaves fewer down (certificate).'],
+  [
+    'the least important',
+    [0, 0],
+    certificate(0),
+    null,
+    'No choice leaves fewer of priority 0 down without leaving more important ones down (certificate).',
+  ],
   [
     'one of the highest',
     [50, 10, 0],
     certificate(50),
     null,
-    'No choice leaves fewer of priority 50 down (certificate); whether one leaves fewer of priority 10 and 0 is not known.',
+    'No choice leaves fewer of priority 50 down without leaving more important ones down (certificate); whether one leaves fewer of priority 10 and 0 is not known.',
   ],
   [
     "a solver's word",
     [50],
     { proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down (a solver's word, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important ones down (a solver's word, not checked).",
   ],
   [
     "a solver's word and a certificate of the highest",
     [50, 10],
     { ...certificate(50), proof: 'engine' },
     null,
-    "No choice leaves fewer of priority 50 down (certificate), nor of priority 10 (a solver's word, not checked).",
+    "No choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's word, not checked).",
   ],
-  ['every way', [5], { proof: 'exhausted' }, null, 'No choice leaves fewer of priority 5 down (every way was tried).'],
+  [
+    'every way',
+    [5],
+    { proof: 'exhausted' },
+    null,
+    'No choice leaves fewer of priority 5 down without leaving more important ones down (every way was tried).',
+  ],
   [
     'what is in the way of all',
     [5],
@@ -119,7 +137,7 @@ test.each<[string, number[], Triage | undefined, string | null, string]>([
     [5],
     certificate(5),
     'RAM is short',
-    'A place for all does not exist: RAM is short. No choice leaves fewer of priority 5 down (certificate).',
+    'A place for all does not exist: RAM is short. No choice leaves fewer of priority 5 down without leaving more important ones down (certificate).',
   ],
   ['nothing', [5], undefined, null, 'No better plan was found in the time there was: a place for all may exist.'],
 ])('of whom a plan leaves down no more is said than is proved: %s', (_, priorities, triage, obstacle, words) => {

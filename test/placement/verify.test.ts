@@ -157,6 +157,18 @@ test('a solver in the middle of its work is killed at the bound, and the next qu
   }
 })
 
+test.each(['glpk', 'highs'] as const)(
+  'a question in which nobody has anywhere to go is answered by %s',
+  async (name) => {
+    const engine = startEngine(name)
+    const empty = { columns: 0, binaries: 0, objective: [] }
+    const free = await engine.solve({ ...empty, rows: [{ terms: [], atMost: 3 }] }, 5_000)
+    const needed = await engine.solve({ ...empty, rows: [{ terms: [], equal: 1 }] }, 5_000)
+    engine.stop()
+    expect([free.status, needed.status]).toEqual(['optimal', 'infeasible'])
+  },
+)
+
 test('a reserve of a host takes the place of the percentage for all, in a plan, a certificate and a fingerprint', () => {
   const own = (more: object) => ({
     ...given,

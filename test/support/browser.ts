@@ -4,7 +4,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { parse } from 'yaml'
-import type { Proposal } from '../../domain/placement.ts'
+import { type Proposal, toTriageTold } from '../../domain/placement.ts'
 import { asked } from './announced.ts'
 import { launch } from './chromium.ts'
 import { claimedIncident } from './database.ts'
@@ -200,6 +200,7 @@ async function askedPlan(spine: Spine, question: Question, summary: string): Pro
       lowerBound,
       unplaced,
       proof: plan.proof.kind,
+      triage: toTriageTold(plan.triage),
       obstacle: plan.obstacle?.text ?? null,
       standing,
     },

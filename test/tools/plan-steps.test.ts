@@ -97,3 +97,24 @@ test('what held of a plan that failed in part may be told of it, and nothing els
   const isTold = (vm: string) => write !== undefined && stepHeld(write, [{ kind: 'name', text: vm }] as never)
   expect([isTold('vm-101'), isTold('vm-103')]).toEqual([true, false])
 })
+
+test('a model reads of whom a certificate is, and none of its prices; so does the card', async () => {
+  const level = { priority: 5, down: 1, scale: 1, ramUnit: 1, cpuUnit: 1, weights: {}, price: { '1/1': 1 } }
+  const partial = {
+    ...plan(three),
+    state: 'partial',
+    unplaced: [{ vm: 'vm-104', reason: 'no room', priority: 5 }],
+    triage: { proof: 'certificate', levels: [level] },
+  }
+  const answer = async () => ({ ok: true as const, status: 200, data: { ...partial, proposal_id: partial.id } })
+  const get = async (path: string) =>
+    path.includes('/proposals/')
+      ? { ok: true as const, status: 200, data: partial }
+      : { ok: false as const, status: 503, problem: { title: 'no', detail: 'no' } }
+  const context = { core: { post: answer, get }, stepKey: 'k' } as unknown as ToolContext
+  const asked = { intent: 'recover', host_ids: ['host-1'], use_rack_constraints: false }
+  const told = await tools.get('schedule_ha_proposal')?.run(asked, context)
+  expect(told).toMatchObject({ ok: true, data: { triage: { proof: 'certificate', certified: [5] } } })
+  const prepared = await tools.get('execute_migration')?.prepare?.({ proposal_id: partial.id, reason: 'r' }, context)
+  expect(prepared?.dryRun.details.triage).toEqual({ proof: 'certificate', certified: [5] })
+})
