@@ -14,7 +14,7 @@ const maxNodes = 1_000
 /** A question that takes longer than this is given up. */
 const maxQuestionMs = 1_000
 /** The whole cluster is asked about up to so many columns, and no neighbourhood has more. */
-const maxColumns = 1_000
+const maxColumns = 1_200
 /** Each evacuee may go to every host as long as that makes no more columns than this. */
 const maxStartColumns = 300
 

@@ -18,6 +18,8 @@ const maxColumns = 40_000
 /** Who could start at best is asked of the whole cluster up to so many columns. */
 const maxColumnsOfAll = 3_000
 const searchWork = 4_000_000
+/** Rounds that a plan may take: long chains of moves are worth a VM more. */
+const roundsTried = [2, 3, 4, 6, 8]
 /** Questions about a few hosts. */
 const exchanges = 24
 /** States that the search for all orders may look at. */
@@ -70,7 +72,7 @@ async function chooseAmongAll(state: SearchState): Promise<void> {
   const aim = choice?.isProved && left ? countDown(instance, left) : null
   const isBest = () => aim !== null && isSameDown(instance, state.incumbent.unplaced, aim)
   const stages = [
-    ...[2, 3, 4].map((rounds) => async () => {
+    ...roundsTried.map((rounds) => async () => {
       const scope = wholeScope(instance, rounds)
       if (scope) await askForPlan(state, scope, rounds, aim)
     }),
