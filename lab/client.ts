@@ -41,6 +41,8 @@ export type LabClient = {
   heal(fault?: FaultName, target?: string): Promise<number>
   faults(): Promise<Fault[]>
   effects(): Promise<z.infer<typeof effect>[]>
+  /** Has the platform confirm that dead hosts are off, or no longer. */
+  fencing(confirms: boolean): Promise<void>
   /** Starts Prometheus and Alertmanager for the web nodes, where they do not run yet. */
   monitor(): Promise<z.infer<typeof monitoring>>
   /** Starts PostgreSQL and MariaDB with their replicas, where they do not run yet. */
@@ -77,6 +79,9 @@ export function labClient(url: string, controlToken: string): LabClient {
     effects: async () => (await ask('GET', '/control/effects', z.object({ items: z.array(effect) }))).items,
     devices: async () => (await ask('GET', '/control/devices', z.object({ items: z.array(device) }))).items,
     enrol: (id, apiUrl, token) => ask('POST', `/control/devices/${id}`, device, { apiUrl, token }),
+    fencing: async (confirms) => {
+      await ask('POST', '/control/fencing', z.object({ confirms: z.boolean() }), { confirms })
+    },
     monitor: () => ask('POST', '/control/monitoring', monitoring),
     openDatabases: () => ask('POST', '/control/databases', drawer),
     applyGrants: async (server, sql) => {

@@ -62,6 +62,7 @@ export async function startLab(
     paceSeconds,
     underWay: {},
     ports: {},
+    confirmsPower: true,
     breaking: Promise.resolve(),
     monitoring: null,
     database: null,

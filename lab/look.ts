@@ -62,7 +62,7 @@ function withFencing(lab: Lab, host: HostState, vms: VmLook[]): HostState {
   const child = lab.children.get(host.id)
   const isGone = !child || processState(child.pid) === 'gone'
   const isOff = host.state === 'dead' && isGone && vms.every(({ on }) => !on.includes(host.id))
-  return isOff ? { ...host, fenced: { by: 'its power switch', at: null } } : host
+  return isOff && lab.confirmsPower ? { ...host, fenced: { by: 'its power switch', at: null } } : host
 }
 
 export async function lookAtNode(lab: Lab, plan: NodePlan): Promise<NodeLook> {

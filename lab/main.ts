@@ -32,6 +32,7 @@ import { postTo, startProber } from './prober.ts'
 import { faultName, type Lab, WrongTarget } from './state.ts'
 import { migrateVm, restartVm, startVm, stopVm } from './vm.ts'
 
+const fencingBody = z.strictObject({ confirms: z.boolean() })
 const faultBody = z.strictObject({ fault: faultName, target: z.string().min(1) })
 const enrolBody = z.strictObject({ apiUrl: z.url(), token: z.string().min(1) })
 /** Without a fault all of them. */
@@ -131,6 +132,12 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
     if (!query.success) return problem(c, 400, nameFaults(query.error))
     const { fault, target } = query.data
     return c.json({ healed: fault ? await healOne(lab, fault, target ?? null) : await healAll(lab) })
+  })
+  app.post('/control/fencing', async (c) => {
+    const body = await bodyOf(c, fencingBody)
+    if (body instanceof Response) return body
+    lab.confirmsPower = body.confirms
+    return c.json(body)
   })
   app.post('/control/monitoring', async (c) => {
     const missing = missingServers()

@@ -102,6 +102,8 @@ export type Lab = {
   /** Hosts that somebody wants emptied. */
   draining: string[]
   faults: Fault[]
+  /** The power switches tell that a dead host is off. Not kept over a restart. */
+  confirmsPower: boolean
   /** Resolves when the fault that is being broken in just now is whole: half of one is nothing to alert about. */
   breaking: Promise<unknown>
   /** Above this a replica counts as lagging. */

@@ -26,10 +26,11 @@ const ended = (host: string) =>
     (await spine.incidents()).find((incident) => incident.resource?.id === host && isOver(incident)),
   )
 
-async function approve(approval: Approval): Promise<void> {
+async function approve(approval: Approval, more: { hostIsOff?: string[] } = {}) {
   const as = { token: spine.tokens.approver }
-  const { body } = await spine.post(`/approvals/${approval.id}/token`, { decision: 'approve' }, as)
-  await spine.post(`/approvals/${approval.id}/decision`, { decision: 'approve', token: body.token }, as)
+  const said = { decision: 'approve', ...more }
+  const { body } = await spine.post(`/approvals/${approval.id}/token`, said, as)
+  return await spine.post(`/approvals/${approval.id}/decision`, { ...said, token: body.token }, as)
 }
 
 /** What the oracle has to say against it. */
@@ -87,6 +88,22 @@ test('of a dead rack one plan brings back what matters most, and a person is tol
     // Somebody is still down: that is no mitigation.
     expect([incident.status, incident.category]).toEqual(['escalated', 'no_tool'])
     for (const vm of down) expect(incident.resolution).toContain(vm)
+  }
+})
+
+test('where nothing confirms that a dead host is off, its VMs start elsewhere once a person says so, and no sooner', async () => {
+  await spine.lab.fencing(false)
+  try {
+    await spine.lab.break('host_down', 'host-ams-3')
+    const asked = await spine.pendingApproval()
+    expect(await approve(asked)).toMatchObject({ status: 403, body: { code: 'HOST_NOT_CONFIRMED' } })
+    expect(await approve(asked, { hostIsOff: ['host-ams-3'] })).toMatchObject({ status: 200 })
+    const incident = await ended('host-ams-3')
+    // Its VMs run again; the host is for a person.
+    expect(steps(await spine.events(incident.id)).sort()).toEqual(['1 OK', '2 OK', '3 OK'])
+    expect(await complaints('host_down', 'host-ams-3')).toEqual([])
+  } finally {
+    await spine.lab.fencing(true)
   }
 })
 
