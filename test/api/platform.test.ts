@@ -5,6 +5,7 @@ import { acceptEffect } from '../../db/writes/effects.ts'
 import { announced, asked, consumed } from '../support/announced.ts'
 import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
+import { eventually } from '../support/directory.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 const platform = scriptedPlatform()
@@ -276,11 +277,13 @@ test('what a host keeps for itself is lent to no VM, and a plan of before does n
   for (const each of hosts) Object.assign(each, { ramReserveMib: each.ramMib, cpuReserveMc: 0 })
   try {
     const body = { intent: 'recover', host_ids: ['host-osl-2'], use_rack_constraints: true }
-    await api.get('/hosts/host-osl-1')
+    await eventually('the reserve', async () => {
+      const { body: is } = await api.get('/hosts/host-osl-1')
+      return is.ramReserveMib === hosts[0]!.ramMib
+    })
     const read = await api.get(`/placement/proposals/${before.proposal_id}`)
     expect(read.body).toMatchObject({ unfitBecause: expect.stringContaining('is short by') })
     expect(read.body.currentFingerprint).not.toBe(before.stateFingerprint)
-    expect((await api.get('/hosts/host-osl-1')).body).toMatchObject({ ramReserveMib: hosts[0]!.ramMib })
     expect((await api.post('/placement/proposals', { body })).body).toMatchObject({ state: 'infeasible' })
   } finally {
     platform.inventoryState.hosts = kept
