@@ -5,6 +5,7 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import { solve } from '../../placement/solve.ts'
 import { verifyPlan } from '../../placement/verify.ts'
 import { median } from '../stage.ts'
+import { listDescendants } from './cpu.ts'
 
 export type Family = { hosts: number; vms: number; racks: number | null; load: number; seed: number }
 
@@ -252,7 +253,7 @@ export async function beyond(): Promise<void> {
 
 async function solveOne(family: Family, engine: EngineName): Promise<Solution> {
   const problem = generate(family)
-  const memory = watchChildren()
+  const memory = watchMemory()
   const began = performance.now()
   let firstMs: number | null = null
   const plan = await solve(problem, {
@@ -300,23 +301,22 @@ function seconds(ms: number): number {
   return Number((ms / 1_000).toFixed(2))
 }
 
-/** The most memory that the processes begun by this one were seen to hold together, in MiB, until it is stopped. */
-function watchChildren(everyMs = 50): { stop(): number } {
+/** The most memory that planning was seen to hold, in MiB, until it is stopped: what this process grew by, its threads, and its solvers. */
+function watchMemory(everyMs = 50): { stop(): number } {
   let max = 0
-  const timer = setInterval(() => {
-    max = Math.max(max, descendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0) / 1_024)
-  }, everyMs)
+  const began = residentKib(process.pid)
+  const look = () => {
+    const solvers = listDescendants(process.pid).reduce((sum, pid) => sum + residentKib(pid), 0)
+    max = Math.max(max, (residentKib(process.pid) - began + solvers) / 1_024)
+  }
+  const timer = setInterval(look, everyMs)
   return {
     stop() {
+      look()
       clearInterval(timer)
       return Math.round(max)
     },
   }
-}
-
-function descendants(pid: number): number[] {
-  const own = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
-  return own.flatMap((child) => [child, ...descendants(child)])
 }
 
 function residentKib(pid: number): number {

@@ -25,7 +25,7 @@ export function watchCpu(everyMs = 20): { stop(): number } {
   }
 }
 
-function listDescendants(pid: number): number[] {
+export function listDescendants(pid: number): number[] {
   const own = list(`/proc/${pid}/task`).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
   )
