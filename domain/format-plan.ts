@@ -1,5 +1,5 @@
 import { capitalize, formatCount, formatList } from './format.ts'
-import type { Loss, Plan, PlanForecast, PlanProof, Standing, TriageTold, Unplaced } from './placement.ts'
+import type { Loss, Plan, PlanForecast, PlanProof, Standing, Triage, TriageTold, Unplaced } from './placement.ts'
 
 const proofWords: Record<PlanProof['kind'], string> = {
   trivial: '',
@@ -125,6 +125,13 @@ export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unk
     obstacle: typeof obstacle === 'string' ? obstacle : null,
     triage: readTriage(triage),
   }
+}
+
+/** What a dry run carries of it: no prices. */
+export function toTriageTold(given: Triage | undefined): TriageTold | null {
+  if (!given) return null
+  const levels = given.proof === 'exhausted' ? [] : (given.levels ?? [])
+  return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
 }
 
 /** Null for what is not understood, as for no proof. */

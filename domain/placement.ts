@@ -243,12 +243,6 @@ const triageTold = z.object({
 })
 export type TriageTold = z.infer<typeof triageTold>
 
-export function toTriageTold(given: Triage | undefined): TriageTold | null {
-  if (!given) return null
-  const levels = given.proof === 'exhausted' ? [] : (given.levels ?? [])
-  return { proof: given.proof, certified: levels.map(({ priority }) => priority) }
-}
-
 /** The plan that an approval's dry run carries. What older approvals do not know yet is left out or empty. */
 const dryRunPlan = z.object({
   steps: z.array(step).min(1),

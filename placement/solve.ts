@@ -1,6 +1,6 @@
 import { formatList } from '../domain/format.ts'
-import { formatTriage } from '../domain/format-plan.ts'
-import { type PlacementProblem, type Plan, type Standing, toTriageTold } from '../domain/placement.ts'
+import { formatTriage, toTriageTold } from '../domain/format-plan.ts'
+import type { PlacementProblem, Plan, Standing } from '../domain/placement.ts'
 import type { EngineName } from './bound/assignment.ts'
 import { checkProblem } from './certificate.ts'
 import { buildInstance, buildModel, type Instance, type Names, type PlacementModel } from './cluster/instance.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { judgedDeath } from '../domain/death.ts'
 import type { StepVerification } from '../domain/envelope.ts'
 import { formatCount, formatList } from '../domain/format.ts'
-import { formatDown, formatOvertaken } from '../domain/format-plan.ts'
+import { formatDown, formatOvertaken, toTriageTold } from '../domain/format-plan.ts'
 import {
   avoidedHosts,
   type PlanStep,
@@ -10,7 +10,6 @@ import {
   placementMaxima,
   planForecast,
   proposal,
-  toTriageTold,
   triage,
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'

@@ -1,13 +1,6 @@
 import { capitalize, formatCount, formatList } from '../../domain/format.ts'
-import { formatDown, formatPlanProof, formatStanding, formatWhyDown } from '../../domain/format-plan.ts'
-import {
-  type PlacementHost,
-  type PlacementProblem,
-  type PlacementVm,
-  type Plan,
-  type PlanStep,
-  toTriageTold,
-} from '../../domain/placement.ts'
+import { formatDown, formatPlanProof, formatStanding, formatWhyDown, toTriageTold } from '../../domain/format-plan.ts'
+import type { PlacementHost, PlacementProblem, PlacementVm, Plan, PlanStep } from '../../domain/placement.ts'
 import { formatSteps } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, wrap } from '../ui/terminal.ts'
 

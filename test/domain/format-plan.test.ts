@@ -6,8 +6,9 @@ import {
   formatStanding,
   formatWhyDown,
   readStaysDown,
+  toTriageTold,
 } from '../../domain/format-plan.ts'
-import { planOfDryRun, type Triage, toTriageTold } from '../../domain/placement.ts'
+import { planOfDryRun, type Triage } from '../../domain/placement.ts'
 
 const planned = { state: 'planned', migrations: 2, lowerBound: 2 } as const
 

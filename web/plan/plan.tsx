@@ -7,8 +7,9 @@ import {
   formatWhyDown,
   type LeftDown,
   toStandingAfter,
+  toTriageTold,
 } from '../../domain/format-plan.ts'
-import { type PlanStep, type Proposal, type ProposalWithProblem, toTriageTold } from '../../domain/placement.ts'
+import type { PlanStep, Proposal, ProposalWithProblem } from '../../domain/placement.ts'
 import { useAsk } from '../api.ts'
 import { Inert, inertText } from '../inert.tsx'
 import { lastPosition } from './layout.ts'
