@@ -50,7 +50,14 @@ test('by mouse: an incident comes in live, its card is read, approved in two pre
   await card.getByRole('img', { name: /^Plan to recover: start/ }).waitFor()
   // The title says what changes, so its arguments fold below the reasons and the plan.
   const order = [
-    ...['The worst it costs', 'On what', 'Why', 'What will prove it', 'The way back'],
+    ...[
+      'The worst it costs',
+      'On what',
+      'What says that the host is dead',
+      'Why',
+      'What will prove it',
+      'The way back',
+    ],
     ...['If you approve', 'If you deny', 'If you do nothing', 'Dry run', 'Exact arguments', 'Edit', 'Approve'],
   ]
   expect(await card.getByRole('heading', { level: 2 }).allTextContents()).toEqual(order)
