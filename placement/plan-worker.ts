@@ -65,7 +65,7 @@ async function answer(request: PlanRequest, send: (report: PlanReport) => void):
   const deadlineMs = endMs - (refineMs + survivabilityMs) * part
   const incumbent = isRebalance
     ? rebalance(instance, { deadlineMs, random: next, report })
-    : await improve(instance, engine, { deadlineMs, random: next, isInfeasible, secondEngine: engines.highs, report })
+    : await improve(instance, engine, { deadlineMs, random: next, isInfeasible, mip: engines.highs, report })
   if (!isRebalance && incumbent.unplaced.length === 0) {
     const moves = refine(instance, incumbent.moves, next, endMs - survivabilityMs * part)
     if (isBetter(instance, { moves, unplaced: [] }, incumbent) || moves !== incumbent.moves)
@@ -112,6 +112,7 @@ async function withoutRacks(instance: Instance, engine: SolverEngine, random: ()
     deadlineMs,
     random,
     isInfeasible: true,
+    mip: engines.highs,
     report: () => {},
   })
   return { moves, unplaced }

@@ -39,7 +39,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         noteCut()
         return { status: 'unknown' }
       }
-      if (model.columns === 0) return model.rows.some((row) => !holdsEmpty(row)) ? { status: 'infeasible' } : nothing
+      if (model.columns === 0) return answerEmpty(model)
       // One that was killed over the last question, or has waited too long for this one, starts again.
       if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
@@ -90,11 +90,10 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
   }
 }
 
-const nothing: SolveAnswer = { status: 'optimal', values: [], prices: null }
-
-/** Does a row without columns hold? */
-function holdsEmpty({ equal = 0, atMost = 0, atLeast = 0 }: LpRow): boolean {
-  return equal === 0 && atMost >= 0 && atLeast <= 0
+/** Of a program without columns, which GLPK does not take and calls an error on the stream of its answers. */
+function answerEmpty({ rows }: LinearModel): SolveAnswer {
+  const holds = ({ equal = 0, atLeast = 0, atMost = 0 }: LpRow) => equal === 0 && atLeast <= 0 && atMost >= 0
+  return rows.every(holds) ? { status: 'optimal', values: [], prices: rows.map(() => 0) } : { status: 'infeasible' }
 }
 
 function readAnswer(line: string): SolveAnswer | null {

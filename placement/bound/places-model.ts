@@ -1,6 +1,11 @@
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState } from '../cluster/size-classes.ts'
 import type { LinearModel, LpRow, Term } from './assignment.ts'
+
+/** Nodes that a question about end places may take: the same work on every machine. */
+export const maxNodes = 2_000
+/** Models with more columns than this only take the time that a search would use better. */
+export const maxColumns = 40_000
 
 /** Where VMs end up. */
 export type Assignment = Map<number, number>
@@ -40,7 +45,7 @@ export function buildWholeModel(
   maxMigrations: number,
 ): PlacesModel | null {
   const kept = [...instance.evacuees, ...movers]
-  const hosts = Array.from({ length: instance.targets }, (_, host) => host)
+  const hosts = listTargets(instance)
   const room = buildCapacityState(instance)
   for (const vm of kept) room.place(vm, -1)
   const atHome = movers.length - maxMigrations

@@ -12,14 +12,7 @@ const solve = await solvers[process.argv[2] as EngineName]()
 
 for await (const line of createInterface({ input: process.stdin })) {
   const request: SolveRequest = JSON.parse(line)
-  const answer = request.model.columns === 0 ? answerEmpty(request.model) : await solve(request)
-  process.stdout.write(`${JSON.stringify(answer)}\n`)
-}
-
-/** Of a program without columns, which GLPK does not take and calls an error on the stream of its answers. */
-function answerEmpty({ rows }: LinearModel): SolveAnswer {
-  const holds = ({ equal = 0, atLeast = 0, atMost = 0 }: LpRow) => equal === 0 && atLeast <= 0 && atMost >= 0
-  return rows.every(holds) ? { status: 'optimal', values: [], prices: rows.map(() => 0) } : { status: 'infeasible' }
+  process.stdout.write(`${JSON.stringify(await solve(request))}\n`)
 }
 
 async function startGlpk(): Promise<Solver> {
@@ -85,7 +78,8 @@ async function startHighs(): Promise<Solver> {
       if (maxNodes !== undefined) one.options.set({ mip_max_nodes: maxNodes })
       const status = one.run().modelStatus
       if (status === modelStatus.infeasible) return { status: 'infeasible' }
-      const isTimeUp = status !== modelStatus.solutionLimit && status !== modelStatus.iterationLimit
+      const { optimal, solutionLimit, iterationLimit } = modelStatus
+      const isTimeUp = status !== optimal && status !== solutionLimit && status !== iterationLimit
       if (Number(one.info.get('primal_solution_status')) !== solutionStatus.feasible)
         return { status: 'unknown', isTimeUp }
       const { colValue, rowDual } = one.getSolution()

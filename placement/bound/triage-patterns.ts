@@ -1,4 +1,5 @@
 import type { Instance } from '../cluster/instance.ts'
+import { gcd } from '../cluster/size-classes.ts'
 
 /** VMs of one size, role and set of hosts, which have one price. */
 export type PricedClass = {
@@ -75,10 +76,6 @@ export function chooseUnits(
   const unitFor = (size: 'ram' | 'cpu', unit: number, all: number, kept: number) =>
     all === kept ? unit : Math.ceil(most(size) / kept)
   return [unitFor('ram', ram, rows, keptRows), unitFor('cpu', cpu, columns, keptColumns)]
-}
-
-function gcd(a: number, b: number): number {
-  return b === 0 ? a : gcd(b, a % b)
 }
 
 export type BestPattern = { kind: number; worth: number; holds: Int32Array }

@@ -153,3 +153,13 @@ function indexKeys(keys: string[]): Map<string, number> {
   for (const key of keys) if (!index.has(key)) index.set(key, index.size)
   return index
 }
+
+/** VMs that run and may be moved, by number. */
+export function listMovable({ movable }: Instance): number[] {
+  return movable.flatMap((may, vm) => (may ? [vm] : []))
+}
+
+/** Hosts that take VMs, by number. */
+export function listTargets({ targets }: Instance): number[] {
+  return Array.from({ length: targets }, (_, host) => host)
+}

@@ -232,7 +232,7 @@ function chooseUnit(sizes: number[], capacity: number, maxUnits: number): number
   return Math.max(common, Math.ceil(capacity / maxUnits))
 }
 
-function gcd(a: number, b: number): number {
+export function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b)
 }
 

@@ -1,7 +1,8 @@
 import { buildRoundsModel, type RoundsQuestion, readRounds } from '../bound/rounds-model.ts'
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listMovable, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState } from '../cluster/size-classes.ts'
-import { incumbentMigrations, isComplete, isSettled, recordMoves, remainingMs, type SearchState } from './exhaust.ts'
+import { incumbentMigrations, isComplete, isOptimal, recordMoves, remainingMs, type SearchState } from './exhaust.ts'
+import { canBeMade } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
@@ -25,8 +26,8 @@ type Down = ReadonlyMap<number, number>
 
 /** All VMs and hosts, where these are few enough; null else. */
 export function wholeScope(instance: Instance, rounds: number): Scope | null {
-  const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
-  const hosts = Array.from({ length: instance.targets }, (_, host) => host)
+  const movers = listMovable(instance)
+  const hosts = listTargets(instance)
   return (movers.length * rounds + instance.evacuees.length) * hosts.length > maxColumns
     ? null
     : { movers, hostsOf: () => hosts }
@@ -66,7 +67,7 @@ async function askFewest(state: SearchState, scope: Scope, rounds: number): Prom
 
 /** Asks about a few hosts after the other, until the plan is the best there is or so many questions were asked. */
 export async function exchange(state: SearchState, questions: number): Promise<void> {
-  for (let asked = 0; asked < questions && !isSettled(state) && remainingMs(state) > 300; asked += 1) {
+  for (let asked = 0; asked < questions && !isOptimal(state) && remainingMs(state) > 300; asked += 1) {
     const rounds = asked % 3 === 2 ? 3 : 2
     const scope = chooseNeighbourhood(state, rounds, 3 + (asked % 3))
     if (isComplete(state) || !(await askWeighed(state, scope, rounds))) await askForPlan(state, scope, rounds, null)
@@ -122,19 +123,10 @@ async function ask(state: SearchState, question: RoundsQuestion): Promise<Move[]
   const answer = await mip.solve(built.model, Math.min(maxQuestionMs, remainingMs(state) * 0.5), maxNodes)
   if (answer.status !== 'optimal' && answer.status !== 'feasible') return null
   const moves = readRounds(instance, built, answer.values)
+  // Solvers round: what they answer is made one after the other before it is believed.
   if (!canBeMade(instance, moves)) return null
   recordMoves(state, moves, listDown(instance, moves))
   return moves
-}
-
-/** Solvers round: what they answer is made one after the other before it is believed. */
-function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
-  const { fits, place } = buildCapacityState(instance)
-  return moves.every(({ vm, to }) => {
-    const may = fits(vm, to)
-    if (may) place(vm, to)
-    return may
-  })
 }
 
 function listDown({ evacuees }: Instance, moves: readonly Move[]): number[] {
@@ -182,7 +174,7 @@ function chooseNeighbourhood({ instance, incumbent, random }: SearchState, round
   }
   const ram = (host: number) => capacity.freeRam[host]! / hostRam[host]!
   const cpu = (host: number) => capacity.freeCpu[host]! / hostCpu[host]!
-  const all = Array.from({ length: targets }, (_, host) => host)
+  const all = listTargets(instance)
   const chosen = new Set<number>()
   const take = (worth: (host: number) => number) => {
     const order = all.filter((host) => !chosen.has(host)).sort((a, b) => worth(b) - worth(a))

@@ -1,7 +1,7 @@
 import type { SolverEngine } from '../bound/assignment.ts'
 import type { ProvedLevel } from '../bound/triage-bound.ts'
 import type { Certificate } from '../certificate.ts'
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listMovable } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, findViolations, isUp } from '../cluster/size-classes.ts'
 import type { Move } from './search.ts'
 
@@ -13,6 +13,8 @@ export function isSmall({ targets, movable, evacuees }: Instance): boolean {
   return targets <= 8 && movable.filter(Boolean).length <= 24 && evacuees.length <= 12
 }
 
+/** States that the search for all orders may look at. */
+export const maxStates = 150_000
 /** Places tried, per state, before it is given up: a state may have very many ways to start the evacuees. */
 const triesPerState = 100
 /** The clock is read once in so many tries. */
@@ -42,12 +44,12 @@ type ExhaustiveSearch = {
  * makes way for others: then starting last is not always best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): ExhaustiveResult {
-  const { targets, movable, evacuees, vmRam } = instance
+  const { targets, evacuees, vmRam } = instance
   if (evacueeMakesWay(instance)) return { kind: 'unknown' }
   const all: ExhaustiveSearch = {
     targets,
     capacity: buildCapacityState(instance),
-    movers: movable.flatMap((may, vm) => (may ? [vm] : [])),
+    movers: listMovable(instance),
     starts: [...evacuees].sort((a, b) => vmRam[b]! - vmRam[a]!),
     path: [],
     tried: new Map(),
@@ -153,10 +155,8 @@ export type SearchState = {
   /** In a state that violates rules already, "no placement keeps them all" says nothing about the plan. */
   isSound: boolean
   engine: SolverEngine
-  /** The engine for questions in yes and no. */
+  /** The engine for questions in yes and no. Another one than `engine` is also asked where the bound leaves a gap. */
   mip: SolverEngine
-  /** A second engine, for where the first one and the bound leave a gap. */
-  secondEngine: SolverEngine | undefined
   deadlineMs: number
   random: () => number
   report: (incumbent: Incumbent) => void

@@ -1,8 +1,8 @@
 import type { SolveAnswer, SolverEngine } from '../bound/assignment.ts'
 import { buildMaster, type LowerBound, likelyMovers, lowerBound } from '../bound/lower-bound.ts'
-import { buildWholeModel, type PlacesModel, readPlaces } from '../bound/places-model.ts'
+import { buildWholeModel, maxColumns, maxNodes, type PlacesModel, readPlaces } from '../bound/places-model.ts'
 import type { Certificate } from '../certificate.ts'
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listMovable } from '../cluster/instance.ts'
 import { buildSizeClasses, isUp, noteCut, type SearchBudget, type SizeClasses } from '../cluster/size-classes.ts'
 import { findEndPlaces, isFewHosts, maxOthers } from './end-places.ts'
 import { askForPlan, exchange, wholeScope } from './exchange.ts'
@@ -15,6 +15,7 @@ import {
   isComplete,
   isSettled,
   isSmall,
+  maxStates,
   recordBound,
   recordInfeasible,
   recordMoves,
@@ -24,7 +25,7 @@ import {
 import { orderMoves } from './order-moves.ts'
 import { searchRuns } from './search-runs.ts'
 import { recordChoice, reduceUnplaced, startWhatFits } from './triage.ts'
-import { bringHome, countColumns, listMovable } from './who-starts.ts'
+import { bringHome, countColumns } from './who-starts.ts'
 
 /**
  * The search for a plan, stage by stage. Each stage reads the incumbent and replaces it by what it
@@ -33,21 +34,15 @@ import { bringHome, countColumns, listMovable } from './who-starts.ts'
 
 /** Some hundredths of a second, in hosts looked at. */
 const endPlacesWork = 1_500_000
-/** States that the search for all orders may look at. */
-const maxStates = 150_000
 const slackCosts = [30, 60]
 /** Cells of a table of packings, each way: coarse first, which is fast and mostly does. */
 const tableUnits = [300, 2_000]
-/** Nodes that a question about end places may take: the same work on every machine. */
-const maxNodes = 2_000
 /** Questions about a few hosts, while some stay down and while a plan for all may need fewer migrations. */
 const exchangesWhileDown = 24
 const exchangesPerRound = 4
 const firstExchanges = 5
 const placeAllMs = 3_000
 const shortenMs = 2_500
-/** Models with more columns than this only take the time that a search would use better. */
-const maxColumns = 40_000
 /** An engine can prove a model of so many columns infeasible in a second or two. */
 const maxColumnsToProve = 3_000
 /** So many are still a matter of seconds for an engine that cuts. */
@@ -167,15 +162,15 @@ async function searchNeighbourhood(
   recordAnswer(state, built, answer)
 }
 
-/** Where the whole model is small enough, a second engine says whether one migration fewer does, or any number. Its word. */
-async function askSecondEngine(state: SearchState, secondEngine: SolverEngine): Promise<void> {
-  const { instance, forcedMigrations, isSound } = state
+/** Where the whole model is small enough, an engine says whether one migration fewer does, or any number. Its word. */
+async function closeByOne(state: SearchState): Promise<void> {
+  const { instance, mip, forcedMigrations, isSound } = state
   const movers = listMovable(instance)
   if (!isSound || countColumns(instance, movers) > maxColumnsToClose) return
   const maxMigrations = isComplete(state) ? incumbentMigrations(state) - forcedMigrations - 1 : movers.length
   const built = buildWholeModel(instance, movers, maxMigrations)
   if (!built) return
-  const answer = await secondEngine.solve(built.model, Math.min(4_500, remainingMs(state) - 500), maxNodes)
+  const answer = await mip.solve(built.model, Math.min(4_500, remainingMs(state) - 500), maxNodes)
   if (answer.status === 'infeasible') {
     if (isComplete(state)) recordBound(state, incumbentMigrations(state), 'engine')
     else recordInfeasible(state, 'engine')
@@ -203,8 +198,8 @@ type ImproveOptions = {
   random: () => number
   /** A sum has shown already that not all can have a place. */
   isInfeasible?: boolean
-  /** Asked where the first engine and the bound leave a gap. */
-  secondEngine?: SolverEngine
+  /** Asked in yes and no; by default `engine`. */
+  mip?: SolverEngine
   /** Called whenever something better is known. */
   report: (incumbent: Incumbent) => void
 }
@@ -215,11 +210,10 @@ const roundWork = 24_000_000
 
 /** Recover and drain: the stages of docs/explanation/placement.md, cheapest first, until the best plan is proved or the time is up. */
 export async function improve(instance: Instance, engine: SolverEngine, options: ImproveOptions): Promise<Incumbent> {
-  const { isInfeasible = false, secondEngine, ...shared } = options
-  const state = initialState(instance, { engine, mip: secondEngine ?? engine, secondEngine, isInfeasible, ...shared })
+  const state = initialState(instance, { isInfeasible: false, engine, mip: engine, ...options })
   // What can be settled by trying everything is searched once, so that its plan does not depend on how fast this machine is.
   searchRuns(state, firstWork, { isFirst: true, maxRuns: 1 })
-  if (!isInfeasible) tryEndPlaces(state, endPlacesWork)
+  if (!state.incumbent.isInfeasible) tryEndPlaces(state, endPlacesWork)
   if (!isSettled(state) && isSmall(instance)) tryAllOrders(state)
   if (!isSettled(state) && !isSmall(instance)) searchRuns(state, firstWork)
   if (!isSettled(state)) await closeGap(state)
@@ -230,7 +224,7 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 
 /** Better plans from above and a better bound from below, until they meet. */
 async function closeGap(state: SearchState): Promise<void> {
-  const { instance, engine, secondEngine } = state
+  const { instance, engine, mip } = state
   if (!isFewHosts(instance)) await solveRestarts(state)
   // Of a plan that leaves some down it is not yet the question how few migrations do.
   if (!isComplete(state)) await findPlace(state)
@@ -244,7 +238,7 @@ async function closeGap(state: SearchState): Promise<void> {
     if (!isComplete(state)) await exchange(state, exchangesWhileDown)
     searchRuns(state, roundWork)
     if (isSettled(state) || remainingMs(state) < 500) break
-    if (round === 1 && secondEngine) await askSecondEngine(state, secondEngine)
+    if (round === 1 && mip !== engine) await closeByOne(state)
     else if (classBound) await searchNeighbourhood(state, classBound, round)
     if (round % 3 === 2 && isComplete(state)) await exchange(state, exchangesPerRound)
   }

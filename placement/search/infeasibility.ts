@@ -1,6 +1,6 @@
 import type { SolverEngine } from '../bound/assignment.ts'
 import { buildWholeModel } from '../bound/places-model.ts'
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listMovable, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { countMigrations, exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
@@ -64,7 +64,7 @@ async function isContradictory(
   instance: Instance,
   relaxation: Relaxation,
 ): Promise<boolean> {
-  const movers = instance.movable.flatMap((may, vm) => (may ? [vm] : []))
+  const movers = listMovable(instance)
   if ((movers.length + instance.evacuees.length) * instance.targets > maxColumns) return false
   const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return true
@@ -148,8 +148,9 @@ function exclude(all: readonly InstanceLimit[], kept: readonly InstanceLimit[]):
   return all.filter(({ kind, index }) => !inside.has(`${kind} ${index}`))
 }
 
-function listLimits({ targets, groupsOf, evacuees, rule, allows }: Instance): InstanceLimit[] {
-  const hosts = Array.from({ length: targets }, (_, index) => index)
+function listLimits(instance: Instance): InstanceLimit[] {
+  const { groupsOf, evacuees, rule, allows } = instance
+  const hosts = listTargets(instance)
   const groups = new Set(evacuees.flatMap((vm) => groupsOf[vm]!))
   const rules = new Set(evacuees.map((vm) => rule[vm]!).filter((each) => allows[each]!.includes(false)))
   return [

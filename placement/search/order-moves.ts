@@ -108,7 +108,8 @@ function start({ capacity, done }: OrderSearch, vm: number, to: number): boolean
 function goOn(all: OrderSearch, detours: number): boolean {
   const { capacity, goal, left, dead, deadlineMs } = all
   if (left.size === 0) return true
-  const key = [...goal.keys()].map((vm) => capacity.hostOf[vm]).join()
+  // Guests that are to come back differ from branch to branch, so that a host alone says nothing.
+  const key = [...goal.keys()].map((vm) => `${vm}:${capacity.hostOf[vm]}`).join()
   if ((dead.get(key) ?? -1) >= detours) return false
   if (all.steps > maxSteps || isUp(deadlineMs)) return false
   let isStuck = true
@@ -170,4 +171,14 @@ function step(all: OrderSearch, vm: number, to: number, detours: number): boolea
   done.pop()
   capacity.place(vm, from)
   return false
+}
+
+/** Can the moves be made one after the other, as they stand? */
+export function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
+  const { hostOf, fits, place } = buildCapacityState(instance)
+  for (const { vm, from, to } of moves) {
+    if (hostOf[vm] !== from || !fits(vm, to)) return false
+    place(vm, to)
+  }
+  return true
 }

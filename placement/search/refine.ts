@@ -2,6 +2,7 @@ import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { findEndPlaces, isFewHosts, maxOthers } from './end-places.ts'
 import { countMigrations, isBetter, isSmall } from './exhaust.ts'
+import { canBeMade } from './order-moves.ts'
 import { type Move, search } from './search.ts'
 
 /** Some hundredths of a second, in hosts looked at. */
@@ -102,14 +103,4 @@ function changeInUnevenness(
     (1 - (ram[host]! + sign * vmRam[vm]!) / hostRam[host]!) ** 2 +
     (1 - (cpu[host]! + sign * vmCpu[vm]!) / hostCpu[host]!) ** 2
   return square(from, 1) + square(to, -1) - square(from, 0) - square(to, 0)
-}
-
-/** Can the moves be made one after the other, as they stand? */
-function canBeMade(instance: Instance, moves: readonly Move[]): boolean {
-  const { hostOf, fits, place } = buildCapacityState(instance)
-  for (const { vm, from, to } of moves) {
-    if (hostOf[vm] !== from || !fits(vm, to)) return false
-    place(vm, to)
-  }
-  return true
 }

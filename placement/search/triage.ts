@@ -1,20 +1,17 @@
 import type { SolverEngine } from '../bound/assignment.ts'
-import type { Assignment } from '../bound/places-model.ts'
+import { type Assignment, maxColumns, maxNodes } from '../bound/places-model.ts'
 import { proveLevels } from '../bound/triage-bound.ts'
+import { listMovable } from '../cluster/instance.ts'
 import { askForPlan, countDown, exchange, isSameDown, wholeScope } from './exchange.ts'
-import { isComplete, isSmall, recordMoves, recordTriage, remainingMs, type SearchState } from './exhaust.ts'
+import { isComplete, isSmall, maxStates, recordMoves, recordTriage, remainingMs, type SearchState } from './exhaust.ts'
 import { admitOneByOne, chooseUnplaced } from './leave-down.ts'
 import { orderMoves } from './order-moves.ts'
 import { searchRuns } from './search-runs.ts'
-import { askWhoStarts, bringHome, countColumns, listMovable, startsAlone, wholeCluster } from './who-starts.ts'
+import { askWhoStarts, bringHome, countColumns, startsAlone, wholeCluster } from './who-starts.ts'
 
 /** Which VMs to leave down where not all have a place. */
 
 const startsMs = 1_000
-/** Nodes that a question about end places may take: the same work on every machine. */
-const maxNodes = 2_000
-/** Models with more columns than this only take the time that a search would use better. */
-const maxColumns = 40_000
 /** Who could start at best is asked of the whole cluster up to so many columns. */
 const maxColumnsOfAll = 3_000
 const searchWork = 4_000_000
@@ -22,8 +19,6 @@ const searchWork = 4_000_000
 const roundsTried = [2, 3, 4, 6, 8]
 /** Questions about a few hosts. */
 const exchanges = 24
-/** States that the search for all orders may look at. */
-const maxStates = 150_000
 const certifyMs = 1_500
 const sumMs = 400
 
@@ -39,7 +34,7 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
   searchRuns(state, searchWork)
   const { moves, unplaced } = admitOneByOne(instance, random, deadlineMs)
   recordMoves(state, moves, unplaced)
-  await exchange(state, wholeScope(instance, 2) ? 0 : exchanges)
+  if (!wholeScope(instance, 2)) await exchange(state, exchanges)
   if (await certify(given, null)) return
   if (countColumns(instance, listMovable(instance)) <= maxColumnsOfAll) await chooseAmongAll(state)
   if (isSmall(instance) && instance.evacuees.length <= 10 && !state.incumbent.triage) {

@@ -7,7 +7,7 @@ import {
   readPlaces,
   type Worth,
 } from '../bound/places-model.ts'
-import type { Instance } from '../cluster/instance.ts'
+import { type Instance, listMovable, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, shuffle } from '../cluster/size-classes.ts'
 
 /** Who could start at best where not all can: asked by priority, the highest first, of end places, whatever it takes to get there. */
@@ -70,17 +70,9 @@ export function startsAlone(instance: Instance): Neighbourhood {
   return { room, kept: [], open: instance.evacuees, hosts: listTargets(instance) }
 }
 
-export function listMovable({ movable }: Instance): number[] {
-  return movable.flatMap((may, vm) => (may ? [vm] : []))
-}
-
 /** How large the model of all evacuees and these others is. */
 export function countColumns({ targets, evacuees }: Instance, movers: readonly number[]): number {
   return (movers.length + evacuees.length) * targets
-}
-
-function listTargets({ targets }: Instance): number[] {
-  return Array.from({ length: targets }, (_, host) => host)
 }
 
 /** Hosts that are looked at together, and so many times. */
