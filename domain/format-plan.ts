@@ -177,16 +177,16 @@ export function formatAfterwards(standing: Standing): string | null {
   const fresh = notFound.filter((name) => !lostBefore.has(name))
   const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
   // What was not found may exist: no more is said than that.
+  const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
-    names.every((name) => isShort.has(name))
-      ? `should ${formatList(names, 'or')} fail, there is no room for all its VMs`
-      : `should ${formatList(names, 'or')} fail, no room for all its VMs was found`
+    `should ${formatList(names, 'or')} fail, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
   if (fresh.length === 0) return `${of(notFound)}, as today`
   const already = formatList(
     notFound.filter((name) => lostBefore.has(name)),
     'or',
   )
-  return `${of(fresh)}; today it was${already && `; for ${already} it is not found today either`}`
+  const today = areShort(fresh) ? 'today there is' : 'today it was'
+  return `${of(fresh)}; ${today}${already && `; for ${already} it is not found today either`}`
 }
 
 /** What is known to be short, and what was not found, which may exist. */

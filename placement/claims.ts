@@ -109,25 +109,31 @@ function findFalseLosses(
   const real = domains.map(({ name }) => name).sort()
   if (JSON.stringify(told) !== JSON.stringify(real))
     return `it tells of ${told.length} that could die, and there are ${real.length}`
-  for (const { name, outcome } of losses) {
-    if (outcome === 'not_found') continue
+  for (const { name, outcome, lacks } of losses) {
     const dead = new Set(domains.find((each) => each.name === name)?.hosts.map((host) => host.name))
     const others = problem.hosts.filter((host) => rules.targets.has(host.name) && !dead.has(host.name))
-    const lacking = findLack(problem, others, place, { dead, isMoving: outcome === 'moved', rules })
-    if (lacking) return `should ${name} fail, ${lacking}`
+    const { lost, free } = countRoom(problem, others, place, dead)
+    const short = { ramMib: countShort(lost, free, 'ramMib'), cpuMc: countShort(lost, free, 'cpuMc') }
+    if (lacks && (lacks.ramMib !== short.ramMib || lacks.cpuMc !== short.cpuMc || outcome !== 'not_found'))
+      return `should ${name} fail, ${short.ramMib} MiB and ${short.cpuMc} mCPU are short, and it says ${lacks.ramMib} and ${lacks.cpuMc}`
+    if (outcome === 'not_found') continue
+    if (short.ramMib > 0 || short.cpuMc > 0)
+      return `should ${name} fail, ${short.ramMib > 0 ? 'RAM' : 'CPU'} is short in total`
+    const alone = outcome === 'moved' ? null : findAlone(lost, free, rules)
+    if (alone) return `should ${name} fail, no host has room for ${alone.vm}`
   }
   return null
 }
 
-type Death = { dead: Set<string>; isMoving: boolean; rules: PlacementRules }
+type Room = { host: PlacementHost; ramMib: number; cpuMc: number }
 
-/** What a death leaves no room for, by sums: of a VM alone where others stay, and of all in RAM and CPU. */
-function findLack(
+/** What a death takes, and the room on the hosts that are left while all others stay. */
+function countRoom(
   problem: PlacementProblem,
   others: PlacementHost[],
   place: Map<string, string>,
-  { dead, isMoving, rules }: Death,
-): string | null {
+  dead: Set<string>,
+): { lost: PlacementVm[]; free: Room[] } {
   const used = new Map(others.map(({ name }) => [name, { ramMib: 0, cpuMc: 0 }]))
   const lost: PlacementVm[] = []
   for (const vm of problem.vms) {
@@ -141,17 +147,21 @@ function findLack(
     const [all, own] = [usableCapacity(problem, host), used.get(host.name) as { ramMib: number; cpuMc: number }]
     return { host, ramMib: all.ramMib - own.ramMib, cpuMc: all.cpuMc - own.cpuMc }
   })
-  for (const size of ['ramMib', 'cpuMc'] as const) {
-    const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
-    if (lost.reduce((sum, vm) => sum + vm[size], 0) > room)
-      return `${size === 'ramMib' ? 'RAM' : 'CPU'} is short in total`
-  }
-  if (isMoving) return null
-  const alone = lost.find(
+  return { lost, free }
+}
+
+/** How much more the lost VMs need than all hosts have free together. A host that is too full lends nothing. */
+function countShort(lost: PlacementVm[], free: Room[], size: 'ramMib' | 'cpuMc'): number {
+  const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
+  return Math.max(0, lost.reduce((sum, vm) => sum + vm[size], 0) - room)
+}
+
+/** A VM for which no host has room while all others stay. */
+function findAlone(lost: PlacementVm[], free: Room[], rules: PlacementRules): PlacementVm | undefined {
+  return lost.find(
     (vm) =>
       !free.some(({ host, ramMib, cpuMc }) => ramMib >= vm.ramMib && cpuMc >= vm.cpuMc && !isFar(rules, vm, host)),
   )
-  return alone ? `no host has room for ${alone.vm}` : null
 }
 
 /** Pins, what is forbidden and the region, which a death does not change. */

@@ -206,24 +206,27 @@ function assessFailure(
   pool: SearchBudget,
   deadlineMs: number,
 ): FailureOutcome {
-  const [restarted, moved, notFound] = (['restarted', 'moved', 'not_found'] as const).map((outcome) => ({ outcome }))
-  if (instance.evacuees.length === 0) return restarted!
+  if (instance.evacuees.length === 0) return { outcome: 'restarted' }
   const short = findRoomShortage(instance)
-  if (short) return { outcome: 'not_found', lacks: { ramMib: short.ramMib, cpuMc: short.cpuMc } }
+  if (short) {
+    const { ramMib, cpuMc, hosts } = short
+    // Of some hosts the sum is no figure of the cluster: adding room elsewhere would not help.
+    return { outcome: 'not_found', ...(hosts.length === instance.targets && { lacks: { ramMib, cpuMc } }) }
+  }
   for (let others = 0; others <= othersTried && isFewHosts(instance); others += 1) {
     const work: SearchBudget = { left: Math.min(workPerCount, pool.left) }
     const max = work.left
     const tried = findEndPlaces(instance, others, { work, deadlineMs })
     pool.left -= max - work.left
-    if (tried.kind === 'found') return others === 0 ? restarted! : moved!
+    if (tried.kind === 'found') return { outcome: others === 0 ? 'restarted' : 'moved' }
   }
   if (isSmall(instance)) {
     const tried = exhaust(instance, 100, deadlineMs)
-    if (tried.kind === 'none') return notFound!
-    if (tried.kind === 'fewest') return moved!
+    if (tried.kind === 'none') return { outcome: 'not_found' }
+    if (tried.kind === 'fewest') return { outcome: 'moved' }
   }
-  if (!isFewHosts(instance) && canRestart(instance, random)) return restarted!
-  return searchWithMoves(instance, random, pool, deadlineMs) ? moved! : notFound!
+  if (!isFewHosts(instance) && canRestart(instance, random)) return { outcome: 'restarted' }
+  return { outcome: searchWithMoves(instance, random, pool, deadlineMs) ? 'moved' : 'not_found' }
 }
 
 function canRestart(instance: Instance, random: () => number): boolean {

@@ -180,4 +180,9 @@ test('what a plan costs afterwards stands beside the buttons, with how it is tod
     'should h1 fail, no room for all its VMs was found, as today',
   )
   expect(afterwards(['not_found', 'moved'], ['restarted', 'moved'])).toBeNull()
+  const lacks = { ramMib: 8_192, cpuMc: 0 }
+  const short = [{ name: 'h1', outcome: 'not_found' as const, lacks }]
+  expect(formatAfterwards({ domain: 'host', before: loss(['restarted']), after: short })).toBe(
+    'should h1 fail, there is no room for all its VMs; today there is',
+  )
 })

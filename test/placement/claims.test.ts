@@ -45,6 +45,10 @@ const plan: WrittenPlan = {
 }
 const [big, low] = plan.steps as [Plan['steps'][number], Plan['steps'][number]]
 const [last] = plan.unplaced as [Plan['unplaced'][number]]
+const lacking = (lacks: { ramMib: number; cpuMc: number }) => ({
+  ...plan.standing!,
+  after: plan.standing!.after.map((loss) => (loss.name === 'a' ? { ...loss, lacks } : loss)),
+})
 const after = (name: string, outcome: 'restarted' | 'moved') => ({
   ...plan.standing!,
   after: plan.standing!.after.map((loss) => (loss.name === name ? { name, outcome } : loss)),
@@ -75,6 +79,11 @@ test.each<[string, Partial<WrittenPlan>, string]>([
     'after the plan: it tells of 0 that could die, and there are 2',
   ],
   ['a death that is survived', { standing: after('a', 'restarted') }, 'should a fail, RAM is short in total'],
+  [
+    'a lack that is none',
+    { standing: lacking({ ramMib: 1, cpuMc: 0 }) },
+    '6144 MiB and 6000 mCPU are short, and it says 1 and 0',
+  ],
   ['a death that moves others', { standing: after('a', 'moved') }, 'should a fail, RAM is short in total'],
 ])('%s is no claim that holds', (_what, more, said) => {
   expect(findFalseClaim(given, { ...plan, ...more })).toContain(said)
