@@ -62,8 +62,8 @@ function startPlanner(): Planner {
   const planner = { worker, solverPids, stop }
   running.add(planner)
   worker.unref()
-  // `exit` comes after it, and is what is waited for.
-  worker.on('error', () => {})
+  // Warns, since the plan alone would only say that the time was up. `exit` comes after it, and is what is waited for.
+  worker.on('error', (error) => process.emitWarning(`the search for a plan failed: ${error.message}`))
   worker.once('exit', stop)
   process.once('exit', stop)
   return planner

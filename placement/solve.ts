@@ -29,12 +29,12 @@ type SolveOptions = {
 
 const maxHostsTold = 6
 
-/** Time to start a process, and to check what it answered. */
+/** Time to check what was answered. */
 const reserveMs = 700
 
 /**
  * A plan in which every stranded VM gets a place: most important first, then with the fewest live migrations. The search is a
- * separate process that streams what it finds and is killed at the bound. Nothing it says is trusted: plans are replayed by
+ * thread that streams its finds and is ended at the bound. Nothing it says is trusted: plans are replayed by
  * `verifyPlan`, bounds are checked by `holds`. Throws InvalidProblemError.
  */
 export async function solve(given: PlacementProblem, options: SolveOptions = {}): Promise<Plan> {
@@ -148,7 +148,7 @@ function verifyWithoutRacks(
   return { starts, down, migrations: plan.migrations }
 }
 
-/** `RAM is short by 8192 MiB on host-1 and host-2, where vm-3 and vm-4 may go`. */
+/** `RAM is short by 8192 MiB on host-1 and host-2, the only hosts for some of the VMs`; null where no sum shows it. */
 function describeRoomShortage(instance: Instance, names: Names): string | null {
   const short = findRoomShortage(instance)
   if (!short) return null

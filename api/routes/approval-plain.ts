@@ -90,7 +90,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
     }
   // Its own call last: when the run goes on, the others have their answer.
   for (const [recorded, each] of [...also, id].entries()) {
-    // That a host is off was said of this plan, and of none that is ticked beside it.
+    // The word that a host is off holds for this plan, and for none that is ticked beside it.
     const own = each === id && form.decision === 'approve' && form.hostIsOff.length > 0
     const said = await decideOne(deps, c, each, principal, { ...verdict, ...(own && { hostIsOff: form.hostIsOff }) })
     if (said.status !== 200 && recorded > 0)

@@ -320,7 +320,7 @@ async function planned({ db, state, placement }: ApiDeps, asked: Asked, signal: 
     ...avoidedOf({ avoided: asked.incidentId === null ? [] : await failedPlaces(db, asked.incidentId) }),
   }
   const plan = await solve(problem, { engine: placement.engine, signal })
-  // That nothing is to do is no good news where the wrong host was named.
+  // An idle answer is no good news where the wrong host was named.
   const idle = plan.state === 'no_action' ? findIdleRequest(problem) : null
   return { problem, plan: idle ? { ...plan, reason: idle.message } : plan }
 }

@@ -45,7 +45,7 @@ export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   return breaks
 }
 
-/** Of each step all steps that are over before it begins. */
+/** The steps that are over before a step begins, by step. */
 function listAncestors(steps: readonly PlanStep[]): Map<number, Set<number>> {
   const all = new Map<number, Set<number>>()
   for (const { step, needs } of steps) all.set(step, new Set(needs.flatMap((need) => [need, ...(all.get(need) ?? [])])))
@@ -142,7 +142,7 @@ function findMeetings(
   )
 }
 
-/** Who has no place though the plan says so of nobody, and VMs that go as one and do not. */
+/** VMs without a place of which the plan does not say so, and VMs that go as one and do not. */
 function findLeftOut(problem: PlacementProblem, plan: Plan, at: Map<string, string | null>): string[] {
   if (plan.state !== 'planned' && plan.state !== 'partial') return []
   const down = new Set(plan.unplaced.map(({ vm }) => vm))

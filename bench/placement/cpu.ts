@@ -41,7 +41,7 @@ function readSeconds(pid: number): number {
   )
 }
 
-/** Of children that have ended and theirs that they waited for; a tick is a hundredth. */
+/** CPU time of children that have ended, and of theirs that they waited for; a tick is a hundredth. */
 function readReapedSeconds(): number {
   const fields = read('/proc/self/stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100

@@ -29,7 +29,7 @@ type Family = {
   regions?: boolean
   lost?: number
   isDrain?: boolean
-  /** Of a hundred running VMs how many never move. */
+  /** How many of a hundred running VMs never move. */
   pinned?: number
   reserved?: boolean
   prioritized?: boolean
@@ -45,7 +45,7 @@ const sold = ({ pick }: Draw): Size => {
   const gib = pick(1, 2, 2, 2, 4, 4, 4, 4, 6, 8, 8, 12, 16, 24)
   return { ram: gib * 1_024, cpu: Math.max(1, Math.round(gib / pick(2, 4, 4, 8))) * 1_000 }
 }
-/** Of sizes that share no divisor, much RAM with few CPUs and the reverse. */
+/** Draws sizes that share no divisor: much RAM with few CPUs, and the reverse. */
 const odd = ({ pick, upTo }: Draw): Size =>
   pick(
     { ram: 3_000 + upTo(13_000), cpu: 300 + upTo(1_700) },
@@ -111,7 +111,7 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
   const { upTo } = draw
   const [fewest, most, thin, thick] = scales[scale]
   const count = fewest + upTo(most - fewest)
-  // Of many hosts one is too few: what is overfull without it was so before.
+  // One dead host of many is too few: what is overfull without it was so before.
   const isTight = Math.max(family.load[1], family.cpuLoad?.[1] ?? 0) >= 98
   const lost = Math.max(family.lost ?? 1, isTight ? Math.round(count * 0.12) : 1)
   const sizes = Array.from({ length: count * (thin + upTo(thick - thin)) }, () => (family.vm ?? sold)(draw))
@@ -144,7 +144,7 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
     vm.running = runs
     if (runs && draw.next() * 100 < (family.pinned ?? 0)) vm.pinnedTo = [vm.host as string]
   }
-  // What is pinned to a host that is to be left could never leave it.
+  // A VM that is pinned to a host that is to be left could never leave it.
   const left = new Set(hosts.slice(0, lost).map(({ name }) => name))
   for (const vm of vms) if (left.has(vm.host as string)) vm.pinnedTo = []
   const limits = { cpuOvercommitPercent: 100, ramReservePercent: 0 }

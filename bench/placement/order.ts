@@ -4,7 +4,7 @@ import type { GoingUnit, World } from './world.ts'
 
 /**
  * An order for given end places, by one live migration after the other: whether a placement that another solver found can be carried out at all.
- * Starts come last, for they only take room. Where nothing can go to its end, one goes to a third host and on later. `migrations` counts such
+ * Starts come last, for they only take room. Where no VM can go to its end, one stops at a third host. `migrations` counts such
  * detours, and not what has to leave a host anyway; null: none was found in the time, which does not say that there is none.
  */
 export function findOrder(world: World, place: readonly number[], seconds: number): Order | null {

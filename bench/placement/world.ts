@@ -21,7 +21,7 @@ export type GoingUnit = {
 
 export type World = {
   hosts: PlacementHost[]
-  /** Of each host that takes VMs, less what runs there and never moves. */
+  /** Room of each host that takes VMs, less what runs there and never moves. */
   ram: number[]
   cpu: number[]
   domain: string[]

@@ -3,7 +3,7 @@ import { parseFile } from '../../placement/document.ts'
 import { readPlanFile } from '../../placement/plan-file.ts'
 import { readProblemFile } from '../../placement/problem-file.ts'
 
-/** What is to be made of the bytes of a file. `name` is the file's. */
+/** The bytes of a file, and what they are read as. `name` is the file's. */
 export type ParseTask = { kind: 'problem' | 'plan'; bytes: Uint8Array; name: string }
 /** `fault`: what is wrong with the file as a whole, before the flaws. */
 export type Parsed = { value: unknown } | { fault: string; flaws: Flaw[] }

@@ -13,7 +13,7 @@ import { type Parsed, type ParseTask, parse } from './parse.ts'
  */
 
 const maxMib = 64
-/** Of so few bytes all is read in some milliseconds, whatever they are: sooner than a thread starts. */
+/** Reading so few bytes takes some milliseconds, whatever they are: less than a thread takes to start. */
 const maxBytesAtOnce = 32_768
 const maxMemoryMb = 2_048
 /** Less than this is no time to plan in. */

@@ -201,7 +201,7 @@ async function record(
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const refused = (await refusalToDecide(trx, editor.operatorId, row)) ?? (await isOwnRun(trx, editor.operatorId, row))
-  // Which hosts the changed call takes for dead, its author has not been shown.
+  // The author of the change has not been shown which hosts it takes for dead.
   if (refused || (await whyDeathsBar(trx, row, []))) return row.status
   return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
 }

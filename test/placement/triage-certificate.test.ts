@@ -63,7 +63,7 @@ async function triageOf(asked: PlacementProblem): Promise<{ unplaced: string[]; 
   if (situation.evacuees.length === 0) return null
   const { instance, names } = buildInstance(asked, situation)
   const incumbent = await improve(instance, engine, {
-    deadlineMs: performance.now() + 6_000,
+    deadlineMs: performance.now() + patienceMs,
     random: random(1),
     isInfeasible: findShortage(asked, situation) !== null,
     report: () => {},
