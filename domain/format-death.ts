@@ -49,3 +49,11 @@ export function formatHostToSay(host: string): string {
 export function isDisputed(deaths: readonly JudgedDeath[]): boolean {
   return deaths.some(({ verdict }) => verdict === 'disputed')
 }
+
+/** Why it cannot be approved now, which the server would answer too; null where no witness disagrees. */
+export function formatDispute(deaths: readonly JudgedDeath[]): string | null {
+  const hosts = deaths.filter(({ verdict }) => verdict === 'disputed').map(({ host }) => host)
+  return hosts.length === 0
+    ? null
+    : `It cannot be approved while somebody has seen ${formatList(hosts)} alive. It can be denied.`
+}

@@ -30,7 +30,7 @@ import {
   partTitles,
   pathOfAttachment,
 } from '../../domain/format-approval.ts'
-import { formatHostToSay, hostsToSay } from '../../domain/format-death.ts'
+import { formatDispute, formatHostToSay, hostsToSay } from '../../domain/format-death.ts'
 import { formatPlanProof, formatStanding } from '../../domain/format-plan.ts'
 import { hiddenCharacter, nameOfCharacter } from '../../domain/inert-text.ts'
 import { planOfDryRun } from '../../domain/placement.ts'
@@ -228,12 +228,16 @@ function formsHtml(approval: Approval & Pick<ApprovalDetail, 'together' | 'death
     (each) =>
       html`<label><input type="radio" name="category" value="${each}" required> ${each.replaceAll('_', ' ')}</label>`,
   )
+  const dispute = formatDispute(deaths)
+  const approve = dispute
+    ? html`<p class="said">${text(dispute)}</p>`
+    : html`<form method="post" action="/approvals/${id}/plain">
+<label><input type="checkbox" name="sure" value="yes" required> I have read it: ${text(dryRun.summary)}</label>
+${hostsHtml(deaths)}${also}<p><button name="decision" value="approve">Approve</button></p></form>`
   return html`<h2>Deny</h2><form method="post" action="/approvals/${id}/plain"><fieldset><legend>Why not?</legend>${choices}</fieldset>
 <label for="reason">In your words (needed for other)</label><textarea id="reason" name="reason" rows="2" maxlength="1900"></textarea>
 ${also}<p><button name="decision" value="deny">Deny</button></p></form>
-<h2>Approve</h2><form method="post" action="/approvals/${id}/plain">
-<label><input type="checkbox" name="sure" value="yes" required> I have read it: ${text(dryRun.summary)}</label>
-${hostsHtml(deaths)}${also}<p><button name="decision" value="approve">Approve</button></p></form>`
+<h2>Approve</h2>${approve}`
 }
 
 function messageHtml(message: string | null): Html | '' {

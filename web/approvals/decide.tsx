@@ -4,6 +4,7 @@ import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/appr
 import { formatApprovers, formatCost, formatOldLook, newestLookOf } from '../../domain/card-sections.ts'
 import { formatClock } from '../../domain/format.ts'
 import { formatApprovalEnd, formatReversible } from '../../domain/format-approval.ts'
+import { formatDispute } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ApiRefusal, ask, queryClient, useAsk, useWatchedServer } from '../api.ts'
@@ -56,7 +57,8 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
   const [grant, setGrant] = useState<GrantWish | null>(null)
   const grantForm = useRef<HTMLFormElement>(null)
   const approveHeading = useRef<HTMLHeadingElement>(null)
-  const refused = missing(session, 'decide')
+  const lacking = missing(session, 'decide')
+  const refused = lacking && `${lacking} You can read everything here.`
   useWatchedServer(open !== null)
   const setOpen = (next: Deciding['open']) => {
     setPressed(true)
@@ -108,7 +110,9 @@ export function Ways({ deciding }: { deciding: Deciding }) {
             onWish={setGrant}
           />
         </form>
-        {refused === null && <p className="soft">“Approve…” below asks you to confirm first.</p>}
+        <p className="soft">
+          <Inert text={refused ?? formatDispute(approval.deaths) ?? '“Approve…” below asks you to confirm first.'} />
+        </p>
       </section>
     </>
   )
@@ -123,6 +127,7 @@ export function Foot({ deciding, incident }: FootProps) {
   // The last one to run is decided first: when the first is approved, and the run goes on, all have their answer.
   const ids = chosen.map(({ id }) => id).reverse()
   const isNone = ids.length === 0
+  const barred = chosen.some(({ id }) => id === approval.id) ? formatDispute(approval.deaths) : null
   const count = ids.length > 1 ? ` ${ids.length}` : ''
   const denyButton = useRef<HTMLButtonElement>(null)
   const close = (focus: RefObject<HTMLElement | null>) => {
@@ -147,12 +152,12 @@ export function Foot({ deciding, incident }: FootProps) {
           approval={approval}
           chosen={chosen}
           grant={grant}
-          disabled={isOff || isNone}
+          disabled={isOff || isNone || barred !== null}
           onBack={() => close(approveHeading)}
           onApprove={(wish, hostIsOff) => decision.mutate({ decision: 'approve', ids, grant: wish, hostIsOff })}
         />
       )}
-      <Stakes approval={approval} chosen={chosen} incident={incident} refused={refused} />
+      <Stakes approval={approval} chosen={chosen} incident={incident} refused={refused ?? barred} />
       <p className="presses">
         <button type="button" ref={denyButton} disabled={refused !== null || isNone} onClick={() => setOpen('deny')}>
           Deny{count}…
@@ -161,7 +166,7 @@ export function Foot({ deciding, incident }: FootProps) {
         <button
           type="button"
           className="main"
-          disabled={refused !== null || isNone}
+          disabled={refused !== null || isNone || barred !== null}
           aria-disabled={isArmed}
           onClick={() => !isArmed && (grantForm.current?.reportValidity() ?? true) && setOpen('approve')}
         >
@@ -199,7 +204,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
       </p>
       <p className="small">
         <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}
-        {refused ? `${refused} You can read everything here.` : `Your role (${session?.role}) may decide.`}
+        {refused ?? `Your role (${session?.role}) may decide.`}
         {required > 1 && ` ${approvals} of ${required} people have approved.`}{' '}
         <Inert text={formatApprovers(approval.approvers)} />
         {incident && (
