@@ -35,6 +35,7 @@ const hiddenColumns: Readonly<Record<string, { columns: ReadonlySet<string>; bec
   pg_subscription: { columns: words('subconninfo'), because: 'it is a connection with its password' },
   pg_stat_wal_receiver: { columns: words('conninfo'), because: 'it is a connection' },
   pg_proc: { columns: words('prosrc prosqlbody proconfig'), because: 'code holds what its author wrote into it' },
+  pg_trigger: { columns: words('tgargs'), because: 'arguments of a trigger are values: ask pg_get_triggerdef(oid)' },
   routines: { columns: words('routine_definition'), because: 'code holds what its author wrote into it' },
   job: { columns: words('command'), because: 'a command of a schedule may hold a password' },
   job_run_details: { columns: words('command return_message'), because: 'a command of a schedule may hold a password' },

@@ -17,6 +17,8 @@ export type SqlNames = {
   fields: string[]
   /** As functions are. */
   operators: string[]
+  /** Types that are cast to. */
+  types: string[]
   /** Columns that are named anywhere but in `IS NULL`. */
   columns: string[]
   /** A row is taken as a value, or a star stands where the names of its columns may be lost. */
@@ -59,6 +61,7 @@ export function namesOf(text: string): SqlNames | null {
     functions: [...found.functions],
     fields: [...found.fields],
     operators: [...found.operators],
+    types: [...found.types],
     columns: [...found.columns],
     jsonFields: [...found.jsonFields],
     jsonSearches: found.jsonSearches,
@@ -74,6 +77,7 @@ const nothing = () => ({
   functions: new Set<string>(),
   fields: new Set<string>(),
   operators: new Set<string>(),
+  types: new Set<string>(),
   columns: new Set<string>(),
   jsonFields: new Set<string>(),
   jsonSearches: { operators: false, subscripts: false, all: null as string | null },
@@ -129,6 +133,7 @@ const readers: Readonly<Record<string, (node: SqlNode, found: Found, above: stri
     )
     found.items.add(String(relname))
   },
+  typeName: ({ names }, found) => void found.types.add(strings(names).at(-1) ?? ''),
   alias: readAlias,
   Alias: readAlias,
   CommonTableExpr({ ctename, aliascolnames }, found) {

@@ -1,70 +1,50 @@
 import { parsePostgres } from './postgres.ts'
-import { numberOf, type SqlNode, strings } from './postgres-nodes.ts'
+import { type SqlNode, strings } from './postgres-nodes.ts'
+import { compares, listTorn, ofOthers, telling } from './postgres-torn.ts'
 
-/**
- * Statements of other sessions within an answer. Their values are hidden by following their quotes from the beginning, so nothing may come before it,
- * be cut off there, or be folded into something else; what only compares them shows nothing of them.
- */
+/** Statements of other sessions and bodies of code within an answer, by where they come from: their values are hidden whatever they look like. */
 
-/** Relations and functions that show statements of sessions. */
-const ofSessions =
-  /\b(?:pg_stat_activity|pg_stat_statements|pg_stat_monitor|pg_store_plans|pg_qualstats\w*|pg_stat_get_backend_activity|pg_stat_get_activity|pg_prepared_statements?|pg_cursors?)\b/
+/** Relations that show them; functions that do are `ofOthers`. */
+const relations =
+  /\b(?:pg_stat_activity|pg_stat_statements|pg_stat_monitor|pg_store_plans|pg_qualstats\w*|pg_prepared_statements?|pg_cursors?|pg_(?:views|matviews|rules|policies|indexes))\b|\binformation_schema"?\."?(?:views|columns|domains|attributes|parameters|check_constraints|triggers|routines)\b/
 
 /** `texts`: the names that a statement uses, and the text of each view behind them. */
-export const showsStatements = (texts: readonly string[]): boolean => texts.some((each) => ofSessions.test(each))
+export const showsStatements = (texts: readonly string[]): boolean =>
+  texts.some((each) => relations.test(each) || (each.match(/\w+/g) ?? []).some((word) => ofOthers.test(word)))
 
 /** Names of such columns; more by other names are found. */
-const columns = ['query', 'statement', 'pg_stat_get_backend_activity']
-
-/** What says something about a text, and what leaves it whole or only its beginning. */
-const telling = new Set('length char_length character_length octet_length count md5 hashtext starts_with'.split(' '))
-const keeping = new Set(
-  'left substr substring min max any_value first_value last_value nth_value lag lead mode lower upper btrim ltrim rtrim'.split(
+const columns =
+  'query statement pg_stat_get_backend_activity definition indexdef qual with_check view_definition column_default parameter_default domain_default check_clause action_statement action_condition'.split(
     ' ',
-  ),
-)
-const keepingTypes = new Set(['text', 'varchar', 'bpchar', 'name'])
-const comparing = new Set('= <> != < > <= >= ~~ !~~ ~~* !~~* ~ !~ ~* !~* ^@'.split(' '))
-const comparingKinds = /^AEXPR_(?:DISTINCT|NOT_DISTINCT|IN|LIKE|ILIKE|SIMILAR|BETWEEN\w*|NOT_BETWEEN\w*|OP_ANY|OP_ALL)$/
-/** Parts of a query that choose and order rows, and conditions. */
-const choosing = new Set('whereClause havingClause groupClause sortClause quals limitCount agg_filter over'.split(' '))
-const conditions = new Set(['BoolExpr', 'NullTest', 'BooleanTest'])
-/** Nodes that hand on what stands in them. */
-const handing = new Set(
-  'ResTarget List SelectStmt SubLink CoalesceExpr MinMaxExpr CaseExpr CaseWhen CollateClause SortBy WindowDef WithClause CommonTableExpr JoinExpr RangeSubselect ExplainStmt'.split(
-    ' ',
-  ),
-)
+  )
 
-/**
- * The reason why a statement of a session would be shown in a way that loses where its values begin. `views`: what stands behind the names of the
- * statement; `wholeRows`: it takes a row as a value.
- */
-export function findTornStatement(sql: string, views: readonly string[], wholeRows: boolean): string | null {
+/** The names under which such a text goes in a statement and in the views behind it; and the reason why one of those views shows it in parts. */
+export function followStatements(sql: string, views: readonly string[]): { names: Names; torn: string | null } {
   const parsed = [sql, ...views].map((each) => parsePostgres(each))
-  const tainted = new Set(columns)
-  for (let before = 0; before < tainted.size; ) {
-    before = tainted.size
-    spread(parsed, tainted)
+  const names: Names = new Set(columns)
+  for (let before = 0; before < names.size; ) {
+    before = names.size
+    spread(parsed, names)
   }
-  const torn = wholeRows ? 'a row as one value' : findTearing(parsed, tainted, null)
-  return torn
-    ? `${torn} beside the column query may show the values of others' statements: show query, left(query, 100) or count(*) instead`
-    : null
+  const [torn] = [...listTorn(parsed.slice(1))].filter(
+    ({ node }) => node.funcname !== undefined || isTainted({ ColumnRef: node }, names),
+  )
+  return { names, torn: torn ? `a view cuts it with ${torn.by}` : null }
 }
 
 type Names = Set<string>
 
 const isTainted = (node: unknown, tainted: Names): boolean => {
   if (node === null || typeof node !== 'object') return false
-  return Object.entries(node).some(([tag, inner]) =>
-    tag === 'ColumnRef'
-      ? tainted.has(strings((inner as SqlNode).fields).at(-1) ?? '')
-      : (tag === 'FuncCall' && isOfSessions(inner as SqlNode)) || isTainted(inner, tainted),
-  )
+  return Object.entries(node).some(([tag, inner]) => {
+    if (tag === 'ColumnRef') return tainted.has(strings((inner as SqlNode).fields).at(-1) ?? '')
+    if (tag === 'FuncCall' && telling.has(calledIn(inner as SqlNode))) return false
+    if (tag === 'A_Expr' && compares(inner as SqlNode)) return false
+    return (tag === 'FuncCall' && ofOthers.test(calledIn(inner as SqlNode))) || isTainted(inner, tainted)
+  })
 }
 
-const isOfSessions = ({ funcname }: SqlNode): boolean => ofSessions.test(strings(funcname).at(-1) ?? '')
+const calledIn = ({ funcname }: SqlNode): string => strings(funcname).at(-1) ?? ''
 
 /** Adds the names under which a part of a statement hands such a text on. */
 function spread(node: unknown, tainted: Names): void {
@@ -74,12 +54,15 @@ function spread(node: unknown, tainted: Names): void {
     if (tag === 'SelectStmt' || tag === 'larg' || tag === 'rarg') addAll(tainted, listHanded(inner as SqlNode, tainted))
     spread(inner, tainted)
   }
-  const colnames = strings((part.alias as SqlNode | undefined)?.colnames ?? part.aliascolnames)
+  const alias = part.alias as { aliasname?: string; colnames?: unknown } | undefined
+  const colnames = strings(alias?.colnames ?? part.aliascolnames)
+  if (part.functions !== undefined) {
+    if (isTainted(part.functions, tainted)) addAll(tainted, [alias?.aliasname ?? '', ...colnames])
+    return
+  }
   if (colnames.length === 0) return
   const query = ((part.ctequery ?? part.subquery) as SqlNode | undefined)?.SelectStmt as SqlNode | undefined
-  // An unknown function in FROM names its columns itself.
-  if (query) addAll(tainted, listHanded(query, tainted, colnames))
-  else if (part.functions === undefined || ofSessions.test(JSON.stringify(part.functions))) addAll(tainted, colnames)
+  addAll(tainted, query ? listHanded(query, tainted, colnames) : colnames)
 }
 
 function addAll(tainted: Names, names: readonly string[]): void {
@@ -114,51 +97,4 @@ function namesOf({ name, val }: SqlNode): string[] {
   if (tag === 'ColumnRef') return []
   const called = [...JSON.stringify(val).matchAll(/"String":\{"sval":"([^"]*)"/g)].map(([, each]) => each!)
   return ['coalesce', 'case', 'greatest', 'least', ...called]
-}
-
-/** What does something else with such a text than to show it from its beginning. `by`: what stands around the place already. */
-function findTearing(node: unknown, tainted: Names, by: string | null): string | null {
-  if (node === null || typeof node !== 'object') return null
-  if (Array.isArray(node)) return firstOf(node.map((each) => findTearing(each, tainted, by)))
-  return firstOf(
-    Object.entries(node as SqlNode).map(([tag, inner]) => {
-      if (choosing.has(tag) || conditions.has(tag) || (tag === 'A_Expr' && compares(inner as SqlNode))) return null
-      if (tag === 'ColumnRef') return by !== null && isTainted({ ColumnRef: inner }, tainted) ? by : null
-      if (tag === 'FuncCall') {
-        const name = strings((inner as SqlNode).funcname).at(-1) ?? ''
-        if (telling.has(name)) return null
-        if (by !== null && isOfSessions(inner as SqlNode)) return by
-        return findTearing(inner, tainted, by ?? (keeps(name, inner as SqlNode) ? null : `${name}()`))
-      }
-      // A query in FROM makes new rows.
-      if (tag === 'RangeSubselect' || tag === 'CommonTableExpr') return findTearing(inner, tainted, null)
-      return findTearing(inner, tainted, by ?? nameTearing(tag, inner as SqlNode))
-    }),
-  )
-}
-
-const firstOf = (found: readonly (string | null)[]): string | null => found.find((each) => each !== null) ?? null
-
-const compares = ({ kind, name }: SqlNode): boolean =>
-  comparingKinds.test(String(kind)) || (kind === 'AEXPR_OP' && comparing.has(strings(name).at(-1) ?? ''))
-
-function keeps(name: string, { args }: SqlNode): boolean {
-  const [, second] = (args as SqlNode[] | undefined) ?? []
-  if (name.startsWith('substr')) return second !== undefined && (numberOf(second) ?? 2) <= 1
-  if (name.endsWith('trim')) return second === undefined
-  return keeping.has(name)
-}
-
-/** Null: what stands in the node is handed on as it is. */
-function nameTearing(tag: string, node: SqlNode): string | null {
-  if (tag === 'A_Expr') return node.kind === 'AEXPR_NULLIF' ? null : `the operator ${strings(node.name).at(-1)}`
-  if (tag === 'SubLink') return node.subLinkType === 'ARRAY_SUBLINK' ? 'an array' : null
-  if (tag === 'RangeFunction') return 'a function in FROM'
-  if (tag === 'valuesLists') return 'VALUES'
-  if (tag === 'TypeCast') {
-    const { names, arrayBounds } = (node.typeName ?? {}) as SqlNode
-    return keepingTypes.has(strings(names).at(-1) ?? '') && arrayBounds === undefined ? null : 'another type'
-  }
-  if (!/^[A-Z]/.test(tag) || handing.has(tag)) return null
-  return tag === 'A_ArrayExpr' ? 'an array' : tag === 'RowExpr' ? 'a row as one value' : tag
 }

@@ -13,7 +13,7 @@ const isOfSite = (catalogue: string, oid: string): string =>
 
 const texts = (at: number): string => `(select json_array_elements_text($${at}::json))`
 
-/** $1 relations, $2 functions, $3 names behind a dot, $4 operators. */
+/** $1 relations, $2 functions, $3 names behind a dot, $4 operators, $5 types. */
 const catalogueSql = `
   with recursive named as (
     select distinct to_regclass(r)::oid as oid from json_array_elements_text($1::json) r where to_regclass(r) is not null),
@@ -41,6 +41,16 @@ const catalogueSql = `
   site as (
     select c.oid, c.relkind, c.reltype, c.oid::regclass::text as name from used join pg_class c on c.oid = used.oid join pg_namespace n on n.oid = c.relnamespace
       where n.nspname not in ('pg_catalog', 'information_schema') and ${isOfSite('pg_class', 'c.oid')}),
+  named_columns as (
+    select a.attname::text as name, t.oid as type, t.typcategory in ('N', 'B', 'D', 'T', 'I', 'E') or t.typname in ('uuid', 'pg_lsn', 'xid', 'xid8') as is_plain
+      from named join pg_attribute a on a.attrelid = named.oid and not a.attisdropped join pg_type t on t.oid = a.atttypid),
+  cast_to as (select to_regtype(t)::oid as oid from (select ${texts(5)} as t union select ${texts(2)}) each where t !~ '[^a-z0-9_. ]'),
+  -- What the values of the statement may be: by columns, functions, operators, constants.
+  cast_from as (
+    select type as oid from named_columns union select oid from typed union select oid from cast_to
+    union select p.prorettype from pg_proc p where p.proname::text in ${texts(2)} or 'pg_catalog.' || p.proname in ${texts(2)}
+    union select o.oprresult from pg_operator o where o.oprname::text in ${texts(4)} or 'pg_catalog.' || o.oprname in ${texts(4)}
+    union select unnest(array['int4', 'int8', 'numeric', 'text', 'bool', 'unknown']::regtype[])::oid),
   operands as (
     select t.oid from (select oid from typed union select reltype from site) each join pg_type t on t.oid = each.oid or t.typelem = each.oid)
   select
@@ -61,23 +71,28 @@ const catalogueSql = `
       join pg_depend d on d.classid = rule.catalogue and d.objid = rule.oid and d.refclassid = 'pg_operator'::regclass
       join pg_operator o on o.oid = d.refobjid and o.oid >= 16384 and ${isOfSite('pg_operator', 'o.oid')}) as behind_operators,
     (select json_agg(s.name) from site s where s.relkind = 'f') as foreign_tables,
-    (select json_agg(json_build_object('name', s.name, 'sql', pg_get_viewdef(s.oid))) from site s where s.relkind = 'v') as views,
-    (select json_agg(distinct format('(%s AS %s)', format_type(k.castsource, null), format_type(k.casttarget, null))) from pg_cast k join pg_proc p on p.oid = k.castfunc
+    (select json_agg(json_build_object('name', s.name, 'sql', pg_get_viewdef(s.oid), 'isStored', s.relkind = 'm')) from site s where s.relkind in ('v', 'm')) as views,
+    (select json_agg(distinct format('(%s AS %s) runs %s%s', format_type(k.castsource, null), format_type(k.casttarget, null), p.oid::regprocedure,
+          case when k.castcontext = 'i' then ' wherever the one stands for the other: CREATE CAST without AS IMPLICIT would need it written' else '' end)) from pg_cast k join pg_proc p on p.oid = k.castfunc
       where k.castfunc >= 16384 and ${isOfSite('pg_proc', 'p.oid')}
-        and ((k.castsource < 16384 and k.casttarget < 16384) or exists (select 1 from site s left join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 where k.castsource in (a.atttypid, s.reltype) or k.casttarget = a.atttypid))) as casts,
+        and ((k.castsource < 16384 and k.casttarget < 16384 and k.castsource in (select oid from cast_from)
+            and (k.castcontext = 'i' or k.casttarget in (select oid from cast_to))) or exists (select 1 from site s left join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 where k.castsource in (a.atttypid, s.reltype) or k.casttarget = a.atttypid))) as casts,
     (select json_agg(distinct format('%s calls %s', format_type(c.contypid, null), p.oid::regprocedure)) from typed join pg_constraint c on c.contypid = typed.oid
       join pg_depend d on d.classid = 'pg_constraint'::regclass and d.objid = c.oid and d.refclassid = 'pg_proc'::regclass
       join pg_proc p on p.oid = d.refobjid and p.oid >= 16384 and ${isOfSite('pg_proc', 'p.oid')}) as domains,
     (select json_agg(json_build_object('relation', s.name, 'column', a.attname, 'type', format_type(a.atttypid, null))) from site s join named on named.oid = s.oid
-      join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 and not a.attisdropped) as columns`
+      join pg_attribute a on a.attrelid = s.oid and a.attnum > 0 and not a.attisdropped) as columns,
+    (select json_agg(name) from (select name from named_columns group by name having bool_and(is_plain)) each) as plain`
 
 export type SiteColumn = { relation: string; column: string; type: string }
-/** `views`: the text of each of the site. */
-type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[] }
+/** `views`: the text of each of the site. `plain`: columns that hold no text under any relation that is named. */
+type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[]; plain: string[] }
 
 /** Looks the names up, and says why the statement is not asked where one of them is something of the site that may act. */
 export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {
-  const values = [names.relations, names.functions, names.fields, names.operators].map((each) => JSON.stringify(each))
+  const values = [names.relations, names.functions, names.fields, names.operators, names.types].map((each) =>
+    JSON.stringify(each),
+  )
   const { rows } = await ask({ sql: catalogueSql, values })
   const list = <T = string>(name: string): T[] => JSON.parse(String(rows[0]?.[name] ?? '[]')) ?? []
   const [fn] = list('functions')
@@ -86,8 +101,8 @@ export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<
   const [foreign] = list('foreign_tables')
   const [cast] = list('casts')
   const [domain] = list('domains')
-  const views = list<{ name: string; sql: string }>('views')
-  const view = views.find(({ sql }) => !inspectView(sql).readOnly)
+  const views = list<{ name: string; sql: string; isStored: boolean }>('views')
+  const view = views.find(({ sql, isStored }) => !isStored && !inspectView(sql).readOnly)
   const refusal = fn
     ? `${fn} is a function of this site with the name of a built-in one or of a column, and may do anything: write pg_catalog.name(…) for the built-in one`
     : operator
@@ -97,13 +112,13 @@ export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<
         : foreign
           ? `${foreign} is a table of another server: ask that one`
           : cast
-            ? `the cast ${cast} is a function of this site, and may do anything: ask another table`
+            ? `the cast ${cast}, which is code of this site and may do anything: leave out what may use it`
             : domain
               ? `the domain ${domain}, which is code of this site and may do anything: ask another table`
               : view
                 ? `the view ${view.name} is no bounded read (${inspectView(view.sql).reason}): ask a table that it reads`
                 : null
-  return { refusal, columns: list<SiteColumn>('columns'), views: views.map(({ sql }) => sql) }
+  return { refusal, columns: list<SiteColumn>('columns'), views: views.map(({ sql }) => sql), plain: list('plain') }
 }
 
 const inspectView = (sql: string) => inspectSql('postgres', sql)

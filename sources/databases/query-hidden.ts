@@ -1,14 +1,9 @@
 import type { SqlNames } from '../../safety/sql/postgres-names.ts'
+import { findStatement, isSecretName, nodeTree, secretPairs } from '../../safety/sql/stored-texts.ts'
 import type { SiteColumn } from './query-catalogue.ts'
-import { hideLiterals } from './statement.ts'
+import { maskLiterals } from './statement.ts'
 
 /** Hidden in rows: columns that are called like credentials, and the values within statements of other sessions. */
-
-/** Names of columns of passwords, tokens and their hashes. */
-const secretName =
-  /pass(?:wo?r?d|phrase|code)|(?:^|_)(?:pass|pwd|pin|otp|totp|mfa|cvv|cvc|salt|hash|iban)(?:_|$)|secret|(?:^|_)tokens?(?:_?hash|_?digest|_?value)?$|_hash$|credential|api_?key|(?:access|private|signing|encryption|key)_?(?:key|hash)|cookie|session_?(?:key|id|data)$|recovery_?code/i
-
-const isSecretName = (name: string): boolean => secretName.test(name)
 
 /** The reason why a statement is not asked: it would show such a column under another name, or tell of its values by a condition. */
 export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): string | null {
@@ -42,19 +37,40 @@ function findSearch({ jsonSearches }: SqlNames, columns: readonly SiteColumn[]):
   return null
 }
 
+/** `statements`: the answer may show texts of sessions and bodies of code. `plan`: it is one. */
+export type ShownAs = 'rows' | 'statements' | 'plan'
+
 /** A cell as it is shown. */
-export function hideCell(value: unknown, column: string, hidesStatements: boolean): unknown {
+export function hideCell(value: unknown, column: string, as: ShownAs): unknown {
   if (value === null || typeof value === 'boolean') return value
   if (isSecretName(column)) return '[hidden]'
   if (typeof value !== 'string') return value
-  const text = hidesStatements && looksLikeStatement(value) ? hideLiterals(value, 'postgres') : value
-  return hideAddresses(hidePairs(hideJson(text)))
+  if (nodeTree.test(value)) return '[hidden]'
+  // The conditions of a plan are those of views and policies as well.
+  if (as === 'plan') return hideAddresses(value.replace(/'(?:[^']|'')*'?/g, '?'))
+  return hideAddresses(hidePairs(hideJson(value, as) ?? hideStatement(value, as)))
 }
 
-const looksLikeStatement = (text: string): boolean =>
-  /['$]|\b(?:select|insert|update|delete|merge|with|values|copy|call|execute|set|alter|create|grant|do|begin)\b/i.test(
-    text,
-  ) && /\s/.test(text)
+/** A text without the values of the statement in it, from where that begins. */
+function hideStatement(given: string, as: ShownAs): string {
+  if (dateBounds.test(given)) return given
+  const text = given.replace(bytes, (run, digits: string) => {
+    const held = Buffer.from(digits, 'hex').toString()
+    return findStatement(held) === null && !secretPairs.test(held) ? run : '[hidden]'
+  })
+  const start = as === 'statements' && looksLikeStatement.test(text) ? 0 : findStatement(text)
+  return start === null ? text : text.slice(0, start) + maskLiterals(text.slice(start), 'postgres')
+}
+
+/** As PostgreSQL writes them. */
+const bytes = /\\+x((?:[0-9a-f]{2})+)/g
+
+const looksLikeStatement =
+  /['$]|\b(?:select|insert|update|delete|merge|with|values|copy|call|execute|set|alter|create|grant|do|begin)\s/i
+
+/** The bounds of a partition by time or number. */
+const dateBounds =
+  /^FOR VALUES FROM \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\) TO \((?:'[\d :+.-]*'|\d+|MINVALUE|MAXVALUE|, )+\)$/
 
 /** The password of an address, and of a list of words as libpq takes them. */
 const hideAddresses = (text: string): string =>
@@ -75,19 +91,20 @@ const hidePairs = (text: string): string =>
         : pair,
   )
 
-/** Fields of a JSON text that are called like credentials; without one it stays as it was written. */
-function hideJson(text: string): string {
-  if (!/^\s*[[{]/.test(text)) return text
+/** A JSON text without its fields that are called like credentials and the values of statements in it; as it was written where it has none. Null: it is no JSON. */
+function hideJson(text: string, as: ShownAs): string | null {
+  if (!/^\s*[[{"]/.test(text)) return null
   let isHidden = false
   const hide = (key: string, each: unknown) => {
-    if (!isSecretName(key) || each === null || typeof each === 'boolean') return each
-    isHidden = true
-    return '[hidden]'
+    if (each === null || typeof each === 'boolean') return each
+    const shown = isSecretName(key) ? '[hidden]' : typeof each === 'string' ? hideStatement(each, as) : each
+    isHidden ||= shown !== each
+    return shown
   }
   try {
     const hidden = JSON.stringify(JSON.parse(text, hide))
     return isHidden ? hidden : text
   } catch {
-    return text
+    return null
   }
 }

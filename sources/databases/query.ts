@@ -2,12 +2,13 @@ import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
 import { allowsStatements, type QueryVerdict } from '../../domain/source.ts'
 import { inspectSql } from '../../safety/sql/inspect.ts'
+import { guardValues, hiddenState, tooMuchState } from '../../safety/sql/postgres-guards.ts'
 import { namesOf } from '../../safety/sql/postgres-names.ts'
-import { findTornStatement, showsStatements } from '../../safety/sql/postgres-sessions.ts'
+import { followStatements, showsStatements } from '../../safety/sql/postgres-sessions.ts'
 import { cutText, defineSourceTool, fitSummary, SourceError, type ToolReading } from '../kind.ts'
 import type { AskDatabase } from './connect.ts'
 import { readCatalogue } from './query-catalogue.ts'
-import { findSecretUse, hideCell } from './query-hidden.ts'
+import { findSecretUse, hideCell, type ShownAs } from './query-hidden.ts'
 import { type Estimate, readEstimate } from './query-plan.ts'
 import { findExcessRights, sayExcess } from './query-rights.ts'
 
@@ -109,27 +110,50 @@ async function readStatement(ask: AskDatabase, given: string): Promise<ToolReadi
   const sql = names.text
   const excess = await findExcessRights(ask)
   if (excess.length > 0) return refuse(sayExcess(excess))
-  const { refusal, columns, views } = await readCatalogue(ask, names)
-  const hidesStatements = showsStatements([...names.relations, ...names.functions, ...views])
-  const torn = () => (hidesStatements ? findTornStatement(sql, views, names.takesWholeRows) : null)
-  const why = refusal ?? findSecretUse(names, columns) ?? torn()
+  const { refusal, columns, views, plain } = await readCatalogue(ask, names)
+  const followed = showsStatements([...names.relations, ...names.functions, ...views])
+    ? followStatements(sql, views)
+    : null
+  const torn = followed && (names.takesWholeRows ? 'a row as one value' : followed.torn)
+  const why =
+    refusal ??
+    findSecretUse(names, columns) ??
+    (torn && `${torn} may show the values of others' statements: name the columns`)
   if (why !== null) return refuse(why)
   if (names.statement !== 'SelectStmt')
-    return fold(await ask({ sql, maxRows }), { hidesStatements: false, estimate: null })
+    return fold(await ask({ sql, maxRows }), {
+      as: names.statement === 'ExplainStmt' ? 'plan' : 'rows',
+      estimate: null,
+    })
+  const guarded = guardValues(sql, { plain: new Set(plain), statements: followed?.names ?? null })
+  if ('refusal' in guarded) return refuse(guarded.refusal)
   // Within a SELECT of ours nothing stands but a read, and no more rows are made than are shown.
-  const bounded = `select * from (\n${sql}\n) as looked limit ${maxRows + 1}`
+  const bounded = `select * from (\n${guarded.sql}\n) as looked limit ${maxRows + 1}`
   const plan = await readEstimate(ask, bounded)
   if (plan.refusal !== null) return refuse(plan.refusal)
-  return fold(await ask({ sql: bounded, maxRows }), { hidesStatements, estimate: plan.estimate })
+  const answer = await ask({ sql: bounded, maxRows }).catch(sayGuard)
+  return fold(answer, { as: followed ? 'statements' : 'rows', estimate: plan.estimate })
 }
 
-type Asked = { hidesStatements: boolean; estimate: Estimate | null }
+/** A statement that one of its guards ended says so. */
+function sayGuard(error: unknown): never {
+  const state = /\((\w{5})\)$/.exec(String((error as Error).message))?.[1]
+  if (state === hiddenState)
+    refuse(
+      'a function or operator of it would take apart a value that holds a statement, a password or a field that is called like a credential: leave that row out, name the field, or show the column as it is or as left(column, 100)',
+    )
+  if (state === tooMuchState)
+    refuse(
+      'it collects, repeats or makes something of more than is kept for a look: narrow it, or write left(column, 100) within',
+    )
+  throw error
+}
 
-function fold(answer: Awaited<ReturnType<AskDatabase>>, { hidesStatements, estimate }: Asked): ToolReading {
+type Asked = { as: ShownAs; estimate: Estimate | null }
+
+function fold(answer: Awaited<ReturnType<AskDatabase>>, { as, estimate }: Asked): ToolReading {
   const columns = [...new Set(answer.columns)].slice(0, maxColumns)
-  const shown = answer.rows.map((row) =>
-    columns.map((column) => cutCell(hideCell(row[column] ?? null, column, hidesStatements))),
-  )
+  const shown = answer.rows.map((row) => columns.map((column) => cutCell(hideCell(row[column] ?? null, column, as))))
   const remarks = [
     answer.isCut && `there are more than ${maxRows} rows: add a condition, an order with LIMIT, or count(*)`,
     answer.columns.length > new Set(answer.columns).size && 'columns of one name are shown once: name them with AS',

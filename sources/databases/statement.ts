@@ -10,7 +10,11 @@ const maxCharacters = 200
 /** A setting takes a word without quotes as its value. */
 const settingValue = /(\bset\s+(?:(?:session|local)\s+)?[\w.]+\s*(?:=|\bto\b)\s*)[^\s;,)]+/gi
 
-export function hideLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
+export const hideLiterals = (sql: string, dialect: 'postgres' | 'mysql'): string =>
+  cutText(maskLiterals(sql, dialect), maxCharacters)
+
+/** The same, as long as it is. */
+export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string {
   const text = sql.slice(0, 20_000)
   let shown = ''
   let at = 0
@@ -23,17 +27,17 @@ export function hideLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
     shown += step.shown
     at = step.end
   }
-  return cutText(
-    redact(
-      shown
-        .replace(/\s+/g, ' ')
-        .replace(/\?(?:\s*,\s*\?)+/g, '?, …')
-        .replace(settingValue, '$1?')
-        .trim(),
-    ),
-    maxCharacters,
+  return redact(
+    shown
+      .replace(/\s+/g, ' ')
+      .replace(/\?(?:\s*,\s*\?)+/g, '?, …')
+      .replace(settingValue, '$1?')
+      .trim(),
   )
 }
+
+/** Types that may stand at a quote. */
+const typed = /^(?:date|time|timestamp|timestamptz|interval|text|jsonb?|uuid|inet)$/i
 
 /** What stands at a place, as it is shown, and where it ends. Null: nobody can tell where it ends. */
 function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step | null {
@@ -52,7 +56,8 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
   const name = (isMysql ? /^`(?:[^`]|``)*`/ : /^"(?:[^"]|"")*"/).exec(rest)?.[0]
   if (name !== undefined) return step(at, name, name)
   const word = /^[A-Za-z_\u{80}-\u{10ffff}][\w$\u{80}-\u{10ffff}]*/u.exec(rest)?.[0]
-  if (word !== undefined) return step(at, word, word)
+  // A word beside a quote: somewhere before one was left out.
+  if (word !== undefined) return rest[word.length] === "'" && !typed.test(word) ? null : step(at, word, word)
   const parameter = /^\$\d+/.exec(rest)?.[0]
   if (parameter !== undefined) return step(at, parameter, '?')
   const number = /^(?:0x[0-9a-f]+|\d[\d._]*(?:e[+-]?\d+)?)[\p{L}\p{N}_]*/iu.exec(rest)?.[0]
@@ -100,7 +105,10 @@ function readString(text: string, at: number, opening: string, hasEscapes: boole
       else if (next === quote || next === '\\') return null
     } else if (here === quote) {
       if (next === quote) index += 1
-      else return { shown: '?', end: index + 1 }
+      else
+        return /[\p{L}\p{N}_]/u.test(next ?? '') && !/^as\b/i.test(text.slice(index + 1))
+          ? null
+          : { shown: '?', end: index + 1 }
     }
   }
   return null

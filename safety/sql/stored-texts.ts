@@ -1,0 +1,52 @@
+/**
+ * What a stored text may hold that is not shown: values of a statement, wherever it was copied, and fields that are called like credentials. Each form stands
+ * here once, and is read by JavaScript and by PostgreSQL: neither looks behind, and `.` is any character.
+ */
+
+const words =
+  'pass(?:wo?r?d|phrase|code)|secret|credential|api_?key|(?:access|private|signing|encryption|key)_?(?:key|hash)|cookie|recovery_?code'
+const wholeWords = 'pass|pwd|pin|otp|totp|mfa|cvv|cvc|salt|hash|iban'
+const endWords = 'tokens?(?:_?hash|_?digest|_?value)?|session_?(?:key|id|data)'
+
+const secretName = new RegExp(`${words}|(?:^|_)(?:${wholeWords})(?:_|$)|(?:^|_)(?:${endWords})$|_hash$`, 'i')
+
+/** Whether a column or a field of JSON is called like a password, a token or a hash of one. */
+export const isSecretName = (name: string): boolean => secretName.test(name)
+
+/** Such a name before its value, in JSON, hstore, XML or words; and an address with its password. */
+export const secretPairs: RegExp = new RegExp(
+  `(?:(?:${words})\\w*|\\b(?:\\w*_)?(?:${wholeWords})(?:_\\w*)?|\\b(?:\\w*_)?(?:${endWords})|\\w_hash)[ .-]?[\\\\"']*\\s*(?::|=|>)|://[^\\s:@/]*:[^\\s@/]+@`,
+  'is',
+)
+
+const named =
+  'role|user|group|database|schema|table|view|materialized|index|sequence|function|procedure|trigger|rule|type|domain|server|extension|publication|subscription|policy|system|aggregate|cast|event|foreign|unlogged|unique|temp|temporary|or\\s+replace|default'
+
+/** The beginning of a statement within a text. */
+export const statementForms: RegExp = new RegExp(
+  `\\b(?:${[
+    `select\\b(?=[^;]*(?:'|\\bfrom\\b|\\$))`,
+    '(?:insert|replace|merge)\\s+into\\b',
+    `update\\s+(?:only\\s+)?[\\w."\`]+\\s+(?:as\\s+)?(?:\\w+\\s+)?set\\b`,
+    'delete\\s+from\\b',
+    'values\\s*\\(',
+    `(?:call|execute)\\s+[\\w."]+\\s*\\(`,
+    `do\\s+(?:'|\\$|language\\b)`,
+    `set\\s+(?:session\\s+|local\\s+)?[\\w.]+\\s*(?:=|to\\b)`,
+    `copy\\s+[\\w."(]+.*\\b(?:from|to)\\b`,
+    `(?:create|alter)\\s+(?:${named})\\b`,
+    `(?:notify|load|comment|security|prepare|declare|import)\\s[^']*'`,
+  ].join('|')})`,
+  'is',
+)
+
+/** A tree of PostgreSQL's own parser, with its constants. */
+export const nodeTree: RegExp = /\{[A-Z]+ :[a-z_]+ /
+
+/** Where a statement begins within a text; null: none does. */
+export function findStatement(text: string): number | null {
+  const start = statementForms.exec(text)?.index
+  if (start === undefined) return null
+  // A comment that it begins with is its own.
+  return /^\s*(?:--|\/\*|#)/.test(text) ? 0 : start
+}
