@@ -15,6 +15,8 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     `CREATE ROLE nightshift_read LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats TO nightshift_read',
     'ALTER ROLE nightshift_read SET default_transaction_read_only = on',
+    // A login may not set it for itself, and what is sorted or joined on disk is bounded by nothing else.
+    `ALTER ROLE nightshift_read SET temp_file_limit = '1GB'`,
   ],
   write: [
     `CREATE ROLE nightshift_write LOGIN PASSWORD 'choose-one'`,
