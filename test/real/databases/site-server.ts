@@ -101,22 +101,26 @@ export async function startSiteServer(directory: string, wanted: Wanted = {}): P
 /** As root in numbers of processes that are the server's alone, so that one can be given again. */
 function startIn(words: readonly string[]): ChildProcess {
   const postgres = findProgram('postgres')!
-  const alone = ['--pid', '--fork', '--kill-child', '--setgid', String(account?.gid), '--setuid', String(account?.uid)]
+  const alone = ['--pid', '--fork', '--setgid', String(account?.gid), '--setuid', String(account?.uid)]
   const [program, args] = account ? ['unshare', [...alone, postgres, ...words]] : [postgres, words]
   return spawn(program, args as string[], { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
 /** The number that the kernel gave last, in the server's own space of numbers (https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html). */
 function setNextPid(server: ChildProcess, pid: number): void {
-  const [inside = ''] = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').split(' ')
-  execFileSync('nsenter', ['-t', inside, '-p', '--', 'sh', '-c', `echo ${pid - 1} > /proc/sys/kernel/ns_last_pid`])
+  execFileSync('nsenter', ['-t', String(insideOf(server)), '-p', '--', 'sh', '-c', `echo ${pid - 1} > /proc/sys/kernel/ns_last_pid`])
 }
 
+/** PostgreSQL itself, the first in its space of numbers. */
+const insideOf = ({ pid }: ChildProcess): number =>
+  account ? Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]) : Number(pid)
+
+/** With all its processes, which have the log open: who changes its account keeps no signal of its parent's death, so `unshare` alone would leave them. */
 async function endServer(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
-  const exit = new Promise((resolve) => server.once('exit', resolve))
-  server.kill(account ? 'SIGKILL' : 'SIGINT')
-  await exit
+  const closed = new Promise((resolve) => server.once('close', resolve))
+  process.kill(insideOf(server), account ? 'SIGKILL' : 'SIGINT')
+  await closed
 }
 
 /** Gives the two logins what the page prints, and answers the references of their credentials. */
