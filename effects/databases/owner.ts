@@ -17,17 +17,18 @@ type Owner = {
 const owners: readonly Owner[] = [
   {
     name: 'Patroni',
-    // Its sessions say so, and it gives these settings by the command line: CMDLINE_OPTIONS in patroni/postgresql/config.py.
-    mark: `exists (select from pg_stat_activity where application_name ~ '^Patroni( |$)')
-      or (select count(*) = 3 from pg_settings where source = 'command line' and name in ('cluster_name', 'hot_standby', 'wal_log_hints'))`,
+    // Its sessions, whose name anybody may take, are a superuser's; and it gives all of these by the command line: CMDLINE_OPTIONS in patroni/postgresql/config.py.
+    mark: `exists (select from pg_stat_activity a join pg_roles r on r.rolname = a.usename where r.rolsuper and a.application_name ~ '^Patroni( |$)')
+      or (select count(*) = 13 from pg_settings where source = 'command line' and name in ('listen_addresses', 'port', 'cluster_name', 'wal_level', 'hot_standby', 'wal_log_hints',
+        'max_connections', 'max_wal_senders', 'max_replication_slots', 'max_prepared_transactions', 'max_locks_per_transaction', 'max_worker_processes', 'track_commit_timestamp'))`,
     // It drops the slots that it does not know: one that stays is a member's, or stands in its configuration.
     keeps: /./,
     instead: 'remove the member, or the slot by "patronictl edit-config"',
   },
   {
     name: 'CloudNativePG',
-    // Settings and slots of its instance manager (https://cloudnative-pg.io/documentation/current/replication/).
-    mark: `current_setting('cnpg.config_sha256', true) <> '' or exists (select from pg_replication_slots where slot_name ~ '^_cnpg_')`,
+    // A setting that it fixes (https://cloudnative-pg.io/documentation/current/postgresql_conf/); anybody may make a slot, or a setting with a dot, that is called like its own.
+    mark: `current_setting('ssl_cert_file') like '/controller/certificates/%'`,
     keeps: /^_cnpg_/,
     instead: 'change replicationSlots of its Cluster',
   },

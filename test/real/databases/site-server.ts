@@ -108,7 +108,15 @@ function startIn(words: readonly string[]): ChildProcess {
 
 /** The number that the kernel gave last, in the server's own space of numbers (https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html). */
 function setNextPid(server: ChildProcess, pid: number): void {
-  execFileSync('nsenter', ['-t', String(insideOf(server)), '-p', '--', 'sh', '-c', `echo ${pid - 1} > /proc/sys/kernel/ns_last_pid`])
+  execFileSync('nsenter', [
+    '-t',
+    String(insideOf(server)),
+    '-p',
+    '--',
+    'sh',
+    '-c',
+    `echo ${pid - 1} > /proc/sys/kernel/ns_last_pid`,
+  ])
 }
 
 /** PostgreSQL itself, the first in its space of numbers. */
