@@ -206,7 +206,17 @@ function toDatabaseError(error: unknown): DatabaseError {
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new DatabaseError('no_tls', 'it speaks no TLS', null, cause)
   if (typeof errno === 'number' && errno >= 1_000) {
     const word = codes.find(([numbers]) => numbers.includes(errno))?.[1] ?? 'rejected'
-    return new DatabaseError(word, message.replace(/\s+/g, ' ').trim().slice(0, 300), String(errno), cause)
+    return new DatabaseError(
+      word,
+      sayWithoutValue(errno, message.replace(/\s+/g, ' ').trim()).slice(0, 300),
+      String(errno),
+    )
   }
   return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
 }
+
+/** Duplicate keys, values of another type or length, and syntax near a text (https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html). */
+const aboutValues = new Set([1062, 1064, 1264, 1265, 1292, 1366, 1406, 1411, 1525])
+
+const sayWithoutValue = (errno: number, message: string): string =>
+  aboutValues.has(errno) ? message.replace(/'.*'/s, "'…'") : message

@@ -201,16 +201,12 @@ function toDatabaseError(error: unknown): DatabaseError {
   const fault = findTransportFault(error)
   if (fault) return fault
   const { code, message } = error as { code?: string; message: string }
-  const cause = { cause: error }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
-    return new DatabaseError(
-      word,
-      oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message),
-      code,
-      cause,
-    )
+    // The server's own error is no cause of it: a log would print its message and detail, which quote values.
+    return new DatabaseError(word, oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message), code)
   }
+  const cause = { cause: error }
   if (/timeout/i.test(message)) return new DatabaseError('timeout', 'it gave no whole answer in time', null, cause)
   if (/password|authentication|SASL|SCRAM/i.test(message))
     return new DatabaseError('refused_login', oneLine(message), null, cause)

@@ -25,7 +25,7 @@ const named =
 /** The beginning of a statement within a text. */
 export const statementForms: RegExp = new RegExp(
   `\\b(?:${[
-    `select\\b(?=[^;]*(?:'|\\bfrom\\b|\\$))`,
+    `select\\b(?=[^;]*(?:'|\\bfrom\\b|\\$)|[\\s(+-]*\\d)`,
     '(?:insert|replace|merge)\\s+into\\b',
     `update\\s+(?:only\\s+)?[\\w."\`]+\\s+(?:as\\s+)?(?:\\w+\\s+)?set\\b`,
     'delete\\s+from\\b',

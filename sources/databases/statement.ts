@@ -7,8 +7,10 @@ import { cutText } from '../kind.ts'
  */
 
 const maxCharacters = 200
-/** A setting takes a word without quotes as its value. */
-const settingValue = /(\bset\s+(?:(?:session|local)\s+)?[\w.]+\s*(?:=|\bto\b)\s*)[^\s;,)]+/gi
+/** A setting takes a word without quotes as its value; in a statement that sets, each of a list does. */
+const settingValue =
+  /(\bset\s+(?:(?:session|local|global|persist|persist_only)\s+)?(?:@@?)?[\w.]+\s*(?::?=|\bto\b)\s*)[^\s;,)]+/gi
+const settingList = /(?<=^\s*set\s[^;]*)(:?=\s*)[^\s;,)]+/gi
 
 export const hideLiterals = (sql: string, dialect: 'postgres' | 'mysql'): string =>
   cutText(maskLiterals(sql, dialect), maxCharacters)
@@ -32,6 +34,7 @@ export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
       .replace(/\s+/g, ' ')
       .replace(/\?(?:\s*,\s*\?)+/g, '?, …')
       .replace(settingValue, '$1?')
+      .replace(settingList, '$1?')
       .trim(),
   )
 }
@@ -46,7 +49,8 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
   const comment = readComment(rest, isMysql)
   if (comment === null) return null
   if (comment !== undefined) return step(at, comment, ' ')
-  const tag = isMysql ? undefined : /^\$(?:[A-Za-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$/u.exec(rest)?.[0]
+  // MySQL has them since version 9.
+  const tag = /^\$(?:[A-Za-z_\u{80}-\u{10ffff}][\w\u{80}-\u{10ffff}]*)?\$/u.exec(rest)?.[0]
   if (tag !== undefined) {
     const close = text.indexOf(tag, at + tag.length)
     return close < 0 ? null : { shown: '?', end: close + tag.length }

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { inspect } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type pg from 'pg'
+import { openSession } from '../../../clients/databases/sessions.ts'
 import { openShop } from './shop.ts'
 
 /** Values of others' statements and of fields called like credentials, by every road that a statement may take to them. */
@@ -180,6 +183,28 @@ test('what is said of statements without their values is shown', async () => {
   expect(await shop.query("select pg_get_expr(relpartbound, oid) from pg_class where relname = 'times_one'")).toContain(
     '2026-11-01',
   )
+})
+
+test('an error of the server has no value in its words, nor in what a log prints of it', async () => {
+  const { host, pathname } = new URL(shop.url)
+  const [user = '', password = ''] = readFileSync(shop.credential.replace('file:', ''), 'utf8').trim().split(':')
+  const session = await openSession({
+    dialect: 'postgres',
+    host: host.split(':')[0]!,
+    port: Number(host.split(':')[1]),
+    database: pathname.slice(1),
+    login: { user, password },
+    tls: 'off',
+    ca: null,
+    client: null,
+    timeoutMs: 9_000,
+  })
+  const failed = await session
+    .read({ sql: "select ('planted-' || n)::int from generate_series(1, 2) n" })
+    .catch((error) => error)
+  session.end()
+  expect(failed.message).toBe('invalid input syntax for type integer: "…"')
+  expect(inspect(failed, { depth: 9 })).not.toContain('planted')
 })
 
 test('a value that the planner knows is guarded as any other', async () => {
