@@ -36,4 +36,28 @@ describe('a statement is shown without its values', () => {
       { numRuns: 2_000 },
     )
   })
+
+  const secret = 'Zqab12cd34ef56gh9K'
+  test.each([
+    `select "it\\"s ${secret}", 'a\\', ${secret}, 'b'`,
+    `select _utf8mb4'${secret}', _utf8mb4"${secret}", _binary /* x */ '${secret}', N"${secret}"`,
+    'select X\'734512987612\', x"734512987612", 0x734512987612, 0b111111111111, 734512987612abc',
+    `select 'a'"${secret}" '${secret}'`,
+    `/*!50000 select '${secret}' */`,
+    `select /*M!100100 '${secret}' */ 1 /*!99999 ' */ '${secret}' /*!99999 ' */`,
+    `select 1 --'${secret}'`,
+    `select "a' , '${secret}"`,
+    `select \`a\\\`, '${secret}' # ${secret}`,
+    `set @x := ${secret}`,
+    `set global init_connect = ${secret}`,
+    `set x = 1, @@global.y = ${secret}`,
+    `change master to master_password=${secret}, master_user="${secret}"`,
+    `alter table t connection="mysql://a:${secret}@h/d"`,
+    `create user a identified by "${secret}"`,
+    `select $$${secret}$$, $x$${secret}$x$`,
+    `select 1 where 'broken = '${secret}'`,
+    `select a = b" and c = "${secret}"`,
+  ])('MySQL in any mode: %s', (sql) => {
+    expect(hideLiterals(sql, 'mysql')).not.toMatch(/Zqab|7345|1111/)
+  })
 })
