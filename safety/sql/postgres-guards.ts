@@ -28,7 +28,7 @@ type Edit = { from: number; to: number; text: string }
 export function guardValues(sql: string, columns: Guarded): { sql: string } | { refusal: string } {
   const parsed = parsePostgres(sql)
   const text = Buffer.from(sql)
-  const finding: Finding = { text, edits: new Map(), aliases: new Set(), unread: null }
+  const finding: Finding = { text, edits: new Map(), aliases: new Set(unnamed), unread: null }
   findRepeated(parsed, finding)
   const { edits, aliases, unread } = finding
   if (unread !== null) return { refusal: `write the name ${unread} plainly: it is repeated` }
@@ -142,6 +142,9 @@ const replaceAll = (text: string, form: string, flags: string): string =>
   `pg_catalog.regexp_replace(${text}, ${form}, $nightshift$\\1?$nightshift$, '${flags}')`
 const mask = (text: string): string => replaceAll(replaceAll(text, maskForm, 'g'), bareForm, 'gi')
 
+/** Names that the grammar gives to columns. */
+const unnamed = 'array case coalesce greatest least nullif row exists'.split(' ')
+
 type Finding = { text: Buffer; edits: Map<number, Edit>; aliases: Set<string>; unread: string | null }
 
 /** Counts the rows of each recursion as they are made; and lists the names that the statement gives. */
@@ -154,6 +157,8 @@ function findRepeated(value: unknown, finding: Finding, repeated: string | null 
       node.aliasname,
       tag === 'ResTarget' ? node.name : undefined,
       ...strings(node.colnames ?? node.aliascolnames),
+      // A column without a name is called after what makes it.
+      strings(node.funcname ?? node.names).at(-1),
     ]
     for (const each of own) if (typeof each === 'string') finding.aliases.add(each)
     if (tag === 'RangeVar' && repeated !== null && node.relname === repeated && node.schemaname === undefined) {

@@ -48,7 +48,7 @@ export function hideCell(value: unknown, column: string, as: ShownAs): unknown {
   if (nodeTree.test(value)) return '[hidden]'
   // The conditions of a plan are those of views and policies as well.
   if (as === 'plan') return hideAddresses(value.replace(/'(?:[^']|'')*'?/g, '?'))
-  return hideAddresses(hidePairs(hideJson(value, as) ?? hideStatement(value, as)))
+  return hideAddresses(hideElements(hidePairs(hideJson(value, as) ?? hideStatement(value, as))))
 }
 
 /** A text without the values of the statement in it, from where that begins. */
@@ -84,12 +84,22 @@ const hideAddresses = (text: string): string =>
 /** The same in a part of a JSON text, and in one that stands in quotes of another. */
 const hidePairs = (text: string): string =>
   text.replace(
-    /(\\*"{1,4})([\w .-]{1,60})(\1\s*:\s*)(\\*"{1,4}(?:(?!\1).)*|[^\s",}\]]+)/gs,
+    /(\\*"{1,4})([\w .-]{1,60})(\1\s*(?::|=>)\s*)(\\*"{1,4}(?:(?!\1).)*|[^\s",}\]]+)/gs,
     (pair, quote: string, key: string, between: string, value: string) =>
       isSecretName(key) && !/^(?:null|true|false)$/.test(value)
         ? `${quote}${key}${between}${value.startsWith('[hidden]') ? value : value.startsWith(quote) ? `${quote}[hidden]` : '[hidden]'}`
         : pair,
   )
+
+/** Elements and attributes of XML, and words with a value in quotes. */
+const hideElements = (text: string): string =>
+  text
+    .replace(/<([\w:.-]{1,60})([^<>]{0,400})>[^<]*(?=<\/\1|$)/g, (element, name: string, more: string) =>
+      isSecretName(name) ? `<${name}${more}>[hidden]` : element,
+    )
+    .replace(/\b([\w:.-]{1,60}\s*=\s*)(?:"[^"]*"?|'[^']*'?)/g, (pair, before: string) =>
+      isSecretName(before.replace(/\s*=\s*$/, '')) ? `${before}[hidden]` : pair,
+    )
 
 /** A JSON text without its fields that are called like credentials and the values of statements in it; as it was written where it has none. Null: it is no JSON. */
 function hideJson(text: string, as: ShownAs): string | null {

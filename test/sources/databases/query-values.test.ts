@@ -13,7 +13,8 @@ let session: pg.Client
 beforeAll(async () => {
   shop = await openShop(`create view watched as select a.pid, a.query as does from pg_stat_activity a;
     create table events (payload jsonb, raw text, plain json);
-    insert into events select j::jsonb, j, j::json from (select '{"error": "timeout", "password": "planted-secret", "request": {"api_key": "planted-secret"}}'::text j) t;`)
+    insert into events select j::jsonb, j, j::json from (select '{"error": "timeout", "password": "planted-secret", "request": {"api_key": "planted-secret"}}'::text j) t;
+    create table docs (n int, "left" int, x text); insert into docs values (1, 2, '<a><api_key k="1">planted-secret</api_key></a>'), (2, 2, '<a user_password="planted-secret" b="c">'), (3, 3, '"user_password"=>"planted-secret", "a"=>"b"');`)
   session = await shop.open('till')
   await session.query(`select 'planted-secret' as "a name"`)
   await shop.run(`create materialized view kept as select pid, query, query as does, application_name from pg_stat_activity;
