@@ -32,6 +32,7 @@ const drawer = z.object({
   /** Files that hold `user:password`. */
   credentials: z.object({ read: z.string(), write: z.string() }),
 })
+const cluster = z.object({ url: z.url(), kubeconfig: z.string(), nodes: z.array(z.string()) })
 const device = z.object({ id: z.string(), url: z.string(), root: z.string(), state: z.string() })
 
 /** What one may do to a lab from outside: break it, heal it, and ask whether its state is right. */
@@ -47,6 +48,8 @@ export type LabClient = {
   monitor(): Promise<z.infer<typeof monitoring>>
   /** Starts PostgreSQL and MariaDB with their replicas, where they do not run yet. */
   openDatabases(): Promise<z.infer<typeof drawer>>
+  /** Starts a Kubernetes of two nodes, where it does not run yet. */
+  openKubernetes(): Promise<z.infer<typeof cluster>>
   /** Runs a text of GRANTs as the admin of a database. */
   applyGrants(server: string, sql: string): Promise<void>
   oracle(scenario: Scenario, target?: string): Promise<OracleVerdict>
@@ -62,8 +65,8 @@ export function labClient(url: string, controlToken: string): LabClient {
       method,
       headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      // A heal may start every node again.
-      signal: AbortSignal.timeout(60_000),
+      // A heal may start every node again; a fault of the cluster shows in two minutes, and a busy machine starts one in three.
+      signal: AbortSignal.timeout(240_000),
     })
     const text = await response.text()
     if (!response.ok) throw new Error(`the lab refused it (${response.status}): ${detailOf(text)}`)
@@ -84,6 +87,7 @@ export function labClient(url: string, controlToken: string): LabClient {
     },
     monitor: () => ask('POST', '/control/monitoring', monitoring),
     openDatabases: () => ask('POST', '/control/databases', drawer),
+    openKubernetes: () => ask('POST', '/control/kubernetes', cluster),
     applyGrants: async (server, sql) => {
       await ask('POST', '/control/databases/grants', z.object({ applied: z.literal(true) }), { server, sql })
     },

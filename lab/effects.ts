@@ -6,6 +6,8 @@ import { processState } from './children.ts'
 import { isDatabaseFault } from './databases/faults.ts'
 import { healDatabase, inOrderOfHealing } from './databases/heal.ts'
 import { endBackups } from './devices.ts'
+import { healCluster } from './kubernetes/break.ts'
+import { isClusterFault } from './kubernetes/faults.ts'
 import { startHost, startNode } from './lab.ts'
 import { portHolderOf, runawayOn } from './look.ts'
 import { healMetric } from './metric-faults.ts'
@@ -74,6 +76,7 @@ async function takeBack(lab: Lab, whole: Fault): Promise<void> {
   const { fault, on, files, readOnly } = whole
   if (isMetricFault(fault)) return await healMetric(lab, whole)
   if (isDatabaseFault(fault)) return await healDatabase(lab, whole)
+  if (isClusterFault(fault)) return await healCluster(lab, whole)
   if (fault === 'runaway_process') await lab.children.kill(runawayOn(on))
   if (fault === 'port_squatter') await lab.children.kill(portHolderOf(on))
   if (fault === 'backup_notice') await endBackups(lab, on)

@@ -5,6 +5,8 @@ import { appLogFile, fillTraceLog, lifetimeFile, limitLifetime, traceLog, writeO
 import { breakDatabase } from './databases/break.ts'
 import { type DatabaseFault, isDatabaseFault } from './databases/faults.ts'
 import { beginningsBelow, bytesByDirectory, filesBelow, sha256Of, startBackups } from './devices.ts'
+import { breakCluster } from './kubernetes/break.ts'
+import { type ClusterFault, isClusterFault } from './kubernetes/faults.ts'
 import { startNode } from './lab.ts'
 import { portHolderOf, runawayOn, usedBytes } from './look.ts'
 import { breakMetric } from './metric-faults.ts'
@@ -48,6 +50,7 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     kept = {},
     pids = {},
     database = null,
+    cluster = null,
   } = await breakByKind(lab, name, target)
   const counters = Object.fromEntries(vmsOn(lab, hosts).map(({ id }) => [id, counterOf(lab, id)]))
   const entry: Fault = {
@@ -64,6 +67,7 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     at: new Date().toISOString(),
     tenantData: tenantData(lab),
     database,
+    cluster,
   }
   lab.faults.push(entry)
   saveState(lab)
@@ -76,16 +80,19 @@ export function tenantData(lab: Lab): Record<string, string> {
   return Object.fromEntries(files.map((file) => [relative(lab.dir, file), sha256Of(file)]))
 }
 
-type Broken = { on: string } & Partial<Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids' | 'database'>>
+type Broken = { on: string } & Partial<
+  Pick<Fault, 'files' | 'hosts' | 'readOnly' | 'kept' | 'pids' | 'database' | 'cluster'>
+>
 
 async function breakByKind(lab: Lab, name: FaultName, target: string): Promise<Broken> {
   if (isDatabaseFault(name)) return await breakDatabase(lab, name, target)
+  if (isClusterFault(name)) return await breakCluster(lab, name, target)
   if (isMetricFault(name)) return await breakMetric(lab, name, target)
   return await breakers[name](lab, target)
 }
 
 const breakers: Record<
-  Exclude<FaultName, MetricFault | DatabaseFault>,
+  Exclude<FaultName, MetricFault | DatabaseFault | ClusterFault>,
   (lab: Lab, target: string) => Promise<Broken> | Broken
 > = {
   replication_lag(lab, target) {

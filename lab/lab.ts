@@ -5,6 +5,7 @@ import { listFaults } from '../domain/schema-faults.ts'
 import { nodeAccount, openChildren } from './children.ts'
 import { removeDrawer } from './databases/drawer.ts'
 import { startAgents } from './devices.ts'
+import { removeCluster } from './kubernetes/drawer.ts'
 import { makeSystem } from './packages.ts'
 import { desiredConfig, type Lab, nodeDirectory, ownDirectory, readState, writeForNode } from './state.ts'
 import { makeSite, type NodePlan, topologyOf } from './topology.ts'
@@ -52,6 +53,7 @@ export async function startLab(
   chmodSync(dir, account ? 0o711 : 0o700)
   const children = openChildren(dir, account)
   removeDrawer(dir)
+  removeCluster(dir)
   const { lagSeconds, paceSeconds } = options
   const lab: Lab = {
     dir,
@@ -67,6 +69,7 @@ export async function startLab(
     monitoring: null,
     database: null,
     drawer: null,
+    cluster: null,
     ...readState(dir, topology),
   }
   try {

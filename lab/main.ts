@@ -24,6 +24,8 @@ import {
   outcomeOfRequest,
 } from './effects.ts'
 import { breakIt } from './faults.ts'
+import { removeCluster } from './kubernetes/drawer.ts'
+import { addClusterRoutes } from './kubernetes/routes.ts'
 import { labSettings, startLab } from './lab.ts'
 import { inventoryOf, lookAt } from './look.ts'
 import { describeMissing, missingServers, type Receiver, startMonitoring } from './monitoring.ts'
@@ -146,6 +148,7 @@ function addControlRoutes(app: Hono, { lab, journal, controlToken, receiver }: L
     return c.json(lab.monitoring, 201)
   })
   addDatabaseRoutes(app, lab, receiver)
+  addClusterRoutes(app, lab, receiver)
   app.get('/control/devices', async (c) => c.json({ items: await devicesOf(lab) }))
   app.post('/control/devices/:id', async (c) => {
     const id = c.req.param('id')
@@ -251,6 +254,11 @@ server.on('error', (error) => {
   void lab.children.stopAll().then(() => process.exit(1))
 })
 
+function removeServers(dir: string): void {
+  removeDrawer(dir)
+  removeCluster(dir)
+}
+
 let stopping = false
 async function stop(signal: string): Promise<void> {
   if (stopping) return
@@ -259,7 +267,7 @@ async function stop(signal: string): Promise<void> {
   server.close()
   // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
   await Promise.all([prober.stop(), journal.idle()])
-  await Promise.all([lab.children.stopAll().then(() => removeDrawer(lab.dir)), lab.database?.stop()])
+  await Promise.all([lab.children.stopAll().then(() => removeServers(lab.dir)), lab.database?.stop()])
   process.exit(0)
 }
 process.on('SIGTERM', stop)

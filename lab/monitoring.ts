@@ -9,6 +9,7 @@ import { shipLogs } from './app-log.ts'
 import { writeWhole } from './children.ts'
 import { databaseNode, startDatabase } from './database.ts'
 import { databaseRules } from './databases/rules.ts'
+import { clusterRules } from './kubernetes/rules.ts'
 import { rules } from './monitoring-rules.ts'
 import { certificateFile } from './node/program.ts'
 import { type Lab, nodeDirectory, writeForNode } from './state.ts'
@@ -148,6 +149,7 @@ async function start(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   writeFileSync(join(directory, 'alertmanager.yml'), stringify(alertmanagerConfig(receiver.url)))
   writeFileSync(join(directory, 'rules.yml'), stringify(rules))
   writeFileSync(join(directory, 'database-rules.yml'), stringify(databaseRules))
+  writeFileSync(join(directory, 'cluster-rules.yml'), stringify(clusterRules))
   writeFileSync(join(directory, 'prometheus.yml'), stringify(prometheusConfig(lab, alertmanager, exporter)))
   writeTargets(lab, directory, '')
   const run = startServerIn(lab, directory)
@@ -209,6 +211,8 @@ const instanceOf = ({ id, region }: { id: string; region: string }): string => `
 
 /** Where the databases of the drawer are scraped, once it is open. */
 export const databaseTargetsFile = 'databases.json'
+/** Where what watches the cluster is scraped, once that runs. */
+export const clusterTargetsFile = 'cluster.json'
 
 /** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
 function writeTargets(lab: Lab, directory: string, written: string): string {
@@ -230,13 +234,18 @@ function prometheusConfig(lab: Lab, alertmanagerPort: number, exporterPort: numb
   }
   return {
     global: { scrape_interval: '2s', scrape_timeout: '2s', evaluation_interval: '1s' },
-    rule_files: ['rules.yml', 'database-rules.yml'],
+    rule_files: ['rules.yml', 'database-rules.yml', 'cluster-rules.yml'],
     alerting: { alertmanagers: [{ static_configs: [{ targets: [`127.0.0.1:${alertmanagerPort}`] }] }] },
     scrape_configs: [
       { job_name: 'web', file_sd_configs: [{ files: ['targets.json'], refresh_interval: '2s' }] },
       { job_name: 'node', static_configs: [{ targets: [`127.0.0.1:${exporterPort}`] }] },
       { job_name: 'postgres', static_configs: [database] },
       { job_name: 'databases', file_sd_configs: [{ files: [databaseTargetsFile], refresh_interval: '2s' }] },
+      {
+        job_name: 'kube-state-metrics',
+        honor_labels: true,
+        file_sd_configs: [{ files: [clusterTargetsFile], refresh_interval: '2s' }],
+      },
     ],
   }
 }
@@ -246,7 +255,7 @@ function alertmanagerConfig(url: string): object {
   return {
     route: {
       receiver: 'nightshift',
-      group_by: ['alertname', 'instance'],
+      group_by: ['alertname', 'instance', 'namespace', 'node'],
       group_wait: '1s',
       group_interval: '2s',
       repeat_interval: '1h',

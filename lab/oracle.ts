@@ -5,6 +5,8 @@ import { checkDatabase, checkDrawer } from './databases/checks.ts'
 import { isDatabaseFault } from './databases/faults.ts'
 import { isBackedUp, lostBelow, notBackedUp } from './devices.ts'
 import { tenantData } from './faults.ts'
+import { checkCluster, checkClusterFault } from './kubernetes/checks.ts'
+import { isClusterFault } from './kubernetes/faults.ts'
 import { fullFraction, lookAt, type NodeLook, type PlatformView, portHolderOf, usedBytes } from './look.ts'
 import { checkMetric, isSameProcess } from './metric-faults.ts'
 import { isMetricFault } from './monitoring-rules.ts'
@@ -37,7 +39,12 @@ export async function judge(lab: Lab, scenario: Scenario, target: string | null)
   const fault = lab.faults.findLast(
     (each) => each.fault === scenario && (target === null || [each.target, each.on].includes(target)),
   )
-  const checks = [...(await own(lab, look, scenario, fault)), ...harm(lab, look, fault), ...(await checkDrawer(lab))]
+  const checks = [
+    ...(await own(lab, look, scenario, fault)),
+    ...harm(lab, look, fault),
+    ...(await checkDrawer(lab)),
+    ...(await checkCluster(lab)),
+  ]
   return { healthy: checks.every(({ ok }) => ok), checks }
 }
 
@@ -46,6 +53,7 @@ async function own(lab: Lab, look: PlatformView, scenario: Scenario, fault: Faul
   if (!fault) return [{ name: 'the fault was broken in', ok: false, detail: `no ${scenario} since the last heal` }]
   const node = look.nodes.find(({ plan }) => plan.id === fault.on)
   if (isDatabaseFault(fault.fault)) return await checkDatabase(lab, { ...fault, fault: fault.fault })
+  if (isClusterFault(fault.fault)) return await checkClusterFault(lab, fault)
   if (isMetricFault(fault.fault)) {
     const target = look.nodes.find(({ plan }) => plan.id === nodeAt(lab, fault.target, 'web').id)
     return [...(target ? [runs(target)] : []), ...(await checkMetric(lab, { ...fault, fault: fault.fault }))]

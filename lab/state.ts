@@ -6,6 +6,8 @@ import type { LabDatabase } from './database.ts'
 import type { DatabaseDrawer } from './databases/drawer.ts'
 import { databaseFaults, isDatabaseFault } from './databases/faults.ts'
 import { shopSession } from './databases/session.ts'
+import type { LabCluster } from './kubernetes/drawer.ts'
+import { clusterFaults, isClusterFault } from './kubernetes/faults.ts'
 import type { Monitoring } from './monitoring.ts'
 import { metricFaults } from './monitoring-rules.ts'
 import type { HostPlan, NodePlan, Topology } from './topology.ts'
@@ -35,6 +37,7 @@ export const faultName = z.enum([
   'false_alarm',
   ...metricFaults,
   ...databaseFaults,
+  ...clusterFaults,
 ])
 export type FaultName = z.infer<typeof faultName>
 
@@ -76,6 +79,8 @@ export const fault = z.object({
   tenantData: z.record(z.string(), z.string()),
   /** What a fault of the drawer of databases was compared with; null for every other fault. */
   database: brokenDatabase.nullable().default(null),
+  /** A fault of the cluster as its API showed it; null for every other fault. */
+  cluster: z.record(z.string(), z.string()).nullable().default(null),
 })
 export type Fault = z.infer<typeof fault>
 
@@ -115,6 +120,8 @@ export type Lab = {
   database: LabDatabase | null
   /** PostgreSQL and MariaDB with their replicas; null until somebody asks for them. Not kept over a restart. */
   drawer: DatabaseDrawer | null
+  /** A Kubernetes of two nodes; null until somebody asks for it. Not kept over a restart. */
+  cluster: LabCluster | null
 }
 
 export function saveState({ dir, placement, linksDown, draining, faults }: Lab): void {
@@ -150,8 +157,8 @@ export function readState(dir: string, topology: Topology): z.infer<typeof state
   const file = join(dir, 'state.json')
   if (!existsSync(file)) return { placement: initial, linksDown: [], draining: [], faults: [] }
   const kept = state.parse(JSON.parse(readFileSync(file, 'utf8')))
-  // The databases ended with the lab, and what was broken on them too.
-  const faults = kept.faults.filter(({ fault: name }) => !isDatabaseFault(name))
+  // Databases and cluster ended with the lab, and what was broken in them too.
+  const faults = kept.faults.filter(({ fault: name }) => !isDatabaseFault(name) && !isClusterFault(name))
   return { ...kept, faults, placement: { ...initial, ...kept.placement } }
 }
 

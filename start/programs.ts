@@ -78,6 +78,7 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
       ? child('lab', 1, {
           ...basics(env),
           VICTORIA_LOGS: env.VICTORIA_LOGS,
+          KUBE_BIN: env.KUBE_BIN,
           LAB_PORT: String(ports.lab),
           LAB_DIR: labDirectory(stateDir),
           LAB_PLATFORM_TOKEN: platformToken,

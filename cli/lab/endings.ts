@@ -3,6 +3,7 @@ import { withSpaces } from '../../domain/format.ts'
 import { rowsOf } from '../../domain/hypothesis.ts'
 import { incidentTypeOf } from '../../domain/incident-type.ts'
 import { type DatabaseFault, databaseFaultRows, databaseFaults } from '../../lab/databases/faults.ts'
+import { type ClusterFault, clusterFaultRows, clusterFaults } from '../../lab/kubernetes/faults.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
 import { getEndingCode } from '../incidents/follow.ts'
 import type { ApiIncident } from '../read-api.ts'
@@ -48,6 +49,15 @@ const databaseRows = Object.fromEntries(
     ]
   }),
 ) as Record<DatabaseFault, FaultRow>
+
+/** No tool repairs what is broken in the cluster: each is for a person. */
+const clusterRows = Object.fromEntries(
+  clusterFaults.map((name) => {
+    const { on, does, alert } = clusterFaultRows[name]
+    const target = on.startsWith('node-') ? 'cluster node' : 'workload, job or service'
+    return [name, { target, example: on, does, alert: incidentTypeOf({}, alert), ending: handedOver }]
+  }),
+) as Record<ClusterFault, FaultRow>
 
 /** Every fault. What is still broken must not count as repaired. */
 export const faultRows: Record<FaultName, FaultRow> = {
@@ -223,6 +233,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
     ending: handedOver,
   },
   ...databaseRows,
+  ...clusterRows,
 }
 
 const afterEscalated: Ending = {

@@ -1,6 +1,7 @@
 import { formatSpan } from '../../domain/format.ts'
 import { type LabClient, labClient } from '../../lab/client.ts'
 import { isDatabaseFault } from '../../lab/databases/faults.ts'
+import { isClusterFault } from '../../lab/kubernetes/faults.ts'
 import { isMetricFault } from '../../lab/monitoring-rules.ts'
 import { type OracleVerdict, type Scenario, scenarioName } from '../../lab/oracle.ts'
 import { type FaultName, faultName } from '../../lab/state.ts'
@@ -15,6 +16,7 @@ import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { connectDatabases, showDatabases } from './databases.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
+import { showKubernetes, startKubernetes } from './kubernetes.ts'
 import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
@@ -103,6 +105,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
   if (isMetricFault(scenario)) await watchLab(api, lab)
+  if (isClusterFault(scenario)) await startKubernetes(lab, { isQuiet: options.json === true })
   if (isDatabaseFault(scenario)) await connectDatabases(api, lab, { isQuiet: options.json === true })
   const course = getScript(scenario)
   const target = await chooseTarget({ api, lab }, options, course)
@@ -200,7 +203,14 @@ function formatResult(incident: ApiIncident, verdict: OracleVerdict, wrongs: str
 
 const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, event() {}, remark() {} }
 
-type Options = { databases?: boolean; scenario?: ScenarioName; target?: string; timeout?: number; json?: boolean }
+type Options = {
+  databases?: boolean
+  kubernetes?: boolean
+  scenario?: ScenarioName
+  target?: string
+  timeout?: number
+  json?: boolean
+}
 
 export function addLabCommand(program: CliCommand): void {
   const parent = program
@@ -213,6 +223,7 @@ export function addLabCommand(program: CliCommand): void {
       parseLabName(scenarioNames),
     )
     .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and say where they are')
+    .option('--kubernetes', 'start a Kubernetes of two nodes, and say where it is; as root')
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
@@ -220,9 +231,10 @@ export function addLabCommand(program: CliCommand): void {
       'after',
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
-    .action(async ({ scenario, databases, ...options }: Options, self: CliCommand) => {
+    .action(async ({ scenario, databases, kubernetes, ...options }: Options, self: CliCommand) => {
+      if (kubernetes) await showKubernetes(connectLab(), options)
       if (databases) await showDatabases(connectAdmin().api, connectLab(), options)
-      if (databases && !scenario) return
+      if ((databases || kubernetes) && !scenario) return
       if (!scenario) return self.help({ error: true })
       await playScenario({ scenario, ...options })
     })

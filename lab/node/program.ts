@@ -1,7 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Server } from 'node:http'
 import { flushCompileCache } from 'node:module'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**

@@ -107,12 +107,23 @@ export const kinds: Record<string, Kind> = {
     ],
   },
   kubernetes: {
-    about: 'an API server of Kubernetes with its etcd; nothing in Nightshift speaks Kubernetes yet',
+    about: 'a Kubernetes of two nodes, as the lab starts it: its faults, what its API shows of them, and their alerts',
+    needsRoot: true,
     programs: [
       { name: 'etcd', package: 'etcd-server', version: ['--version'] },
+      { name: 'containerd', package: 'containerd', version: ['--version'] },
+      { name: 'runc', package: 'runc', version: ['--version'] },
+      { name: 'busybox', package: 'busybox-static', version: ['--help'] },
+      { name: 'iptables', package: 'iptables' },
+      { name: 'prometheus', package: 'prometheus', version: ['--version'] },
+      { name: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
+      { name: 'prometheus-node-exporter', package: 'prometheus-node-exporter' },
+      { name: 'prometheus-postgres-exporter', package: 'prometheus-postgres-exporter' },
       { name: 'kube-apiserver', version: ['--version'] },
+      { name: 'kubelet', version: ['--version'] },
+      { name: 'kube-state-metrics', version: ['version'] },
     ],
-    otherwise: 'test/real/kubernetes/build (Go; minutes), or KUBE_BIN names the folder of a kube-apiserver',
+    otherwise: 'lab/kubernetes/build (Go; minutes), or KUBE_BIN names the folder of what it builds',
   },
 }
 
@@ -123,7 +134,7 @@ export const unpackedAt = (kind: string): string => join(root, '.cache', kind)
 
 /** Folders where programs are looked for: those that are named, what was built into .cache, PATH, and where Debian puts servers. */
 function folders(): string[] {
-  const built = entries(join(root, '.cache'), 'kubernetes')
+  const built = entries(join(root, '.cache/kubernetes'), '')
   const unpacked = Object.keys(kinds).map((kind) => join(unpackedAt(kind), 'usr/sbin'))
   const servers = entries('/usr/lib/postgresql', '').map((version) => join(version, 'bin'))
   const onPath = (process.env.PATH ?? '').split(':')

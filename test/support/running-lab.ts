@@ -56,6 +56,7 @@ export async function runLab(
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../lab/main.ts')], {
     env: {
       PATH: process.env.PATH,
+      ...(process.env.KUBE_BIN !== undefined && { KUBE_BIN: process.env.KUBE_BIN }),
       NODE_COMPILE_CACHE: compileCache,
       LAB_DIR: dir,
       LAB_PLATFORM_TOKEN: platformToken,

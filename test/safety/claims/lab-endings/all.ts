@@ -1,3 +1,4 @@
+import { clusterEndings } from './cluster.ts'
 import { databaseEndings } from './databases.ts'
 import { deviceEndings } from './device.ts'
 import { hostEndings } from './hosts.ts'
@@ -12,4 +13,5 @@ export const labEndings: LabEnding[] = [
   ...hostEndings,
   ...metricEndings,
   ...databaseEndings,
+  ...clusterEndings,
 ]

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { formatSpan } from '../../domain/format.ts'
+import type { LabClient } from '../../lab/client.ts'
+import { buildScript, whatClusterLacks } from '../../lab/kubernetes/programs.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { inert, print, printJson, printNote } from '../ui/terminal.ts'
+
+/** How often people hear how long the build takes by now. */
+const tellEveryMs = 60_000
+
+/** Has the cluster of the lab run, and says where it is. Its programs are built first where they are missing. */
+export async function showKubernetes(lab: LabClient, { json }: { json?: boolean }): Promise<void> {
+  const { url, kubeconfig, nodes } = await startKubernetes(lab, { isQuiet: json === true })
+  if (json) return printJson({ url, kubeconfig, nodes })
+  print(`Kubernetes runs with ${nodes.join(' and ')}.\n\n  API         ${url}\n  kubeconfig  ${inert(kubeconfig)}`)
+  print(`\nLook at it:\n  kubectl --kubeconfig ${inert(kubeconfig)} get pods --all-namespaces`)
+}
+
+export async function startKubernetes(
+  lab: LabClient,
+  { isQuiet }: { isQuiet: boolean },
+): Promise<Awaited<ReturnType<LabClient['openKubernetes']>>> {
+  await buildWhatLacks()
+  if (!isQuiet) printNote('Kubernetes starts with two nodes and a shop; the first time that takes half a minute.')
+  return await lab.openKubernetes()
+}
+
+/** Builds the programs that are missing, once for this checkout. Throws CommandFailed with what helps where that is not enough. */
+async function buildWhatLacks(): Promise<void> {
+  const { toBuild, problems } = whatClusterLacks()
+  if (problems.length > 0) throw new CommandFailed('error', problems.map((each) => `  ${each}`).join('\n'))
+  if (toBuild.length === 0) return
+  printNote(
+    `No ${toBuild.join(', no ')} here: built once from the Go modules of Kubernetes into .cache/kubernetes. That takes some ten minutes on two cores; KUBE_BIN names a folder that has them instead.`,
+  )
+  const began = Date.now()
+  const build = spawn(buildScript, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let doing = 'it fetches the modules'
+  const telling = setInterval(() => printNote(`${formatSpan(Date.now() - began)}: ${doing}.`), tellEveryMs)
+  let trouble = ''
+  build.stderr.on('data', (chunk) => {
+    trouble = `${trouble}${chunk}`.slice(-2_000)
+  })
+  createInterface({ input: build.stdout }).on('line', (line) => {
+    if (!/^(?:building|built) /.test(line)) return
+    doing = line
+    printNote(line)
+  })
+  const code = await new Promise((resolve, reject) => build.once('error', reject).once('close', resolve))
+  clearInterval(telling)
+  if (code !== 0) throw new CommandFailed('error', `The build ended with code ${code}: ${inert(trouble.trim())}`)
+}

@@ -1,0 +1,175 @@
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Lab } from '../state.ts'
+import { type ClusterApi, connectCluster } from './api.ts'
+import { type ClusterAuthority, makeAuthority } from './certificates.ts'
+import { makeImages } from './images.ts'
+import { apiServerNames, clusterPlan, kubeconfig, nodeFiles, nodeNames } from './layout.ts'
+import { clusterProgram, describeLack, whatClusterLacks } from './programs.ts'
+import { openShop } from './shop.ts'
+
+/** The cluster of the lab that runs. */
+export type LabCluster = {
+  url: string
+  /** A file with all rights, for who started the lab alone. */
+  kubeconfig: string
+  api: ClusterApi
+  authority: ClusterAuthority
+}
+
+/** What the lab tells the programs of the cluster. */
+export type ClusterOrder =
+  | { kind: 'signal'; process: string; signal: 'SIGSTOP' | 'SIGCONT' }
+  | { kind: 'images' }
+  | { kind: 'webhook'; certificate: string; key: string; host: string; port: number }
+  | { kind: 'webhook_end' }
+
+const clusterChild = 'cluster'
+
+export function orderCluster(lab: Lab, order: ClusterOrder): void {
+  lab.children.tell(clusterChild, { order })
+}
+
+const opening = new WeakMap<Lab, Promise<LabCluster>>()
+
+/** Starts a Kubernetes of two nodes with a shop in it; once for a lab. Rejects when it does not come up, with what its programs said. */
+export function openCluster(lab: Lab): Promise<LabCluster> {
+  const begun = opening.get(lab) ?? open(lab)
+  opening.set(lab, begun)
+  begun.catch(async () => {
+    opening.delete(lab)
+    await lab.children.kill(clusterChild)
+  })
+  return begun
+}
+
+/** How long its start may take on a busy machine. */
+const startMs = 180_000
+
+async function open(lab: Lab): Promise<LabCluster> {
+  const lacks = describeLack(whatClusterLacks())
+  if (lacks.length > 0) throw new Error(lacks.join('; '))
+  const directory = clusterDirectory(lab.dir)
+  removeCluster(lab.dir)
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const cgroup = cgroupOf(lab.dir)
+  for (const root of cgroupRoots()) mkdirSync(join(root, cgroup), { recursive: true })
+  for (const root of cgroupRoots())
+    for (const node of nodeNames) mkdirSync(join(root, cgroup, node), { recursive: true })
+  const authority = await makeAuthority('lab-cluster')
+  const write = (name: string, text: string) => {
+    const file = join(directory, name)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text, { mode: 0o600 })
+    return file
+  }
+  await writeFiles(authority, cgroup, write)
+  for (const name of ['log', 'images']) mkdirSync(join(directory, name), { recursive: true })
+  makeImages(join(directory, 'images'))
+  const { port } = await lab.children.start(clusterChild, 'cluster.ts', directory, {
+    account: null,
+    unshare: clusterProgram('unshare'),
+  })
+  const url = `https://127.0.0.1:${port}`
+  const admin = await authority.issue('CN=lab-admin,O=system:masters', {})
+  const text = kubeconfig(url, authority.certificate, 'lab-admin', admin)
+  const file = write('kubeconfig', text)
+  const api = connectCluster(text)
+  const cluster = { url, kubeconfig: file, api, authority }
+  await untilSo(lab, 'the API server to be ready', async () => (await api.text('/readyz')) === 'ok')
+  await untilSo(lab, 'both nodes to be ready', async () => {
+    const nodes = await api.list('/api/v1/nodes')
+    return nodes.length === nodeNames.length && nodes.every(isReady)
+  })
+  await openShop(api, (what, check) => untilSo(lab, what, check))
+  return cluster
+}
+
+const isReady = (node: { status: { conditions: { type: string; status: string }[] } }): boolean =>
+  node.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+
+async function writeFiles(
+  authority: ClusterAuthority,
+  cgroup: string,
+  write: (name: string, text: string) => string,
+): Promise<void> {
+  const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  write('pki/accounts.key', accounts.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
+  write('pki/ca.crt', authority.certificate)
+  // The API server shows the same certificate to its clients and to kubelets.
+  const server = await authority.issue('CN=kube-apiserver,O=system:masters', apiServerNames)
+  write('pki/apiserver.crt', server.certificate)
+  write('pki/apiserver.key', server.key)
+  const inside = async (name: string, subject: string) =>
+    write(
+      `${name}.kubeconfig`,
+      kubeconfig('https://127.0.0.1:6443', authority.certificate, name, await authority.issue(subject, {})),
+    )
+  for (const name of ['kube-controller-manager', 'kube-scheduler']) await inside(name, `CN=system:${name}`)
+  for (const node of nodeNames) {
+    await inside(node, `CN=system:node:${node},O=system:nodes`)
+    for (const [name, text] of Object.entries(nodeFiles(node, cgroup))) write(name, text)
+  }
+  write('plan.json', JSON.stringify(clusterPlan()))
+}
+
+/** Waits for a fact of the cluster. Throws where the cluster ended, and what was asked last after `startMs`. */
+async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, withinMs = startMs): Promise<void> {
+  let said = ''
+  for (const until = Date.now() + withinMs; Date.now() < until; await sleep(200)) {
+    if (!lab.children.get(clusterChild))
+      throw new Error(`the cluster ended while it was waited for ${what}; log/cluster.log of the lab says why`)
+    try {
+      if (await check()) return
+    } catch (error) {
+      said = `: ${(error as Error).message}`
+    }
+  }
+  throw new Error(`waited ${withinMs / 1000} s for ${what}${said}`)
+}
+
+const clusterDirectory = (dir: string): string => join(dir, 'kubernetes')
+
+/** The group of processes of a lab's cluster, by its directory. */
+const cgroupOf = (dir: string): string => `nightshift-lab-${createHash('sha256').update(dir).digest('hex').slice(0, 8)}`
+
+/** Where groups of processes are: one place, or one for each controller. */
+function cgroupRoots(): string[] {
+  const root = '/sys/fs/cgroup'
+  if (existsSync(join(root, 'cgroup.controllers'))) return [root]
+  return readdirSync(root, { withFileTypes: true })
+    .filter((each) => each.isDirectory())
+    .map(({ name }) => join(root, name))
+}
+
+/** Removes what the cluster of a lab left, once its processes have ended: its groups of processes, and its files. */
+export function removeCluster(dir: string): void {
+  const directory = clusterDirectory(dir)
+  if (!existsSync(directory)) return
+  for (const root of cgroupRoots()) removeGroups(join(root, cgroupOf(dir)))
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+}
+
+/** A group can be removed once its last process is gone for good, which takes a moment. */
+function removeGroups(path: string): void {
+  if (!existsSync(path)) return
+  for (const each of readdirSync(path, { withFileTypes: true }))
+    if (each.isDirectory()) removeGroups(join(path, each.name))
+  for (let n = 0; n < 40; n++) {
+    try {
+      rmdirSync(path)
+      return
+    } catch {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+    }
+  }
+}
+
+/** The cluster as those who break, judge or read it see it. */
+export const describeCluster = ({ url, kubeconfig: file }: LabCluster) => ({
+  url,
+  kubeconfig: file,
+  nodes: [...nodeNames],
+})

@@ -1,0 +1,105 @@
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { readVariables } from '../../config/variables.ts'
+import { isProgram } from '../monitoring.ts'
+
+/** Programs of the cluster: which package of Debian brings one, or `built`. */
+const origins = {
+  'kube-apiserver': 'built',
+  'kube-controller-manager': 'built',
+  'kube-scheduler': 'built',
+  kubelet: 'built',
+  kubectl: 'built',
+  'kube-state-metrics': 'built',
+  etcd: 'etcd-server',
+  containerd: 'containerd',
+  ctr: 'containerd',
+  runc: 'runc',
+  ip: 'iproute2',
+  iptables: 'iptables',
+  unshare: 'util-linux',
+  busybox: 'busybox-static',
+} as const
+type ClusterProgram = keyof typeof origins
+
+/** Where Debian puts the plugins that give pods their addresses. */
+export const networkPlugins = '/usr/lib/cni'
+
+const root = join(import.meta.dirname, '../..')
+export const buildScript = join(import.meta.dirname, 'build')
+
+/** The path of a program, or null: in the folder that KUBE_BIN names, among what was built here, or where programs are. */
+function findClusterProgram(name: ClusterProgram | 'go'): string | null {
+  const { KUBE_BIN: named, PATH: path } = readVariables('KUBE_BIN', 'PATH')
+  const places = (path || '/usr/bin').split(delimiter)
+  const folders = [
+    ...(named ? [named] : []),
+    ...builtFolders(),
+    ...places,
+    '/usr/sbin',
+    '/usr/bin',
+    '/usr/local/go/bin',
+  ]
+  return folders.map((folder) => join(folder, name)).find(isProgram) ?? null
+}
+
+export function clusterProgram(name: ClusterProgram): string {
+  const path = findClusterProgram(name)
+  if (path === null) throw new Error(`this machine has no ${name}`)
+  return path
+}
+
+/** The newest version first. */
+function builtFolders(): string[] {
+  const folder = join(root, '.cache', 'kubernetes')
+  try {
+    const versions = readdirSync(folder).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
+    return versions.map((version) => join(folder, version))
+  } catch {
+    return []
+  }
+}
+
+/** What keeps a cluster from running here, each with what helps. `toBuild`: programs that the build script would bring. */
+type ClusterLack = { toBuild: string[]; problems: string[] }
+
+export function whatClusterLacks(): ClusterLack {
+  const missing = (Object.keys(origins) as ClusterProgram[]).filter((name) => findClusterProgram(name) === null)
+  const toBuild = missing.filter((name) => origins[name] === 'built')
+  const packages = new Set(missing.map((name) => origins[name]).filter((origin) => origin !== 'built'))
+  if (!isProgram(join(networkPlugins, 'bridge'))) packages.add('containernetworking-plugins' as 'runc')
+  const busybox = findClusterProgram('busybox')
+  // What containers run has nothing beside it.
+  if (busybox !== null && isLinked(busybox)) packages.add('busybox-static')
+  const problems: string[] = []
+  if (process.platform !== 'linux') problems.push('a kubelet needs Linux')
+  else if (process.getuid?.() !== 0)
+    problems.push('containers and namespaces need root: start Nightshift as root ("sudo npm start")')
+  if (packages.size > 0) problems.push(`missing here: apt-get install ${[...packages].join(' ')}`)
+  if (toBuild.length > 0 && findClusterProgram('go') === null) {
+    problems.push(
+      `no ${toBuild.join(', no ')}: install Go 1.24 or later and run lab/kubernetes/build (minutes), or name a folder that has them by KUBE_BIN`,
+    )
+  }
+  return { toBuild, problems }
+}
+
+/** The same as sentences; empty where a cluster can start. */
+export const describeLack = ({ toBuild, problems }: ClusterLack): string[] =>
+  problems.length > 0 || toBuild.length === 0
+    ? problems
+    : [
+        `no ${toBuild.join(', no ')}: lab/kubernetes/build makes them (minutes), or KUBE_BIN names a folder that has them`,
+      ]
+
+/** Whether a program asks for a loader, that is, for libraries that a container does not have. */
+function isLinked(path: string): boolean {
+  const head = Buffer.alloc(4096)
+  const fd = openSync(path, 'r')
+  try {
+    readSync(fd, head, 0, head.length, 0)
+  } finally {
+    closeSync(fd)
+  }
+  return head.includes('/ld-linux') || head.includes('/ld-musl')
+}

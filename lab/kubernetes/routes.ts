@@ -1,0 +1,24 @@
+import type { Hono } from 'hono'
+import { problem } from '../answers.ts'
+import { describeMissing, missingServers, type Receiver, startMonitoring } from '../monitoring.ts'
+import type { Lab } from '../state.ts'
+import { describeCluster, openCluster } from './drawer.ts'
+import { describeLack, whatClusterLacks } from './programs.ts'
+import { watchCluster } from './watch.ts'
+
+/** For those who break the cluster and judge the end: starts it, and tells where it is. */
+export function addClusterRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
+  app.post('/control/kubernetes', async (c) => {
+    const servers = missingServers()
+    const lacks = [...(servers.length > 0 ? [describeMissing(servers)] : []), ...describeLack(whatClusterLacks())]
+    if (lacks.length > 0) return problem(c, 422, lacks.join('; '))
+    const [monitoring, cluster] = await Promise.all([startMonitoring(lab, receiver), openCluster(lab)])
+    if (!lab.children.get('kube-state-metrics')) await watchCluster(lab, cluster)
+    lab.monitoring = monitoring
+    lab.cluster = cluster
+    return c.json(describeCluster(cluster), 201)
+  })
+  app.get('/control/kubernetes', (c) =>
+    lab.cluster ? c.json(describeCluster(lab.cluster)) : problem(c, 404, 'the cluster does not run'),
+  )
+}

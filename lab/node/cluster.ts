@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { announce, readSpecAndSettle } from './program.ts'
+
+/**
+ * Runs a cluster in mount, network and process namespaces that it makes, and brings the connections that it gets on loopback to the API server
+ * in there. What is in there ends with this process, however it ends.
+ */
+const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ order }) => {
+  if (order) inside.stdin.write(`${JSON.stringify(order)}\n`)
+})
+
+const socket = 'api.sock'
+rmSync(socket, { force: true })
+
+// A shell is the first process in there: it takes leave of those that lost their parent, which Node does not.
+const first = 'exec 3<&0; "$@" <&3 & wait $!'
+const inside = spawn(
+  unshare,
+  [
+    ...['--mount', '--net', '--pid', '--ipc', '--propagation', 'private', '--fork', '--kill-child', '--mount-proc'],
+    ...['sh', '-c', first, 'sh', process.execPath, join(import.meta.dirname, 'cluster-inside.ts')],
+  ],
+  { stdio: ['pipe', 'inherit', 'inherit'], env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } },
+)
+process.on('exit', () => inside.kill('SIGKILL'))
+inside.stdin.on('error', () => {})
+inside.on('error', (error) => {
+  process.stderr.write(`Error: ${error.message}\n`)
+  process.exit(1)
+})
+inside.on('exit', (code) => process.exit(code ?? 1))
+
+const relay = createServer({ allowHalfOpen: true }, (from) => {
+  const to = connect({ path: socket, allowHalfOpen: true })
+  from.pipe(to).pipe(from)
+  from.on('error', () => to.destroy())
+  to.on('error', () => from.destroy())
+})
+announce(relay)

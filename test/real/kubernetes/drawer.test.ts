@@ -1,0 +1,118 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type ClusterApi, connectCluster } from '../../../lab/kubernetes/api.ts'
+import { clusterFaultRows, clusterFaults } from '../../../lab/kubernetes/faults.ts'
+import { describeLack, whatClusterLacks } from '../../../lab/kubernetes/programs.ts'
+import { describeMissing, missingServers } from '../../../lab/monitoring.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
+import { type RunningLab, runLab } from '../../support/running-lab.ts'
+import { note } from '../facts.ts'
+
+const servers = missingServers()
+const lacking = [...(servers.length > 0 ? [describeMissing(servers)] : []), ...describeLack(whatClusterLacks())]
+const place = temporaryDirectory()
+let lab: RunningLab
+let cluster: Awaited<ReturnType<RunningLab['control']['openKubernetes']>>
+let api: ClusterApi
+
+type Verdict = Awaited<ReturnType<RunningLab['control']['oracle']>>
+const wrongOf = ({ checks }: Verdict): string[] =>
+  checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
+
+/** What a kubelet, its containers or their networks could leave on this machine. */
+function traces(): Record<string, unknown> {
+  const read = (file: string) => readFileSync(file, 'utf8').trim()
+  const kernel = ['vm/overcommit_memory', 'kernel/panic', 'kernel/panic_on_oops', 'net/ipv4/ip_forward']
+  const groups = readdirSync('/sys/fs/cgroup', { recursive: true, encoding: 'utf8' })
+  return {
+    mounts: read('/proc/mounts')
+      .split('\n')
+      .filter((line) => /kubelet|containerd|\/run\/cluster|netns/.test(line)),
+    links: execFileSync('ip', ['-brief', 'link'], { encoding: 'utf8' })
+      .split('\n')
+      .map((line) => line.split(/\s/)[0]),
+    groups: groups.filter((name) => /kubepods|nightshift-lab/.test(name)),
+    kernel: kernel.map((name) => read(join('/proc/sys', name))),
+    places: ['/var/lib/kubelet', '/var/lib/cni', '/var/log/pods', '/run/containerd', '/run/cluster'].filter(existsSync),
+    processes: readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((pid) => {
+        try {
+          const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+          return /kubelet|kube-|containerd|etcd/.test(line) && line.includes(place.path) ? [line] : []
+        } catch {
+          return []
+        }
+      }),
+  }
+}
+
+const when = lacking.length > 0 ? describe.skip : describe
+
+when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''}`, () => {
+  let before: Record<string, unknown>
+  beforeAll(async () => {
+    before = traces()
+    lab = await runLab(join(place.path, 'lab'))
+    const began = performance.now()
+    cluster = await lab.control.openKubernetes()
+    note('two nodes and their shop ready in', `${((performance.now() - began) / 1000).toFixed(1)} s`)
+    api = connectCluster(readFileSync(cluster.kubeconfig, 'utf8'))
+  })
+  afterAll(async () => {
+    await lab?.stop()
+    place.remove()
+  })
+
+  test('has two nodes that are ready, is well, and is the same when it is opened again', async () => {
+    const nodes = await api.list('/api/v1/nodes')
+    expect(nodes.map(({ metadata }) => metadata.name)).toEqual(['node-1', 'node-2'])
+    expect(cluster.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
+    expect(statSync(cluster.kubeconfig).mode & 0o777).toBe(0o600)
+    expect(await lab.control.openKubernetes()).toEqual(cluster)
+    expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
+  })
+
+  test.each(clusterFaults.map((name) => [name, clusterFaultRows[name]] as const))(
+    '%s shows in the API, raises its alert, and is healed',
+    async (name, { on, alert }) => {
+      const { cluster: facts } = await lab.control.break(name, on)
+      expect(Object.entries(facts ?? {}).filter(([, value]) => !value)).toEqual([])
+      await eventually(`${alert} to arrive`, () => lab.firing().some(({ labels }) => labels.alertname === alert))
+      // It is for a person, and stands as it was.
+      expect(wrongOf(await lab.control.oracle(name, on))).toEqual([])
+      await expect(lab.control.break(name, on)).rejects.toThrow(/it is not well already/)
+      expect(await lab.control.heal(name, on)).toBe(1)
+      expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
+    },
+  )
+
+  test('the oracle says so when somebody changed what is for a person', async () => {
+    await lab.control.break('k8s_no_room', 'shop/recommender')
+    const path = '/apis/apps/v1/namespaces/shop/deployments/recommender'
+    await api.change(path, ({ spec }) => {
+      spec.template.spec.containers[0].resources.requests.cpu = '10m'
+    })
+    await eventually('the change to be seen', async () =>
+      wrongOf(await lab.control.oracle('k8s_no_room')).some((each) =>
+        /does not show any more|nobody changed/.test(each),
+      ),
+    )
+    await lab.control.heal('k8s_no_room')
+  })
+
+  test('ends with the lab without a trace, also where the lab was killed', async () => {
+    await lab.stop()
+    expect(traces()).toEqual(before)
+    lab = await runLab(join(place.path, 'lab'))
+    await lab.control.openKubernetes()
+    lab.process.kill('SIGKILL')
+    await eventually('its processes to end', () => (traces().processes as string[]).length === 0)
+    // What groups and files are left goes with the next start.
+    await lab.stop()
+    lab = await runLab(join(place.path, 'lab'))
+    expect(traces()).toEqual(before)
+  })
+})
