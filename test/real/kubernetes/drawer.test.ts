@@ -9,6 +9,7 @@ import { describeMissing, missingServers } from '../../../lab/monitoring.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type RunningLab, runLab } from '../../support/running-lab.ts'
 import { note } from '../facts.ts'
+import { recordFault } from './record.ts'
 
 const servers = missingServers()
 const lacking = [...(servers.length > 0 ? [describeMissing(servers)] : []), ...describeLack(whatClusterLacks())]
@@ -80,6 +81,7 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
     async (name, { on, alert }) => {
       const { cluster: facts } = await lab.control.break(name, on)
       expect(Object.entries(facts ?? {}).filter(([, value]) => !value)).toEqual([])
+      if (process.env.RECORD_CLUSTER) await recordFault(api, name, facts ?? {})
       await eventually(`${alert} to arrive`, () => lab.firing().some(({ labels }) => labels.alertname === alert))
       // It is for a person, and stands as it was.
       expect(wrongOf(await lab.control.oracle(name, on))).toEqual([])
