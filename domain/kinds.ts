@@ -176,8 +176,8 @@ const seenByPlatform: readonly InventoryKind[] = ['region', 'shard', 'tenant', '
 
 /** What is looked at by the tools on devices first. */
 export const onMachines = inventoryKinds.filter((kind) => !seenByPlatform.includes(kind))
-/** The same without what a server of databases is asked by its own source. */
-export const besideDatabases = onMachines.filter((kind) => kind !== 'database')
+/** The same without what a source that sees inside is asked about: a server of databases, a cluster. */
+export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 
 /** Of two names of one thing, the kind that stands first gives the key by which leases and looks know it. */
 export const canonicalOrder: readonly InventoryKind[] = [

@@ -36,7 +36,7 @@ type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; rea
 /** Runs a job that the operator declared. What it does is the operator's own: asked every time, whatever the settings say. */
 export const runJob = defineTool<Input, Record<string, unknown>>({
   name: runJobTool,
-  description: 'Run a job that the operator declared for a resource, such as a playbook, after approval.',
+  description: 'Run a job that the operator declared for a resource, after approval.',
   input: z.strictObject({
     job: jobName.meta({ description: 'as the context lists it', examples: ['restart-web'] }),
     kind: inventoryKind.describe('of the resource'),

@@ -114,7 +114,7 @@ export const getResource = defineTool({
   firstFor: [null, ...inventoryKinds.filter((kind) => !['shard', 'node', 'tenant', 'host', 'vm'].includes(kind))],
   insteadOf: { shard: 'get_shard', tenant: 'get_tenant', vm: 'current_vm_host' },
   description:
-    'Get anything of the inventory, as a service_unit, container or database: its state, who says what of it, what it runs on and holds, what fires on it.',
+    'Get anything of the inventory, as a container or workload: state, who says what of it, what it runs on and holds, what fires.',
   input: z.strictObject({
     kind: inventoryKind.describe('as service_unit, node'),
     id: z

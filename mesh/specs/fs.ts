@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { besideDatabases } from '../../domain/kinds.ts'
+import { outsideSources } from '../../domain/kinds.ts'
 import { describeItems, describePrinted, toList, toText } from '../../domain/say.ts'
 import { defineSpec, devicePath, path, plainRead, undoableWrite } from './spec.ts'
 
@@ -38,7 +38,7 @@ export const fsWriteArgs = z.strictObject({
 
 const fsRead = defineSpec({
   name: 'fs_read',
-  firstFor: besideDatabases,
+  firstFor: outsideSources,
   isSituational: true,
   capability: 'fs.read',
   about: 'Read a file on a device, or a part of it from a byte offset.',

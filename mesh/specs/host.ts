@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { formatCount } from '../../domain/format.ts'
-import { besideDatabases } from '../../domain/kinds.ts'
+import { outsideSources } from '../../domain/kinds.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import {
@@ -51,8 +51,7 @@ export const deviceLogs = defineSpec({
   name: 'device_logs',
   calledBy: 'search_logs',
   capability: 'log.read',
-  about:
-    'What a service (unit) or a log file (path) on a device says: templates with counts, new ones and errors first.',
+  about: 'What a service (unit) or a log file (path) on a device says: templates with counts, new and errors first.',
   args: logReadArgs,
   input: () =>
     z.strictObject({
@@ -190,7 +189,7 @@ export const procKillArgs = z.strictObject({
 
 const procList = defineSpec({
   name: 'proc_list',
-  firstFor: besideDatabases,
+  firstFor: outsideSources,
   isSituational: true,
   capability: 'proc.list',
   about: 'List processes on a device: start_time, user, command line, memory, CPU.',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Changed } from '../../domain/changed.ts'
-import { besideDatabases } from '../../domain/kinds.ts'
+import { outsideSources } from '../../domain/kinds.ts'
 import { toText } from '../../domain/say.ts'
 import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
@@ -38,11 +38,10 @@ const asBefore = written.extend({ before: serviceState })
 
 const serviceShow = defineSpec({
   name: 'service_status',
-  firstFor: besideDatabases,
+  firstFor: outsideSources,
   isSituational: true,
   capability: 'service.show',
-  about:
-    'State of a systemd service on a device: active or not, since when, exit status, restarts, main process, memory.',
+  about: 'State of a systemd service on a device: active, since when, exit status, restarts, process, memory.',
   args: serviceArgs,
   input: () => z.strictObject({ unit }),
   effect: 'read',

@@ -22,7 +22,7 @@ import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
 export const searchLogs = (reader: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
-    description: 'Search logs of a source (labels) or a device (on): templates with counts, new ones and errors first.',
+    description: 'Search logs of a source (labels) or a device (on): templates with counts, new and errors first.',
     input: logQuery,
     alsoOfDevices: logFields,
     judge: judgeLogQuery,
