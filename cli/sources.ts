@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
+import { clusterRights, tokenCommand } from '../domain/cluster-rights.ts'
 import {
   type DatabaseKind,
   type DatabaseProduct,
@@ -123,6 +124,7 @@ function addAddCommand(parent: CliCommand): void {
         const tested = await askSource(api, name)
         if (options.json) printJson({ ...added, test: tested })
         if (!options.json && isDatabaseKind(kind)) printRights(kind, { writes: added.writeCredential !== null })
+        if (!options.json && kind === clusterKind) printClusterRights(name, namespacesOf(added.options))
         if (!options.json && allowsStatements(added.options))
           printNote(
             'Investigations may read rows of its tables, as far as its login may: GRANT SELECT ON … TO that login.',
@@ -239,16 +241,24 @@ function addRemoveCommand(parent: CliCommand): void {
 function addRightsCommand(parent: CliCommand): void {
   parent
     .command('rights')
-    .description(
-      'the statements that give a database its two logins: one reads, the other has the rights of the four writes',
+    .description('the rights that a source needs: of a database the statements for its two logins, of a cluster a role')
+    .argument('<name>', 'a source, or its kind: postgresql, mysql, kubernetes')
+    .option('--write', 'of a database: of the login that writes')
+    .option('--namespaces <names>', 'of a cluster: a role in each of these, by commas, instead of one for all of it')
+    .connected(
+      '\nExamples:\n  nightshift sources rights pg-1 --write\n  nightshift sources rights kubernetes | kubectl apply -f -',
     )
-    .argument('<name>', 'a source, or its kind: postgresql, mysql')
-    .option('--write', 'of the login that writes')
-    .connected('\nExample:\n  nightshift sources rights pg-1 --write')
-    .calls(async (api, name: string, { write, json }: ConnectionOptions & { write?: boolean }) => {
-      const kind = isDatabaseKind(name) ? name : (await readSources(api)).find((each) => each.name === name)?.kind
+    .calls(async (api, name: string, { write, namespaces, json }: RightsOptions) => {
+      const isKind = isDatabaseKind(name) || name === clusterKind
+      const found = isKind ? undefined : (await readSources(api)).find((each) => each.name === name)
+      const kind = isKind ? name : found?.kind
       if (kind === undefined) throw new CommandFailed('error', `No source is called ${inert(name)}.`)
-      if (!isDatabaseKind(kind)) throw new CommandFailed('error', `${inert(name)} is no database: it needs no rights.`)
+      if (kind === clusterKind) {
+        const rights = clusterRights(namespacesOf({ namespaces }) ?? namespacesOf(found?.options ?? {}))
+        return json ? printJson({ kind, manifest: rights, token: tokenCommand }) : print(rights)
+      }
+      if (!isDatabaseKind(kind))
+        throw new CommandFailed('error', `${inert(name)} is neither a database nor a cluster: it needs no rights.`)
       const login = write ? 'write' : 'read'
       if (json)
         return printJson({
@@ -257,6 +267,21 @@ function addRightsCommand(parent: CliCommand): void {
         })
       print(formatRights(kind, login))
     })
+}
+
+type RightsOptions = ConnectionOptions & { write?: boolean; namespaces?: string }
+
+const clusterKind = 'kubernetes'
+
+/** Of a cluster whose rights are given by namespace; undefined: they are for all of it. */
+const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | undefined =>
+  typeof namespaces === 'string' ? namespaces.split(',').map((each) => each.trim()) : undefined
+
+/** What a new source of a cluster needs, beside how it answered. */
+function printClusterRights(name: string, namespaces: string[] | undefined): void {
+  printNote(`Its account needs these rights and no others (nightshift sources rights ${name} | kubectl apply -f -):`)
+  printNote(clusterRights(namespaces).replaceAll(/^(?=.)/gm, '  '))
+  printNote(`Its token: ${tokenCommand}`)
 }
 
 /** The statements of a kind, by product where there are several. */

@@ -2,6 +2,7 @@ import { endSessionsOf } from '../clients/databases/sessions.ts'
 import type { Source, SourceHealth } from '../domain/source.ts'
 import { defaultSourcesDirectory, findCredentialTrouble } from './credentials.ts'
 import { SourceError } from './kind.ts'
+import { endViewOf } from './kubernetes/kept.ts'
 
 /** Failures in a row after which a source is left alone, and for how long. */
 const failuresToRest = 5
@@ -43,6 +44,7 @@ export function forgetSource({ byName, warnings }: SourceStates, name: string): 
   byName.delete(name)
   warnings.delete(name)
   endSessionsOf(name)
+  endViewOf(name)
 }
 
 const newState = (): State => ({
@@ -126,10 +128,10 @@ function noteAnswer(state: State): void {
   Object.assign(state, { failures: 0, restsUntilMs: 0, lastOkMs: Date.now(), lastError: null })
 }
 
-/** What the server refused was the query's fault: the server is well. */
+/** What the server refused was the query's fault, or is not ours to read: the server is well. */
 function noteFailure(state: State, error: unknown): void {
   if (!(error instanceof SourceError) || error.code === 'BUSY') return
-  if (error.code === 'REJECTED') {
+  if (error.code === 'REJECTED' || error.code === 'FORBIDDEN') {
     noteAnswer(state)
     return
   }

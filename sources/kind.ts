@@ -31,6 +31,7 @@ export type SourceErrorCode =
   | 'TOO_LARGE'
   | 'REDIRECT'
   | 'UNAUTHORIZED'
+  | 'FORBIDDEN'
   | 'UNTRUSTED_CERTIFICATE'
   | 'BAD_ANSWER'
   | 'REJECTED'
@@ -145,6 +146,8 @@ export type SourceKind<Ask = AskSource> = {
   options: z.ZodType<Record<string, unknown>>
   /** How it is spoken with. `directory`: the only one whose files the source may name. Limits, breaker and health are around it: `guardAsker`. */
   connect(source: Source, directory: string): Ask
+  /** Refuses what is known to be wrong before anything is asked, as a credential that a program would make. Throws SourceError. */
+  check?(source: Omit<Source, 'createdBy' | 'createdAt'>, directory: string): void
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
   /** What people should know of it though it answers, as a login that may do too much. */

@@ -18,12 +18,13 @@ import {
   type SourceTool,
   type ToolReading,
 } from './kind.ts'
+import { kubernetes } from './kubernetes/kubernetes.ts'
 import { loki } from './logs/loki.ts'
 import { victorialogs } from './logs/victorialogs.ts'
 import { prometheus } from './prometheus/source.ts'
 
 /** Every kind of source. A new one is a folder and a line here. */
-const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql, mysql]
+const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki, http, postgresql, mysql, kubernetes]
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 

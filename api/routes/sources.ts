@@ -122,6 +122,7 @@ const putEndpoint = endpoint({
     await requireCredentialsAgain(deps, put, body)
     const trouble = findCredentialTrouble(put, deps.sources.directory)
     if (trouble && !trouble.isAbsent) throw new Problem(422, 'INVALID', `${trouble.text}.`)
+    if (trouble === null) requireSound(kind, put, deps.sources.directory)
     const digests = credentialSha256?.split(',') ?? []
     const known = trouble === null ? findKnown(put, deps.sources.directory, digests) : []
     try {
@@ -140,6 +141,16 @@ const putEndpoint = endpoint({
     }
   },
 })
+
+/** What the kind itself knows to be wrong with a source. */
+function requireSound(kind: SourceKind, put: Parameters<SourceKind['check'] & {}>[0], directory: string): void {
+  try {
+    kind.check?.(put, directory)
+  } catch (error) {
+    if (error instanceof SourceError) throw new Problem(422, 'INVALID', `${error.message}.`)
+    throw error
+  }
+}
 
 /** A changed address of a source with a credential: what is not said would be lost without a word. */
 async function requireCredentialsAgain(

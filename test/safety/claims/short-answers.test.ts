@@ -278,6 +278,7 @@ const shown: Record<string, Shown | null> = {
   },
   // How a server is now says nothing of what was not asked.
   ask_database: null,
+  pod_diagnosis: null,
   query_database: {
     whole: statement([]),
     short: {

@@ -1,0 +1,145 @@
+import { parse } from 'yaml'
+import { tokenCommand } from '../../domain/cluster-rights.ts'
+
+/** Reads a kubeconfig as data. Nothing in it is run: a command or a helper that would make a credential is refused, with what replaces it. */
+
+/** A part of a credential that stands in the kubeconfig itself, or the file that it names. */
+export type KubeconfigPart = { text: string } | { file: string }
+
+export type Kubeconfig = {
+  context: string
+  server: string
+  ca: KubeconfigPart | null
+  cert: KubeconfigPart | null
+  key: KubeconfigPart | null
+  /** A file of a token rotates: it is read at each request. */
+  token: KubeconfigPart | null
+}
+
+/** Why a kubeconfig is not used, with what helps. It quotes names of the kubeconfig, and no value. */
+export class KubeconfigRefused extends Error {
+  override name = 'KubeconfigRefused' as const
+}
+
+type Fields = Record<string, unknown>
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Is the text a kubeconfig, and not a token? */
+export const isKubeconfig = (text: string): boolean => /^\s*["']?(?:clusters|contexts|users)["']?\s*:/m.test(text)
+
+/** What one context of a kubeconfig says; null takes its current one. Throws KubeconfigRefused. */
+export function readKubeconfig(text: string, context: string | null): Kubeconfig {
+  const config = parseFields(text)
+  const contexts = named(config.contexts, 'context')
+  const wanted = context ?? plain(config['current-context'])
+  const names = [...contexts.keys()].map(quote).join(', ') || 'none'
+  const chosen = wanted === null ? undefined : contexts.get(wanted)
+  if (wanted === null)
+    throw new KubeconfigRefused(`has no current context: choose one of ${names} with --option context=NAME`)
+  if (!chosen) throw new KubeconfigRefused(`has no context ${quote(wanted)}: there is ${names}`)
+  const cluster = named(config.clusters, 'cluster').get(plain(chosen.cluster) ?? '')
+  const user = named(config.users, 'user').get(plain(chosen.user) ?? '')
+  const server = plain(cluster?.server)
+  if (!cluster || server === null)
+    throw new KubeconfigRefused(`names no server in the cluster of its context ${quote(wanted)}`)
+  if (!user) throw new KubeconfigRefused(`has no user for its context ${quote(wanted)}`)
+  refuseCluster(cluster)
+  refuseUser(user)
+  return {
+    context: wanted,
+    server,
+    ca: partOf(cluster, 'certificate-authority'),
+    cert: partOf(user, 'client-certificate'),
+    key: partOf(user, 'client-key'),
+    token: tokenOf(user),
+  }
+}
+
+function parseFields(text: string): Fields {
+  try {
+    // Anchors may make a small text a large value.
+    const parsed: unknown = parse(text, { maxAliasCount: 0, logLevel: 'silent' })
+    if (isFields(parsed)) return parsed
+  } catch {
+    // It is no kubeconfig then; what the parser says quotes it.
+  }
+  throw new KubeconfigRefused('is no kubeconfig that can be read as YAML or JSON')
+}
+
+function named(list: unknown, what: string): Map<string, Fields> {
+  const entries = Array.isArray(list) ? list.filter(isFields) : []
+  return new Map(
+    entries.flatMap((entry) => {
+      const [name, value] = [plain(entry.name), entry[what]]
+      return name !== null && isFields(value) ? [[name, value] as const] : []
+    }),
+  )
+}
+
+const plain = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+const quote = (name: string): string => name.replace(/[^\w.:@/-]+/g, '?').slice(0, 80)
+
+/** The account of ours that replaces what would be run, with the commands that make it. */
+const accountInstead = `apply the ServiceAccount, ClusterRole and binding that "nightshift sources rights kubernetes" prints, and make a token: ${tokenCommand}`
+
+/** How kubeconfigs of the large clouds get their credential. */
+const clouds: readonly (readonly [RegExp, string])[] = [
+  [/aws|eks/, 'of EKS'],
+  [/gke|gcloud|gcp/, 'of GKE'],
+  [/kubelogin|azure/, 'of AKS'],
+  [/oidc/, 'of OIDC'],
+]
+
+function refuseUser(user: Fields): void {
+  const exec = isFields(user.exec) ? user.exec : null
+  const provider = isFields(user['auth-provider']) ? user['auth-provider'] : null
+  if (exec || user.exec !== undefined) {
+    const command = quote(plain(exec?.command)?.split('/').at(-1) ?? '') || 'a program'
+    const cloud = clouds.find(([pattern]) => pattern.test(command))?.[1]
+    throw new KubeconfigRefused(
+      `gets its credential by running ${command}${cloud ? `, as kubeconfigs ${cloud} do` : ''}; nothing is run: ${accountInstead}`,
+    )
+  }
+  if (provider || user['auth-provider'] !== undefined) {
+    const helper = quote(plain(provider?.name) ?? 'of no name')
+    throw new KubeconfigRefused(`gets its credential by the auth-provider ${helper}; nothing is run: ${accountInstead}`)
+  }
+  if (user.username !== undefined || user.password !== undefined)
+    throw new KubeconfigRefused(
+      `has a user name and a password, which no API server takes since 1.19: ${accountInstead}`,
+    )
+  if (user.as !== undefined || user['as-groups'] !== undefined || user['as-user-extra'] !== undefined)
+    throw new KubeconfigRefused(`acts as another user, which a right to read does not need: ${accountInstead}`)
+}
+
+function refuseCluster(cluster: Fields): void {
+  if (cluster['insecure-skip-tls-verify'] === true)
+    throw new KubeconfigRefused(
+      'skips the check of the certificate (insecure-skip-tls-verify): name the authority of the cluster as certificate-authority or with --ca; kubectl -n kube-system get configmap kube-root-ca.crt prints it',
+    )
+  if (plain(cluster['proxy-url']) !== null)
+    throw new KubeconfigRefused('asks through a proxy (proxy-url): name an address that is reached directly')
+  if (plain(cluster['tls-server-name']) !== null)
+    throw new KubeconfigRefused(
+      'expects another name in the certificate than its address has (tls-server-name): write that name in the address',
+    )
+}
+
+/** What stands in it goes before the file that it names, as kubectl has it. */
+function partOf(fields: Fields, name: string): KubeconfigPart | null {
+  const data = plain(fields[`${name}-data`])
+  if (data !== null) return { text: Buffer.from(data, 'base64').toString('utf8') }
+  const file = plain(fields[name])
+  return file === null ? null : { file }
+}
+
+/** A file of a token goes before the token, as kubectl has it. */
+function tokenOf(user: Fields): KubeconfigPart | null {
+  const file = plain(user.tokenFile)
+  if (file !== null) return { file }
+  const token = plain(user.token)
+  return token === null ? null : { text: token }
+}

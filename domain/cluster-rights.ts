@@ -1,0 +1,86 @@
+/**
+ * The rights that a source of a cluster needs, and no others: it looks, lists and watches. Printed for an administrator, shipped as files, and the words by which
+ * a refusal names the line that is missing.
+ */
+
+export const clusterVerbs = ['get', 'list', 'watch'] as const
+
+type RightsRule = { group: string; resources: readonly string[]; verbs: readonly string[] }
+
+/** What belongs to a namespace. Secrets are never among it, and no custom resource is. */
+const namespaced: readonly RightsRule[] = [
+  {
+    group: '',
+    resources: ['pods', 'services', 'persistentvolumeclaims', 'configmaps', 'resourcequotas', 'events'],
+    verbs: clusterVerbs,
+  },
+  { group: '', resources: ['pods/log'], verbs: ['get'] },
+  {
+    group: 'apps',
+    resources: ['deployments', 'replicasets', 'statefulsets', 'daemonsets', 'controllerrevisions'],
+    verbs: clusterVerbs,
+  },
+  { group: 'batch', resources: ['jobs', 'cronjobs'], verbs: clusterVerbs },
+  { group: 'networking.k8s.io', resources: ['ingresses'], verbs: clusterVerbs },
+]
+
+const ofCluster: readonly RightsRule[] = [{ group: '', resources: ['nodes', 'namespaces'], verbs: clusterVerbs }]
+
+const listOf = (words: readonly string[]): string => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`
+
+/** One rule as a role has it. */
+export const sayRule = ({ group, resources, verbs }: RightsRule): string =>
+  `{ apiGroups: ${listOf([group])}, resources: ${listOf(resources)}, verbs: ${listOf(verbs)} }`
+
+const rulesOf = (rules: readonly RightsRule[]): string => rules.map((rule) => `  - ${sayRule(rule)}`).join('\n')
+
+const account = { name: 'nightshift-read', namespace: 'nightshift' }
+
+const accountText = `apiVersion: v1
+kind: Namespace
+metadata: { name: ${account.namespace} }
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: ${account.name}, namespace: ${account.namespace} }`
+
+const subjects = `subjects:
+  - { kind: ServiceAccount, name: ${account.name}, namespace: ${account.namespace} }`
+
+/** What an administrator applies: a role for the whole cluster, or, of sites that give rights by namespace, one in each of these. */
+export function clusterRights(namespaces: readonly string[] = []): string {
+  if (namespaces.length === 0)
+    return `${accountText}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: { name: ${account.name} }
+rules:
+${rulesOf([...ofCluster, ...namespaced])}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: ${account.name} }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ${account.name} }
+${subjects}
+`
+  const roles = namespaces.map(
+    (namespace) => `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: { name: ${account.name}, namespace: ${namespace} }
+rules:
+${rulesOf(namespaced)}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: { name: ${account.name}, namespace: ${namespace} }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: Role, name: ${account.name} }
+${subjects}
+`,
+  )
+  return `${accountText}\n${roles.join('')}`
+}
+
+/** What makes the token of the account. */
+export const tokenCommand = `kubectl -n ${account.namespace} create token ${account.name} --duration=8760h`

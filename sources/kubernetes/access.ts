@@ -1,0 +1,102 @@
+import {
+  isKubeconfig,
+  type Kubeconfig,
+  type KubeconfigPart,
+  KubeconfigRefused,
+  readKubeconfig,
+} from '../../clients/kubernetes/kubeconfig.ts'
+import type { ClusterServer } from '../../clients/kubernetes/server.ts'
+import { NoCredential, readAuthorities, readRef } from '../../config/references.ts'
+import type { Source } from '../../domain/source.ts'
+import { addCommand, readSentWith } from '../credentials.ts'
+import { SourceError } from '../kind.ts'
+
+/** How the API server of a source is asked: by a kubeconfig, a token, a certificate, or the account of the pod that this process runs in. */
+
+type ClusterAccess = { server: ClusterServer; secrets: string[] }
+
+type Named = Omit<Source, 'createdBy' | 'createdAt'>
+
+/** Where a pod finds its own account; and the one address that its token is sent to. */
+const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
+const ownAddress = /^https:\/\/kubernetes\.default\.svc(?:\.cluster\.local)?(?::443)?\/?$/
+
+const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** Read now, so that a token that rotates is the new one. `account`: where the pod's own is. Throws SourceError. */
+export function readAccess(source: Named, directory: string, account = accountDirectory): ClusterAccess {
+  const { url, name, options, timeoutSeconds } = source
+  if (new URL(url).protocol === 'http:' && !loopback.test(new URL(url).hostname))
+    throw new SourceError('UNTRUSTED_CERTIFICATE', `${name} would be asked in the clear: its address begins with https`)
+  const timeoutMs = timeoutSeconds * 1_000
+  try {
+    if (options.account === 'in-cluster') return { ...readAccount(source, account, timeoutMs) }
+    const text = source.credential === null ? null : readRef(source.credential, directory)
+    if (text !== null && isKubeconfig(text)) {
+      const config = readKubeconfig(text, typeof options.context === 'string' ? options.context : null)
+      return readConfigured(source, config, { directory, timeoutMs })
+    }
+    if (typeof options.context === 'string')
+      throw new NoCredential(`${source.credential ?? 'no credential'} is no kubeconfig, and has no context`)
+    // A token, or a certificate.
+    const { ca, client, secrets } = readSentWith(source, directory)
+    if (text === null && client === null)
+      throw new NoCredential(`there is no kubeconfig, token or certificate: ${addCommand(source)} --credential REF`)
+    return { server: { url, ca, client, token: text, timeoutMs }, secrets }
+  } catch (error) {
+    if (error instanceof KubeconfigRefused)
+      throw new SourceError('NO_CREDENTIAL', `${name}: its kubeconfig ${error.message}`, { cause: error })
+    if (error instanceof NoCredential)
+      throw new SourceError('NO_CREDENTIAL', `${name}: ${error.message}`, { cause: error })
+    throw error
+  }
+}
+
+function readAccount({ url, caFile, credential }: Named, account: string, timeoutMs: number): ClusterAccess {
+  if (!ownAddress.test(url))
+    throw new NoCredential(
+      'the account of the pod is for its own cluster alone: the address is https://kubernetes.default.svc',
+    )
+  if (credential !== null || caFile !== null)
+    throw new NoCredential('account=in-cluster brings its own token and authority: leave credential and ca out')
+  const token = readRef(`file:${account}/token`)
+  const ca = readAuthorities(`${account}/ca.crt`)
+  return { server: { url, ca, client: null, token, timeoutMs }, secrets: [token] }
+}
+
+type Place = { directory: string; timeoutMs: number }
+
+function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutMs }: Place): ClusterAccess {
+  const { url, caFile, certFile } = source
+  if (toPlain(config.server) !== toPlain(url))
+    throw new KubeconfigRefused(
+      `is for another server in its context ${config.context}: give that address, --at ${new URL(config.server).href}, or another context`,
+    )
+  const ca = caFile !== null ? readAuthorities(caFile, directory) : readPart(config.ca, directory, 'authority')
+  const cert = readPart(config.cert, directory, 'authority')
+  const key = readPart(config.key, directory, 'secret')
+  if ((cert === null) !== (key === null)) throw new KubeconfigRefused('has a certificate without its key')
+  if (certFile !== null)
+    throw new KubeconfigRefused('brings its own certificate: leave --cert out, or name a token instead of it')
+  const token = readPart(config.token, directory, 'secret')
+  if (token === null && cert === null)
+    throw new KubeconfigRefused(`has neither token nor certificate for its context ${config.context}`)
+  const client = cert !== null && key !== null ? { cert, key } : null
+  return {
+    server: { url, ca, client, token, timeoutMs },
+    secrets: [token, key].filter((each) => each !== null),
+  }
+}
+
+/** One spelling of an address: `https://h:443/` is `https://h`. */
+function toPlain(address: string): string {
+  const url = URL.parse(address)
+  return url === null ? '' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+}
+
+/** A file that a kubeconfig names is read by the rule of all files of sources. */
+function readPart(part: KubeconfigPart | null, directory: string, what: 'authority' | 'secret'): string | null {
+  if (part === null) return null
+  if ('text' in part) return part.text
+  return what === 'authority' ? readAuthorities(part.file, directory) : readRef(`file:${part.file}`, directory)
+}

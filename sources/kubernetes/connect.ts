@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findCertificateFault } from '../../clients/certificate-fault.ts'
+import { HttpError } from '../../clients/http.ts'
+import { ClusterError, type ClusterServer, getObject, getText } from '../../clients/kubernetes/server.ts'
+import { clusterVerbs, sayRule } from '../../domain/cluster-rights.ts'
+import { type CredentialHider, hideCredentials } from '../../domain/hidden-credentials.ts'
+import type { Source } from '../../domain/source.ts'
+import { redact } from '../../safety/redact.ts'
+import { addCommand } from '../credentials.ts'
+import { SourceError, type SourceErrorCode } from '../kind.ts'
+import { readAccess } from './access.ts'
+import { viewOf } from './kept.ts'
+import { type ClusterKind, clusterKinds, pathOf } from './kinds.ts'
+import type { ClusterView, FollowState } from './view.ts'
+
+/** How a cluster is asked: one object or list of a listed kind, lines of a pod's log, its version, or the view that is kept of it. */
+type ClusterQuestion =
+  | { read: ClusterKind; namespace: string | null; name?: string; query?: Record<string, string> }
+  | { logOf: string; namespace: string; query: Record<string, string>; maxBytes: number }
+  | { view: true }
+  | { version: true }
+
+/** What is kept of the cluster, with the name of its source. */
+export type SeenCluster = { name: string; view: ClusterView; namespaces: readonly string[] | null }
+
+export type AskCluster = {
+  (question: { view: true }): Promise<SeenCluster>
+  (question: {
+    logOf: string
+    namespace: string
+    query: Record<string, string>
+    maxBytes: number
+  }): Promise<{
+    text: string
+    isCut: boolean
+  }>
+  (question: ClusterQuestion): Promise<unknown>
+}
+
+const maxAnswerBytes = 16_000_000
+/** The question waits with it: a server that wants longer is busy. */
+const maxWaitMs = 2_000
+
+/** Namespaces that the rights are for, where they are not for the whole cluster. */
+const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | null =>
+  typeof namespaces === 'string' ? [...new Set(namespaces.split(',').map((each) => each.trim()))] : null
+
+export const connectCluster = (source: Source, directory: string): AskCluster =>
+  (async (question: ClusterQuestion): Promise<unknown> => {
+    const { server, secrets } = readAccess(source, directory)
+    const hide = hideCredentials(secrets)
+    if ('view' in question) return await seeCluster(source, directory, hide)
+    try {
+      return await ask(server, question, hide).catch(async (error: unknown) => {
+        const waitMs = error instanceof ClusterError && error.code === 'busy' ? error.retryAfterMs : null
+        if (waitMs === null || waitMs > maxWaitMs) throw error
+        await sleep(waitMs)
+        return await ask(server, question, hide)
+      })
+    } catch (error) {
+      throw toSourceError(source, error, 'read' in question ? question : null, hide)
+    }
+  }) as AskCluster
+
+async function ask(
+  server: ClusterServer,
+  question: Exclude<ClusterQuestion, { view: true }>,
+  hide: CredentialHider,
+): Promise<unknown> {
+  if ('version' in question) return hide.value(await getObject(server, '/version', 100_000))
+  if ('logOf' in question) {
+    const { namespace, logOf, query, maxBytes } = question
+    const path = `${pathOf('Pod', namespace, logOf)}/log?${new URLSearchParams(query)}`
+    const { text, isCut } = await getText(server, path, maxBytes)
+    return { text: hide.text(text), isCut }
+  }
+  const { read, namespace, name, query } = question
+  const asked = query ? `?${new URLSearchParams(query)}` : ''
+  return hide.value(await getObject(server, `${pathOf(read, namespace, name)}${asked}`, maxAnswerBytes))
+}
+
+/** Nothing heard of the pods for so long is no view of now. */
+const maxQuietMs = 600_000
+
+async function seeCluster(source: Source, directory: string, hide: CredentialHider): Promise<SeenCluster> {
+  const { name, url, credential, caFile, certFile, keyFile, options, timeoutSeconds } = source
+  const namespaces = namespacesOf(options)
+  const openServer = () => readAccess(source, directory).server
+  const key = JSON.stringify({ url, credential, caFile, certFile, keyFile, options, directory })
+  const view = await viewOf({ name, key, namespaces, openServer }, timeoutSeconds * 1_000)
+  const pods = view.states.filter(({ kind }) => kind === 'Pod')
+  const [first] = pods
+  if (first && pods.every(({ listedMs }) => listedMs === null)) throw notListed(source, first, hide)
+  const heardMs = Math.max(...pods.map((each) => each.heardMs ?? 0))
+  if (first?.trouble && Date.now() - heardMs > maxQuietMs) throw notListed(source, first, hide)
+  return { name, view, namespaces }
+}
+
+function notListed(source: Source, { kind, namespace, trouble }: FollowState, hide: CredentialHider): SourceError {
+  if (trouble) return toSourceError(source, trouble.error, { read: kind, namespace }, hide)
+  return new SourceError(
+    'TIMEOUT',
+    `${source.name} is being listed for the first time: ask again, or give it longer (--timeout)`,
+  )
+}
+
+type Asked = { read: ClusterKind; namespace: string | null; name?: string }
+
+/** The rule that a refused request needs, as a role has it. */
+export function missingRule({ read }: Pick<Asked, 'read'>): string {
+  const { group, plural } = clusterKinds[read]
+  return sayRule({ group, resources: [plural], verbs: clusterVerbs })
+}
+
+const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
+const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
+
+/** The word of a source for each fault, and what helps. `asked` null: lines of a log, or the version. */
+function toSourceError(source: Source, error: unknown, asked: Asked | null, hide: CredentialHider): SourceError {
+  const { name, timeoutSeconds } = source
+  const say = (code: SourceErrorCode, text: string, status: number | null = null) =>
+    new SourceError(code, `${name} ${text}`, { status, cause: error })
+  if (error instanceof SourceError) return error
+  if (error instanceof ClusterError) return refusalOf(source, error, asked, hide)
+  if (!(error instanceof HttpError)) throw error
+  if (error.code === 'timeout')
+    return say(
+      'TIMEOUT',
+      `gave no whole answer within ${timeoutSeconds} s: ask for less, or give it longer (--timeout)`,
+    )
+  if (error.code === 'too_large') return say('TOO_LARGE', 'answered more than is read: name one object or namespace')
+  if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
+  const [code = ''] = /[A-Z_]{8,}/.exec(error.message) ?? []
+  const fault = findCertificateFault({ code })
+  if (fault !== null) return say('UNTRUSTED_CERTIFICATE', fault)
+  if (refusedByServer.test(error.message)) return say('UNAUTHORIZED', 'refused our certificate, or asks for one')
+  if (certificate.test(error.message))
+    return say('UNTRUSTED_CERTIFICATE', `has a certificate that is not trusted: ${addCommand(source)} --ca FILE`)
+  return error.code === 'protocol'
+    ? say('BAD_ANSWER', 'answered something that is not HTTP, or broke off')
+    : say('UNREACHABLE', 'cannot be reached')
+}
+
+function refusalOf(
+  { name }: Source,
+  { code, status, message, retryAfterMs }: ClusterError,
+  asked: Asked | null,
+  hide: CredentialHider,
+): SourceError {
+  const said = redact(hide.text(message))
+  const say = (word: SourceErrorCode, text: string) => new SourceError(word, `${name} ${text}`, { status })
+  const plural = asked ? clusterKinds[asked.read].plural : 'pods/log'
+  const place = asked?.namespace ? ` in ${asked.namespace}` : ''
+  switch (code) {
+    case 'unauthorized':
+      return say('UNAUTHORIZED', `does not know the credential (401): its token may have ended; make a new one`)
+    case 'forbidden': {
+      const rule = asked ? missingRule(asked) : sayRule({ group: '', resources: ['pods/log'], verbs: ['get'] })
+      return say(
+        'FORBIDDEN',
+        `does not let its account read ${plural}${place}: the role lacks the rule ${rule}; nightshift sources rights ${name} prints all`,
+      )
+    }
+    case 'not_found':
+      return say('REJECTED', `has no such ${asked?.name ? `object: ${plural} ${asked.name}${place}` : `${plural}`}`)
+    case 'busy': {
+      const wait = retryAfterMs === null ? '' : `, for ${Math.ceil(retryAfterMs / 1_000)} s`
+      return say('BUSY', `asks us to wait${wait} (${status})`)
+    }
+    case 'gone':
+    case 'rejected':
+      return say('REJECTED', `refused the question: ${said}`)
+    case 'failed':
+      return say('BAD_ANSWER', `answered ${status}: ${said}`)
+    case 'no_json':
+      return say('BAD_ANSWER', `${said}: is that the address of an API server?`)
+  }
+}

@@ -1,0 +1,179 @@
+import { z } from 'zod'
+import { toList, toText } from '../../domain/say.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
+import type { AskCluster, SeenCluster } from './connect.ts'
+import { type FoldedEvent, foldEvents, readEvents, showEvent } from './events.ts'
+import { toIso } from './fields.ts'
+import type { KeptPod } from './objects.ts'
+import { showCondition, showPod } from './pod.ts'
+import { type Rollouts, readRollouts } from './rollouts.ts'
+import {
+  type ClusterSubject,
+  countPods,
+  findSubject,
+  nameField,
+  nameOfWorkload,
+  namespaceField,
+  servicesOf,
+  sourceField,
+} from './subject.ts'
+import { type ClusterView, findObject } from './view.ts'
+
+/** What is wrong with a pod, or with the worst pod of a workload: conditions first, then containers, the newest rollout and events. */
+
+const maxChanges = 6
+const recentMs = 24 * 3_600_000
+
+type PodDiagnosis = {
+  head: Record<string, unknown>
+  rollout: Record<string, unknown> | null
+  events: FoldedEvent[]
+  /** What could not be read, with the reason. */
+  partial: string[]
+}
+
+/** Reads all that a diagnosis says. A part that cannot be read is named and left out. */
+async function diagnose(
+  ask: AskCluster,
+  cluster: SeenCluster,
+  subject: ClusterSubject,
+  nowMs: number,
+): Promise<PodDiagnosis> {
+  const { view } = cluster
+  const { workload, pod, pods, goneMs } = subject
+  const partial: string[] = []
+  const attempt = async <T>(what: string, read: () => Promise<T>): Promise<T | null> => {
+    try {
+      return await read()
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      partial.push(`${what}: ${error.message.slice(0, 200)}`)
+      return null
+    }
+  }
+  const { name = '', namespace = '' } = pod ?? {}
+  const shown = pod && (await attempt('the pod', async () => showPod(await ask({ read: 'Pod', namespace, name }))))
+  const rollouts = workload && (await attempt('rollouts', () => readRollouts(ask, view, workload, 1)))
+  const events = (await attempt('events', () => eventsOf(ask, view, subject))) ?? []
+  const head = {
+    ...(workload && {
+      workload: nameOfWorkload(workload),
+      ...(workload.ill.length > 0 && { workloadConditions: workload.ill.map(showCondition) }),
+    }),
+    ...(goneMs !== null && { gone: `what was named is gone since ${toIso(goneMs)}` }),
+    ...(workload && { wanted: workload.wanted, ...countPods(pods) }),
+    ...(workload?.isPaused && { paused: true }),
+    ...(pod && { pod: pod.name }),
+    ...(shown ?? (pod && { state: pod.state })),
+    ...nodeOf(view, pod),
+    ...claimsOf(view, pod),
+    ...servicesFor(view, subject),
+  }
+  return { head, rollout: rollouts && showNewest(rollouts, nowMs), events, partial }
+}
+
+/** Of the pod, of what makes it, and of the claims that it waits for. */
+async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: ClusterSubject): Promise<FoldedEvent[]> {
+  const newest = [...(view.owned.get(workload?.uid ?? '') ?? [])]
+    .flatMap((uid) => view.objects.get(uid) ?? [])
+    .filter(({ kind }) => kind === 'ReplicaSet' || kind === 'Job')
+    .sort((a, b) => b.createdMs - a.createdMs)[0]
+  const unbound = unboundClaims(view, pod)
+  const subjects = [pod, newest, workload, ...unbound].filter((each) => each !== null && each !== undefined)
+  const read: Awaited<ReturnType<typeof readEvents>>['events'] = []
+  for (const { uid, namespace } of new Map(subjects.map((each) => [each.uid, each])).values())
+    read.push(...(await readEvents(ask, { namespace, about: { uid } })).events)
+  return foldEvents(view, read)
+}
+
+function nodeOf(view: ClusterView, pod: KeptPod | null): Record<string, unknown> {
+  const node = pod && pod.node !== '' ? findObject(view, 'Node', null, pod.node) : null
+  if (!node || (node.isReady && node.ill.length === 0 && !node.isCordoned)) return {}
+  return { nodeConditions: node.ill.map(showCondition), ...(node.isCordoned && { nodeCordoned: true }) }
+}
+
+function unboundClaims(view: ClusterView, pod: KeptPod | null) {
+  return (pod?.claims ?? [])
+    .flatMap((name) => findObject(view, 'PersistentVolumeClaim', pod?.namespace ?? null, name) ?? [])
+    .filter(({ state }) => state !== 'Bound')
+    .slice(0, 2)
+}
+
+function claimsOf(view: ClusterView, pod: KeptPod | null): Record<string, unknown> {
+  const unbound = unboundClaims(view, pod).map(({ name, state, className }) => ({
+    name,
+    state,
+    class: className || 'none',
+  }))
+  return unbound.length > 0 ? { claims: unbound } : {}
+}
+
+function servicesFor(view: ClusterView, { workload, pod, pods }: ClusterSubject): Record<string, unknown> {
+  const namespace = workload?.namespace ?? pod?.namespace
+  const services = namespace ? servicesOf(view, namespace, pods).slice(0, 3) : []
+  return services.length > 0 ? { services } : {}
+}
+
+/** The newest revision and what it changed, and the ConfigMaps that changed since, which no revision shows. */
+function showNewest({ rollouts, changedBy, configMaps }: Rollouts, nowMs: number): Record<string, unknown> | null {
+  const [newest] = rollouts
+  const since = Math.min(newest?.madeMs ?? 0, nowMs - recentMs)
+  const changed = configMaps.filter(({ changedMs }) => changedMs === null || changedMs > since)
+  if (!newest && changed.length === 0) return null
+  return {
+    ...(newest && {
+      revision: newest.revision,
+      ...(newest.isTakenUpAgain ? { takenUpAgain: true } : { at: toIso(newest.madeMs) }),
+      changed: newest.changed === null ? 'the revision before is not kept' : newest.changed.slice(0, maxChanges),
+    }),
+    ...(changedBy && { workloadChanged: `${toIso(changedBy.atMs)} by ${changedBy.manager}` }),
+    ...(changed.length > 0 && {
+      configMaps: changed.map(({ name, changedMs, manager }) =>
+        changedMs === null ? `${name}: ${manager}` : `${name} changed ${toIso(changedMs)} by ${manager}`,
+      ),
+    }),
+  }
+}
+
+export const podDiagnosis = defineSourceTool({
+  name: 'pod_diagnosis',
+  firstFor: ['workload', 'namespace', 'cluster'],
+  description:
+    'What is wrong with a pod or workload of Kubernetes: conditions, how its containers ended, what the newest rollout changed, events.',
+  input: z.strictObject({
+    source: sourceField,
+    namespace: namespaceField,
+    name: nameField.describe('of the pod, or of the workload'),
+  }),
+  judge: () => ({ ok: true as const }),
+  labels: ({ namespace, name, source }) => ({ namespace, pod: name, ...(source && { cluster: source }) }),
+  say: ({ workload, pod, state, conditions, ready, pods, events }) => {
+    const [first] = toList(conditions)
+    const [event] = toList(events)
+    const why = first
+      ? `, ${toText(first.type)} is ${toText(first.is)}${first.reason ? ` (${toText(first.reason)})` : ''}`
+      : ''
+    const of = toText(workload) && `${toText(workload)}: ${toText(ready)} of ${toText(pods)} ready; `
+    return `${of}${toText(pod) ? `${toText(pod)} ${toText(state)}${why}` : 'no pod'}${event ? `; ${toText(event.reason)}: ${toText(event.message)}` : ''}`
+  },
+  async read(ask: AskCluster, { namespace, name }, { nowMs }) {
+    const cluster = await ask({ view: true })
+    const found = await diagnose(ask, cluster, findSubject(cluster, namespace, name), nowMs)
+    const { head, rollout, events, partial } = cleanse(found)
+    const summary = fitSummary(events.map(showEvent), (kept, omitted) => ({
+      ...(partial.length > 0 && { partial }),
+      ...head,
+      ...(rollout && { newestRollout: rollout }),
+      events: kept,
+      ...(omitted > 0 && { moreEvents: omitted }),
+    }))
+    const lines = [...Object.entries(head), ['newestRollout', rollout] as const].map((pair) => JSON.stringify(pair))
+    return {
+      summary,
+      whole: [...lines, ...events.map((each) => JSON.stringify(showEvent(each)))].join('\n'),
+      isEmpty: false,
+      isPartial: partial.length > 0,
+    }
+  },
+})

@@ -1,0 +1,135 @@
+import { cutText } from '../kind.ts'
+import { groupLines } from '../logs/last.ts'
+import type { AskCluster } from './connect.ts'
+import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
+import { type ClusterView, workloadOf } from './view.ts'
+
+/** Events of a cluster, folded: those that say the same of one workload are one line, with how often, and when first and last. */
+
+type ClusterEvent = {
+  isWarning: boolean
+  reason: string
+  message: string
+  count: number
+  firstMs: number
+  lastMs: number
+  object: { kind: string; namespace: string; name: string; uid: string }
+}
+
+export type FoldedEvent = {
+  reason: string
+  about: string
+  /** Of several objects of a workload, how many. */
+  objects: number
+  count: number
+  firstMs: number
+  lastMs: number
+  isWarning: boolean
+  message: string
+}
+
+/** The server keeps an hour of them by default; a storm has more than anybody reads. */
+const pageSize = 500
+const maxPages = 20
+const maxMessage = 240
+
+type EventQuestion = { namespace: string | null; about?: { kind?: string; name?: string; uid?: string } }
+
+/** The events of a namespace, or of one object; `isCut`: there are more than were read. */
+export async function readEvents(
+  ask: AskCluster,
+  { namespace, about = {} }: EventQuestion,
+): Promise<{ events: ClusterEvent[]; isCut: boolean }> {
+  const chosen = Object.entries(about).map(([field, value]) => `involvedObject.${field}=${value}`)
+  const events: ClusterEvent[] = []
+  let next = ''
+  for (let page = 0; page < maxPages; page += 1) {
+    const query = {
+      limit: String(pageSize),
+      ...(chosen.length > 0 && { fieldSelector: chosen.join(',') }),
+      ...(next !== '' && { continue: next }),
+    }
+    const { items, metadata } = fieldsOf(await ask({ read: 'Event', namespace, query }))
+    events.push(...listOf(items).flatMap((each) => toEvent(each) ?? []))
+    const rest = fieldsOf(metadata).continue
+    next = typeof rest === 'string' ? rest : ''
+    if (next === '') return { events, isCut: false }
+  }
+  return { events, isCut: true }
+}
+
+function toEvent(event: Fields): ClusterEvent | null {
+  const object = fieldsOf(event.involvedObject ?? event.regarding)
+  const series = fieldsOf(event.series)
+  const firstMs =
+    timeOf(event.firstTimestamp) ?? timeOf(event.eventTime) ?? timeOf(fieldsOf(event.metadata).creationTimestamp)
+  const reason = wordOf(event.reason)
+  if (firstMs === null || reason === '') return null
+  return {
+    isWarning: event.type === 'Warning',
+    reason,
+    message: sentenceOf(event.message ?? event.note, maxMessage),
+    count: Math.max(1, numberOf(event.count), numberOf(series.count)),
+    firstMs,
+    lastMs: Math.max(firstMs, timeOf(event.lastTimestamp) ?? 0, timeOf(series.lastObservedTime) ?? 0),
+    object: {
+      kind: wordOf(object.kind) || 'object',
+      namespace: wordOf(object.namespace),
+      name: wordOf(object.name),
+      uid: wordOf(object.uid),
+    },
+  }
+}
+
+/** Warnings first, then the newest. */
+export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): FoldedEvent[] {
+  const groups = new Map<string, ClusterEvent[]>()
+  for (const event of events) {
+    const key = `${event.reason} ${ownerOf(view, event)}`
+    groups.set(key, [...(groups.get(key) ?? []), event])
+  }
+  const folded = [...groups.values()].flatMap((group) => foldGroup(view, group))
+  return folded.sort((a, b) => Number(b.isWarning) - Number(a.isWarning) || b.lastMs - a.lastMs)
+}
+
+/** One line for each kind of message: numbers and names differ from pod to pod. */
+function foldGroup(view: ClusterView, group: readonly ClusterEvent[]): FoldedEvent[] {
+  const templates = groupLines(group.map(({ lastMs, message }) => ({ atMs: lastMs, text: message })))
+  return [...new Set(templates)].map((template) => {
+    const members = group.filter((_, at) => templates[at] === template)
+    const newest = members.reduce((a, b) => (b.lastMs >= a.lastMs ? b : a))
+    const names = new Set(members.map(({ object }) => object.name))
+    return {
+      reason: newest.reason,
+      about: names.size === 1 ? nameOf(newest) : ownerOf(view, newest),
+      objects: names.size,
+      count: members.reduce((sum, { count }) => sum + count, 0),
+      firstMs: Math.min(...members.map(({ firstMs }) => firstMs)),
+      lastMs: newest.lastMs,
+      isWarning: newest.isWarning,
+      message: newest.message,
+    }
+  })
+}
+
+const nameOf = ({ object: { kind, namespace, name } }: ClusterEvent): string =>
+  `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`
+
+/** The workload of the object, where the cluster knows it; what is gone is remembered. */
+function ownerOf(view: ClusterView, event: ClusterEvent): string {
+  const { uid, namespace } = event.object
+  const object = view.objects.get(uid)
+  const workload = (object && workloadOf(view, object)) ?? view.gone.get(uid)?.workload
+  return workload ? `${workload.kind} ${namespace}/${workload.name}` : nameOf(event)
+}
+
+/** As a model reads it. */
+export const showEvent = ({ reason, about, objects, count, firstMs, lastMs, message }: FoldedEvent) => ({
+  reason,
+  about: cutText(about, 120),
+  ...(objects > 1 && { objects }),
+  count,
+  ...(lastMs > firstMs && { first: toIso(firstMs) }),
+  last: toIso(lastMs),
+  message,
+})

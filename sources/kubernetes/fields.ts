@@ -1,0 +1,39 @@
+import { inertText } from '../../domain/inert-text.ts'
+import { redact } from '../../safety/redact.ts'
+
+/** Reads fields of objects that may lie: what has another type than it should is not there. */
+
+export type Fields = Readonly<Record<string, unknown>>
+
+const none: Fields = {}
+
+export const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : none
+
+const maxItems = 2_000
+
+export const listOf = (value: unknown): readonly Fields[] =>
+  Array.isArray(value) ? value.slice(0, maxItems).map(fieldsOf) : []
+
+const maxNameCharacters = 253
+
+/** A name, or another word of the API: printable, without blanks, as long as a name may be. Empty where it is no such word. */
+export const wordOf = (value: unknown): string =>
+  typeof value === 'string' && value.length <= maxNameCharacters && /^[\x21-\x7e]+$/.test(value) ? value : ''
+
+export const numberOf = (value: unknown): number =>
+  typeof value === 'number' && Number.isFinite(value) && Math.abs(value) < 1e15 ? value : 0
+
+export const timeOf = (value: unknown): number | null => {
+  const ms = typeof value === 'string' && value.length <= 40 ? Date.parse(value) : Number.NaN
+  return Number.isNaN(ms) ? null : ms
+}
+
+/** A stranger's sentence on one line, without secrets: what programs and registries say holds addresses, and these hold passwords. */
+export function sentenceOf(value: unknown, maxCharacters: number): string {
+  if (typeof value !== 'string' || value === '') return ''
+  // Cut before it is looked through, and again after: a message may be a megabyte.
+  return inertText(redact(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
+}
+
+export const toIso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')

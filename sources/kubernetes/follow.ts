@@ -1,0 +1,205 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpError } from '../../clients/http.ts'
+import { ClusterError, type ClusterServer, getObject, watchObjects } from '../../clients/kubernetes/server.ts'
+import { fieldsOf, wordOf } from './fields.ts'
+import { pathOf } from './kinds.ts'
+import { keep } from './objects.ts'
+import { type ClusterView, type FollowState, putObject, removeObject, replaceListed } from './view.ts'
+
+/**
+ * Follows one kind of objects: a list in pages, then a watch from its version on that is taken up again where it ended. The list is asked for again where the
+ * server no longer keeps that version (410), and then in intervals that double, up to ten minutes.
+ */
+
+export type FollowTimes = {
+  /** The first wait after a failure; it doubles. */
+  retryMs: number
+  maxRetryMs: number
+  /** The longest wait before all is listed again, and how long a list counts as a new one. */
+  relistMs: number
+  /** What is forbidden, or not served, is tried again so often. */
+  forbiddenMs: number
+  /** One watch lasts so long. */
+  watchSeconds: number
+}
+
+export const usualTimes: FollowTimes = {
+  retryMs: 1_000,
+  maxRetryMs: 60_000,
+  relistMs: 600_000,
+  forbiddenMs: 300_000,
+  watchSeconds: 280,
+}
+
+/** Pages, the first size that the server can send within the bound. */
+const pageSizes = [500, 100, 20, 1] as const
+const maxPageBytes = 24_000_000
+/** A list that never ends is no list. */
+const maxPages = 2_000
+
+type Following = {
+  view: ClusterView
+  state: FollowState
+  /** Read each time: tokens rotate. */
+  openServer: () => ClusterServer
+  signal: AbortSignal
+  times: FollowTimes
+  /** Called once, after the first list or the first failure. */
+  onFirst: () => void
+  /** One list at a time a cluster: what is parsed and not yet made short is bounded. */
+  inTurn: <T>(work: () => Promise<T>) => Promise<T>
+}
+
+/** Never throws; ends with the signal. */
+export async function follow(following: Following): Promise<void> {
+  const { state, signal, times, onFirst } = following
+  let version: string | null = null
+  let failures = 0
+  let relists = 0
+  while (!signal.aborted) {
+    try {
+      if (version === null) {
+        await waitBeforeList(following, relists)
+        const isSoon = state.listedMs !== null && Date.now() - state.listedMs < times.relistMs
+        relists = isSoon ? relists + 1 : 0
+        version = await following.inTurn(() => listAll(following))
+        onFirst()
+      }
+      version = await watchOnce(following, version)
+      failures = 0
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof ClusterError && error.code === 'gone') {
+        version = null
+        continue
+      }
+      state.trouble = { error, sinceMs: state.trouble?.sinceMs ?? Date.now() }
+      onFirst()
+      await pause(waitAfter(error, failures, times), signal)
+      failures += 1
+    }
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
+}
+
+async function waitBeforeList({ state, signal, times }: Following, relists: number): Promise<void> {
+  if (state.listedMs === null || Date.now() - state.listedMs >= times.relistMs) return
+  await pause(Math.min(times.relistMs, times.retryMs * 2 ** relists), signal)
+}
+
+function waitAfter(error: unknown, failures: number, times: FollowTimes): number {
+  const isRefused = error instanceof ClusterError && /forbidden|not_found/.test(error.code)
+  if (isRefused) return times.forbiddenMs
+  const asked = error instanceof ClusterError ? (error.retryAfterMs ?? 0) : 0
+  const doubled = Math.min(times.maxRetryMs, times.retryMs * 2 ** Math.min(failures, 10))
+  // Many that were cut off at once do not come back at once.
+  return Math.max(Math.min(asked, times.relistMs), doubled * (0.5 + Math.random() / 2))
+}
+
+/** Answers the version from which it is watched. */
+async function listAll(following: Following): Promise<string> {
+  const { view, state, openServer, signal } = following
+  const { kind, namespace } = state
+  const seen = new Set<string>()
+  let next = ''
+  let size = 0
+  let unread = 0
+  for (let page = 0; page < maxPages; page += 1) {
+    signal.throwIfAborted()
+    const query = new URLSearchParams({ limit: String(pageSizes[size]), ...(next !== '' && { continue: next }) })
+    let answer: unknown
+    try {
+      answer = await getObject(openServer(), `${pathOf(kind, namespace)}?${query}`, maxPageBytes)
+    } catch (error) {
+      const isTooLarge = error instanceof HttpError && error.code === 'too_large'
+      if (!isTooLarge || size === pageSizes.length - 1) throw error
+      size += 1
+      continue
+    }
+    const { items, metadata } = fieldsOf(answer)
+    if (!Array.isArray(items)) throw new ClusterError('no_json', 200, 'the answer is no list')
+    for (const item of items) {
+      const object = keep(kind, item)
+      if (object === null || (namespace !== null && object.namespace !== namespace)) unread += 1
+      else {
+        putObject(view, object)
+        seen.add(object.uid)
+      }
+    }
+    const about = fieldsOf(metadata)
+    next = typeof about.continue === 'string' ? about.continue : ''
+    if (next === '') {
+      const nowMs = Date.now()
+      replaceListed(view, state, seen, nowMs)
+      Object.assign(state, { listedMs: nowMs, heardMs: nowMs, trouble: null, unread })
+      return wordOf(about.resourceVersion)
+    }
+  }
+  throw new ClusterError('failed', 200, `the list did not end after ${maxPages} pages`)
+}
+
+/** One watch until it ends; answers the version that it came to. Throws ClusterError `gone` where the server no longer keeps it. */
+async function watchOnce(following: Following, from: string): Promise<string> {
+  const { state, openServer, signal, times } = following
+  const beganMs = Date.now()
+  let version = from
+  const query = new URLSearchParams({
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    resourceVersion: from,
+    timeoutSeconds: String(times.watchSeconds),
+  })
+  let fault: ClusterError | null = null
+  const stop = new AbortController()
+  try {
+    await watchObjects(openServer(), `${pathOf(state.kind, state.namespace)}?${query}`, {
+      // Longer than the server keeps it open.
+      forMs: (times.watchSeconds + 30) * 1_000,
+      signal: AbortSignal.any([signal, stop.signal]),
+      onEvent(event) {
+        const outcome = take(following, event)
+        if (outcome instanceof ClusterError) {
+          fault = outcome
+          stop.abort()
+        } else if (outcome !== null) version = outcome
+      },
+    })
+  } catch (error) {
+    if (fault !== null) throw fault
+    // A watch that broke off goes on from where it was; one that never began has failed.
+    if (version === from || signal.aborted) throw error
+  }
+  if (fault !== null) throw fault
+  state.trouble = null
+  // A server that ends each watch at once is not asked without a pause.
+  if (Date.now() - beganMs < times.retryMs) await pause(times.retryMs, signal)
+  return version
+}
+
+/** Takes one event up. Answers the version that it leads to, null where it says none, or why the watch cannot go on. */
+function take({ view, state }: Following, event: unknown): string | ClusterError | null {
+  const { type, object } = fieldsOf(event)
+  if (type === 'ERROR') {
+    const { code, message } = fieldsOf(object)
+    const said = typeof message === 'string' ? message.slice(0, 200) : 'an error'
+    return new ClusterError(code === 410 ? 'gone' : 'failed', Number(code) || 500, said)
+  }
+  // What cannot be read may have been any change.
+  if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED' && type !== 'BOOKMARK') {
+    state.unread += 1
+    return new ClusterError('gone', 200, 'an event of the watch could not be read')
+  }
+  const nowMs = Date.now()
+  state.heardMs = nowMs
+  state.trouble = null
+  const version = wordOf(fieldsOf(fieldsOf(object).metadata).resourceVersion) || null
+  if (type === 'BOOKMARK') return version
+  const kept = keep(state.kind, object)
+  if (kept === null || (state.namespace !== null && kept.namespace !== state.namespace)) state.unread += 1
+  else if (type === 'DELETED') removeObject(view, kept.uid, nowMs)
+  else putObject(view, kept)
+  return version
+}

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ClusterServer } from '../../clients/kubernetes/server.ts'
+import { type FollowTimes, follow, usualTimes } from './follow.ts'
+import { clusterKinds, type FollowedKind, followedKinds } from './kinds.ts'
+import { type ClusterView, type FollowState, newView } from './view.ts'
+
+/** The views of clusters that this process keeps: one a source, begun when it is first asked, and ended when nobody asked for a while. */
+
+type Kept = {
+  /** All that decides what is seen: another address, credential or option begins another view. */
+  key: string
+  view: ClusterView
+  stop: AbortController
+  first: Promise<void>
+  idle: NodeJS.Timeout | null
+}
+
+const kept = new Map<string, Kept>()
+
+/** Longer than two rounds of the inventory. */
+const idleMs = 660_000
+
+type Wanted = {
+  name: string
+  key: string
+  /** Null: all of the cluster. */
+  namespaces: readonly string[] | null
+  openServer: () => ClusterServer
+  times?: FollowTimes
+}
+
+/** The view of a source, once each kind was listed or failed, or `withinMs` are over. */
+export async function viewOf(wanted: Wanted, withinMs: number): Promise<ClusterView> {
+  const found = kept.get(wanted.name)
+  const entry = found?.key === wanted.key ? found : begin(wanted)
+  if (entry.idle) clearTimeout(entry.idle)
+  entry.idle = setTimeout(() => endViewOf(wanted.name), idleMs).unref()
+  const over = new AbortController()
+  await Promise.race([entry.first, sleep(withinMs, undefined, { signal: over.signal, ref: false }).catch(() => {})])
+  over.abort()
+  return entry.view
+}
+
+/** Ends what a source leaves that was changed or removed. */
+export function endViewOf(name: string): void {
+  const entry = kept.get(name)
+  kept.delete(name)
+  entry?.stop.abort()
+  if (entry?.idle) clearTimeout(entry.idle)
+}
+
+function begin({ name, key, namespaces, openServer, times = usualTimes }: Wanted): Kept {
+  endViewOf(name)
+  const view = newView()
+  const stop = new AbortController()
+  const inTurn = takeTurns()
+  const firsts = placesOf(namespaces).map(({ kind, namespace }) => {
+    const state: FollowState = { kind, namespace, listedMs: null, heardMs: null, trouble: null, unread: 0 }
+    view.states.push(state)
+    return new Promise<void>((resolve) => {
+      void follow({ view, state, openServer, signal: stop.signal, times, onFirst: resolve, inTurn })
+    })
+  })
+  const entry: Kept = { key, view, stop, first: Promise.all(firsts).then(() => {}), idle: null }
+  kept.set(name, entry)
+  return entry
+}
+
+/** What is listed: each kind once, or in each of the namespaces that may be read. What belongs to the cluster is not readable by a right to a namespace. */
+function placesOf(namespaces: readonly string[] | null): { kind: FollowedKind; namespace: string | null }[] {
+  const kinds = Object.keys(followedKinds) as FollowedKind[]
+  if (namespaces === null) return kinds.map((kind) => ({ kind, namespace: null }))
+  return kinds
+    .filter((kind) => !clusterKinds[kind].isOfCluster)
+    .flatMap((kind) => namespaces.map((namespace) => ({ kind, namespace })))
+}
+
+/** One after the other, in the order in which they asked. */
+function takeTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return async (work) => {
+    const before = last.catch(() => {})
+    const own = before.then(work)
+    last = own
+    return await own
+  }
+}

@@ -1,0 +1,54 @@
+/** The kinds of objects that are read of a cluster. What is not here is never asked for: no Secret, and no custom resource. */
+
+type ClusterKindFacts = { api: string; group: string; plural: string; isOfCluster?: true }
+
+/** Kinds whose objects are followed by a watch, in a short form. */
+export const followedKinds = {
+  Pod: { api: '/api/v1', group: '', plural: 'pods' },
+  Node: { api: '/api/v1', group: '', plural: 'nodes', isOfCluster: true },
+  Namespace: { api: '/api/v1', group: '', plural: 'namespaces', isOfCluster: true },
+  Deployment: { api: '/apis/apps/v1', group: 'apps', plural: 'deployments' },
+  ReplicaSet: { api: '/apis/apps/v1', group: 'apps', plural: 'replicasets' },
+  StatefulSet: { api: '/apis/apps/v1', group: 'apps', plural: 'statefulsets' },
+  DaemonSet: { api: '/apis/apps/v1', group: 'apps', plural: 'daemonsets' },
+  Job: { api: '/apis/batch/v1', group: 'batch', plural: 'jobs' },
+  CronJob: { api: '/apis/batch/v1', group: 'batch', plural: 'cronjobs' },
+  PersistentVolumeClaim: { api: '/api/v1', group: '', plural: 'persistentvolumeclaims' },
+  Service: { api: '/api/v1', group: '', plural: 'services' },
+  Ingress: { api: '/apis/networking.k8s.io/v1', group: 'networking.k8s.io', plural: 'ingresses' },
+} as const satisfies Record<string, ClusterKindFacts>
+export type FollowedKind = keyof typeof followedKinds
+
+/** Kinds that are read when they are asked for. */
+const askedKinds = {
+  ConfigMap: { api: '/api/v1', group: '', plural: 'configmaps' },
+  ResourceQuota: { api: '/api/v1', group: '', plural: 'resourcequotas' },
+  Event: { api: '/api/v1', group: '', plural: 'events' },
+  ControllerRevision: { api: '/apis/apps/v1', group: 'apps', plural: 'controllerrevisions' },
+} as const satisfies Record<string, ClusterKindFacts>
+
+export const clusterKinds: Readonly<Record<FollowedKind | keyof typeof askedKinds, ClusterKindFacts>> = {
+  ...followedKinds,
+  ...askedKinds,
+}
+export type ClusterKind = keyof typeof clusterKinds
+
+/** What runs pods, from the one that is named first to what it makes. */
+export const workloadKinds = [
+  'Deployment',
+  'StatefulSet',
+  'DaemonSet',
+  'CronJob',
+  'Job',
+  'ReplicaSet',
+] as const satisfies readonly FollowedKind[]
+type WorkloadKind = (typeof workloadKinds)[number]
+
+export const isWorkload = (kind: string): kind is WorkloadKind => (workloadKinds as readonly string[]).includes(kind)
+
+/** The path of a list, or of one object. Names are those of the API server, or were held against its form. */
+export function pathOf(kind: ClusterKind, namespace: string | null, name?: string): string {
+  const { api, plural, isOfCluster } = clusterKinds[kind]
+  const place = namespace === null || isOfCluster ? '' : `/namespaces/${encodeURIComponent(namespace)}`
+  return `${api}${place}/${plural}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`
+}

@@ -1,0 +1,139 @@
+import { SourceError } from '../kind.ts'
+import type { AskCluster } from './connect.ts'
+import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, wordOf } from './fields.ts'
+import type { KeptWorkload } from './objects.ts'
+import { referencesOf } from './pod.ts'
+import { changesBetween, fieldsOfTemplate } from './template.ts'
+import type { ClusterView } from './view.ts'
+
+/** Which revision of a workload changed what, the newest first; and which ConfigMaps that it reads changed without one. */
+
+type Rollout = {
+  revision: number
+  madeMs: number
+  /** Since the revision before; null where that is no longer kept. */
+  changed: string[] | null
+  /** An older one that was taken up again: its time is that of its first use. */
+  isTakenUpAgain: boolean
+  pods: { ready: number; wanted: number } | null
+}
+
+export type Rollouts = {
+  rollouts: Rollout[]
+  /** What last changed the workload's own fields, as the server noted it. */
+  changedBy: { manager: string; atMs: number } | null
+  configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
+}
+
+const maxRevisions = 6
+const maxConfigMaps = 5
+
+type Revision = { revision: number; madeMs: number; template: unknown; pods: Rollout['pods'] }
+
+/** Throws SourceError. `revisions`: as many are held against each other. */
+export async function readRollouts(
+  ask: AskCluster,
+  view: ClusterView,
+  workload: KeptWorkload,
+  revisions = maxRevisions,
+): Promise<Rollouts> {
+  const { kind, namespace, name } = workload
+  const object = fieldsOf(await ask({ read: kind, namespace, name }))
+  const known = await listRevisions(ask, view, workload, revisions + 1)
+  const rollouts = known.slice(0, revisions).map((each, at): Rollout => {
+    const before = known[at + 1]
+    return {
+      revision: each.revision,
+      madeMs: each.madeMs,
+      changed: before ? changesBetween(fieldsOfTemplate(before.template), fieldsOfTemplate(each.template)) : null,
+      isTakenUpAgain: known.some((other) => other.revision < each.revision && other.madeMs > each.madeMs),
+      pods: each.pods,
+    }
+  })
+  return { rollouts, changedBy: changeOf(object), configMaps: await readConfigMaps(ask, namespace, templateOf(object)) }
+}
+
+function templateOf(object: Fields): unknown {
+  const spec = fieldsOf(object.spec)
+  return spec.template ?? fieldsOf(fieldsOf(spec.jobTemplate).spec).template
+}
+
+/** The newest first. */
+async function listRevisions(
+  ask: AskCluster,
+  view: ClusterView,
+  { kind, namespace, uid }: KeptWorkload,
+  most: number,
+): Promise<Revision[]> {
+  if (kind === 'Deployment') {
+    const sets = [...(view.owned.get(uid) ?? [])]
+      .flatMap((each) => view.objects.get(each) ?? [])
+      .filter((each): each is KeptWorkload => each.kind === 'ReplicaSet')
+      .sort((a, b) => b.revision - a.revision)
+      .slice(0, most)
+    const found: Revision[] = []
+    for (const { name, revision, createdMs, ready, wanted } of sets) {
+      const set = await ask({ read: 'ReplicaSet', namespace, name }).catch(whereGone)
+      if (set === null) continue
+      found.push({
+        revision,
+        madeMs: createdMs,
+        template: fieldsOf(fieldsOf(set).spec).template,
+        pods: { ready, wanted },
+      })
+    }
+    return found
+  }
+  if (kind !== 'StatefulSet' && kind !== 'DaemonSet') return []
+  const { items } = fieldsOf(await ask({ read: 'ControllerRevision', namespace, query: { limit: '500' } }))
+  return listOf(items)
+    .filter((each) => listOf(fieldsOf(each.metadata).ownerReferences).some((owner) => owner.uid === uid))
+    .map((each) => ({
+      revision: numberOf(each.revision),
+      madeMs: timeOf(fieldsOf(each.metadata).creationTimestamp) ?? 0,
+      template: fieldsOf(fieldsOf(each.data).spec).template,
+      pods: null,
+    }))
+    .sort((a, b) => b.revision - a.revision)
+    .slice(0, most)
+}
+
+/** It was there when it was listed. */
+function whereGone(error: unknown): null {
+  if (error instanceof SourceError && error.code === 'REJECTED') return null
+  throw error
+}
+
+/** The newest change of an object's own fields, by whom: the server notes it, and a status is another matter. */
+function changeOf(object: Fields): { manager: string; atMs: number } | null {
+  const changes = listOf(fieldsOf(object.metadata).managedFields)
+    .filter(({ subresource }) => !subresource)
+    .map(({ manager, time }) => ({ manager: sentenceOf(manager, 60), atMs: timeOf(time) ?? 0 }))
+    .filter(({ manager, atMs }) => atMs > 0 && manager !== 'kube-controller-manager')
+    .sort((a, b) => b.atMs - a.atMs)
+  return changes[0] ?? null
+}
+
+async function readConfigMaps(
+  ask: AskCluster,
+  namespace: string | null,
+  template: unknown,
+): Promise<Rollouts['configMaps']> {
+  const { configMaps } = referencesOf(fieldsOf(template).spec)
+  const found: Rollouts['configMaps'] = []
+  for (const name of configMaps.slice(0, maxConfigMaps)) {
+    const map = await ask({ read: 'ConfigMap', namespace, name }).catch((error: unknown) => {
+      // One that is missing, or may not be read, is one line less.
+      if (error instanceof SourceError && (error.code === 'REJECTED' || error.code === 'FORBIDDEN')) return null
+      throw error
+    })
+    const change = map === null ? null : changeOf(fieldsOf(map))
+    found.push({
+      name: wordOf(name),
+      changedMs: change?.atMs ?? null,
+      manager: map === null ? 'it is not there, or may not be read' : (change?.manager ?? ''),
+      keys: map === null ? 0 : Object.keys(fieldsOf(fieldsOf(map).data)).length,
+    })
+  }
+  return found.sort((a, b) => (b.changedMs ?? 0) - (a.changedMs ?? 0))
+}

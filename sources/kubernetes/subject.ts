@@ -1,0 +1,103 @@
+import { z } from 'zod'
+import { SourceError } from '../kind.ts'
+import type { SeenCluster } from './connect.ts'
+import { isWorkload, workloadKinds } from './kinds.ts'
+import type { KeptPod, KeptWorkload } from './objects.ts'
+import { type ClusterView, findObject, objectsOf, podsOf, workloadOf } from './view.ts'
+
+/** What a question about a cluster names, and what there is under that name. */
+
+export const sourceField = z.string().max(40).optional().describe('the cluster, where there are several')
+export const namespaceField = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'is no name of a namespace')
+  .meta({ examples: ['shop'], description: 'where it is' })
+export const nameField = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?$/, 'is no name of an object')
+  .meta({ examples: ['web'] })
+
+export type ClusterSubject = {
+  workload: KeptWorkload | null
+  /** The one that was named, or the worst of the workload. */
+  pod: KeptPod | null
+  pods: KeptPod[]
+  /** What was named is gone: when that was seen. */
+  goneMs: number | null
+}
+
+/** A pod, a workload, or a pod that is gone, by its name. Throws SourceError with the names that are there. */
+export function findSubject({ name: cluster, view }: SeenCluster, namespace: string, name: string): ClusterSubject {
+  const pod = findObject(view, 'Pod', namespace, name)
+  if (pod) {
+    const workload = workloadOf(view, pod)
+    return { workload, pod, pods: workload ? podsOf(view, workload) : [pod], goneMs: null }
+  }
+  for (const kind of workloadKinds) {
+    const found = findObject(view, kind, namespace, name)
+    if (found) return ofWorkload(view, workloadOf(view, found) ?? found, null)
+  }
+  const gone = [...view.gone.values()].findLast((each) => each.namespace === namespace && each.name === name)
+  const left = gone?.workload && findObject(view, gone.workload.kind, namespace, gone.workload.name)
+  if (gone && left) return ofWorkload(view, left, gone.goneMs)
+  throw new SourceError(
+    'REJECTED',
+    `${cluster} has no pod and no workload ${name} in ${namespace}: ${sayThere(view, namespace)}`,
+  )
+}
+
+function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | null): ClusterSubject {
+  const pods = podsOf(view, workload).sort((a, b) => badness(b) - badness(a) || b.createdMs - a.createdMs)
+  return { workload, pod: pods[0] ?? null, pods, goneMs }
+}
+
+const badness = ({ isReady, isDone, isEnding, restarts }: KeptPod): number =>
+  (isReady || isDone ? 0 : 2) + (restarts > 0 ? 1 : 0) - (isEnding ? 1 : 0)
+
+const maxNamed = 8
+
+/** What is there instead: workloads of the namespace, or namespaces. */
+function sayThere(view: ClusterView, namespace: string): string {
+  const inside = [...view.objects.values()].filter(
+    (each) => each.namespace === namespace && isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
+  )
+  const named = (words: string[]) =>
+    `${words.slice(0, maxNamed).join(', ')}${words.length > maxNamed ? ` and ${words.length - maxNamed} more` : ''}`
+  if (inside.length > 0) return `there is ${named(inside.map(({ kind, name }) => `${kind} ${name}`).sort())}`
+  const spaces = new Set(
+    [...view.objects.values()].flatMap((each) => (each.namespace === null ? [] : [each.namespace])),
+  )
+  return spaces.size === 0 ? 'nothing of it is known' : `namespaces with objects are ${named([...spaces].sort())}`
+}
+
+export const nameOfWorkload = ({ kind, namespace, name }: KeptWorkload): string => `${kind} ${namespace}/${name}`
+
+/** How many pods there are, how many are ready, and which states the others have. */
+export function countPods(pods: readonly KeptPod[]) {
+  const states: Record<string, number> = {}
+  for (const each of pods) {
+    const state = each.state === 'Running' && !each.isReady ? 'Running, not ready' : each.state
+    if (!each.isReady) states[state] = (states[state] ?? 0) + 1
+  }
+  return {
+    pods: pods.length,
+    ready: pods.filter(({ isReady }) => isReady).length,
+    ...(Object.keys(states).length > 0 && { notReady: states }),
+  }
+}
+
+/** Services that send to these pods, and those of the namespace that send to no pod at all. */
+export function servicesOf(view: ClusterView, namespace: string, pods: readonly KeptPod[]): string[] {
+  const there = objectsOf(view, 'Pod').filter((each) => each.namespace === namespace && !each.isDone)
+  const matches = (selector: Readonly<Record<string, string>>, pod: KeptPod) =>
+    Object.entries(selector).every(([name, value]) => pod.labels[name] === value)
+  return objectsOf(view, 'Service').flatMap(({ namespace: own, name, selector }) => {
+    if (own !== namespace || selector === null) return []
+    const chosen = there.filter((pod) => matches(selector, pod))
+    const words = Object.entries(selector).map((pair) => pair.join('='))
+    if (chosen.length === 0) return [`${name} selects no pod (${words.join(', ')})`]
+    if (!pods.some((pod) => chosen.includes(pod))) return []
+    return [`${name} sends to ${chosen.filter(({ isReady }) => isReady).length} ready of ${chosen.length}`]
+  })
+}

@@ -1,0 +1,154 @@
+import { type FollowedKind, isWorkload } from './kinds.ts'
+import type { KeptObject, KeptPod, KeptWorkload } from './objects.ts'
+
+/** What is known of a cluster now, in short forms, and what of it is gone. Pure memory: `follow.ts` fills it. */
+
+/** How the list of one kind does, of a namespace or of all. */
+export type FollowState = {
+  kind: FollowedKind
+  namespace: string | null
+  /** When all of it was listed last. */
+  listedMs: number | null
+  /** When the server last said anything of it: a list, a change, or that there is none. */
+  heardMs: number | null
+  /** Why it is not followed now. */
+  trouble: { error: unknown; sinceMs: number } | null
+  /** Objects that could not be read. */
+  unread: number
+}
+
+/** A pod, or what owned one, and the workload that it was of. */
+type Member = {
+  kind: 'Pod' | 'ReplicaSet' | 'Job'
+  uid: string
+  namespace: string
+  name: string
+  node: string
+  workload: { kind: KeptWorkload['kind']; name: string; uid: string } | null
+}
+
+export type ClusterView = {
+  objects: Map<string, KeptObject>
+  byName: Map<string, string>
+  /** Of each owner: the uids of what it controls. */
+  owned: Map<string, Set<string>>
+  states: FollowState[]
+  /** What is gone, with its workload as long as that was known: the newest alone. */
+  gone: Map<string, Member & { goneMs: number }>
+}
+
+const maxGone = 20_000
+
+export const newView = (): ClusterView => ({
+  objects: new Map(),
+  byName: new Map(),
+  owned: new Map(),
+  states: [],
+  gone: new Map(),
+})
+
+const nameKey = (kind: string, namespace: string | null, name: string): string => `${kind}/${namespace ?? ''}/${name}`
+
+export function putObject(view: ClusterView, object: KeptObject): void {
+  const before = view.objects.get(object.uid)
+  if (before?.owner && before.owner.uid !== object.owner?.uid) view.owned.get(before.owner.uid)?.delete(object.uid)
+  view.objects.set(object.uid, object)
+  view.byName.set(nameKey(object.kind, object.namespace, object.name), object.uid)
+  if (!object.owner) return
+  const siblings = view.owned.get(object.owner.uid) ?? new Set()
+  view.owned.set(object.owner.uid, siblings.add(object.uid))
+}
+
+export function removeObject(view: ClusterView, uid: string, nowMs: number): void {
+  const object = view.objects.get(uid)
+  if (!object) return
+  const member = memberOf(view, object)
+  if (member) {
+    view.gone.set(uid, { ...member, goneMs: nowMs })
+    if (view.gone.size > maxGone) view.gone.delete(view.gone.keys().next().value as string)
+  }
+  view.objects.delete(uid)
+  const key = nameKey(object.kind, object.namespace, object.name)
+  // Another one may have its name by now.
+  if (view.byName.get(key) === uid) view.byName.delete(key)
+  const siblings = object.owner && view.owned.get(object.owner.uid)
+  if (siblings) {
+    siblings.delete(uid)
+    if (siblings.size === 0) view.owned.delete((object.owner as { uid: string }).uid)
+  }
+}
+
+/** A whole list: what it no longer has is gone. */
+export function replaceListed(
+  view: ClusterView,
+  { kind, namespace }: Pick<FollowState, 'kind' | 'namespace'>,
+  listed: ReadonlySet<string>,
+  nowMs: number,
+): void {
+  for (const object of [...view.objects.values()]) {
+    const isOfList = object.kind === kind && (namespace === null || object.namespace === namespace)
+    if (isOfList && !listed.has(object.uid)) removeObject(view, object.uid, nowMs)
+  }
+}
+
+export function findObject<K extends FollowedKind>(
+  view: ClusterView,
+  kind: K,
+  namespace: string | null,
+  name: string,
+): Extract<KeptObject, { kind: K }> | null {
+  const uid = view.byName.get(nameKey(kind, namespace, name))
+  return (uid === undefined ? null : (view.objects.get(uid) ?? null)) as Extract<KeptObject, { kind: K }> | null
+}
+
+export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): Extract<KeptObject, { kind: K }>[] =>
+  [...view.objects.values()].filter((each): each is Extract<KeptObject, { kind: K }> => each.kind === kind)
+
+const maxSteps = 4
+
+/**
+ * The workload that runs an object: up the chain of controllers, each of which is there under the uid that its child names, in the same namespace. An owner that
+ * is not known by that uid, as one of a custom kind, ends the chain below it.
+ */
+export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload | null {
+  let at: KeptObject = object
+  let found: KeptWorkload | null = isWorkload(object.kind) ? (object as KeptWorkload) : null
+  for (let step = 0; step < maxSteps && at.owner; step += 1) {
+    const above = view.objects.get(at.owner.uid)
+    const isOwner = above && above.kind === at.owner.kind && above.name === at.owner.name
+    if (!isOwner || above.namespace !== object.namespace || !isWorkload(above.kind)) break
+    at = above
+    found = above as KeptWorkload
+  }
+  return found
+}
+
+/** The pods of a workload, through what it owns. */
+export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
+  const owned = (uid: string): KeptObject[] =>
+    [...(view.owned.get(uid) ?? [])].flatMap((each) => view.objects.get(each) ?? [])
+  const below = owned(workload.uid)
+  const pods = [
+    ...below,
+    ...below.flatMap(({ uid }) => owned(uid)),
+    ...below.flatMap(({ uid }) => owned(uid)).flatMap(({ uid }) => owned(uid)),
+  ]
+  return pods.filter((each): each is KeptPod => each.kind === 'Pod' && workloadOf(view, each)?.uid === workload.uid)
+}
+
+function memberOf(view: ClusterView, object: KeptObject): Member | null {
+  if (object.namespace === null) return null
+  if (object.kind !== 'Pod' && object.kind !== 'ReplicaSet' && object.kind !== 'Job') return null
+  const workload = workloadOf(view, object)
+  // What is a workload itself is found by its own name.
+  if (workload?.uid === object.uid) return null
+  const { kind, uid, namespace, name } = object
+  return {
+    kind,
+    uid,
+    namespace,
+    name,
+    node: object.kind === 'Pod' ? object.node : '',
+    workload: workload && { kind: workload.kind, name: workload.name, uid: workload.uid },
+  }
+}

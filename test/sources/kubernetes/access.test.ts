@@ -1,0 +1,112 @@
+import { expect, test } from '@jest/globals'
+import { readKubeconfig } from '../../../clients/kubernetes/kubeconfig.ts'
+import { readAccess } from '../../../sources/kubernetes/access.ts'
+import { sourceOf, useCluster } from './site.ts'
+
+const { stage, write } = useCluster()
+
+const config = (user: string, cluster = 'server: https://api.example.com:6443') => `
+apiVersion: v1
+kind: Config
+clusters: [{ name: c, cluster: { ${cluster} } }]
+users: [{ name: u, user: { ${user} } }]
+contexts: [{ name: main, context: { cluster: c, user: u } }, { name: other, context: { cluster: c, user: missing } }]
+current-context: main
+`
+
+const sourceWith = (text: string, more = {}) =>
+  sourceOf('https://api.example.com:6443', { credential: `file:${write('kubeconfig', text)}`, ...more })
+
+const rights = 'apply the ServiceAccount, ClusterRole and binding that "nightshift sources rights kubernetes" prints'
+
+test.each([
+  [
+    'aws',
+    'exec: { command: aws, args: [eks, get-token], apiVersion: client.authentication.k8s.io/v1 }',
+    'by running aws, as kubeconfigs of EKS do; nothing is run',
+  ],
+  [
+    'gke',
+    'exec: { command: /usr/bin/gke-gcloud-auth-plugin }',
+    'by running gke-gcloud-auth-plugin, as kubeconfigs of GKE do',
+  ],
+  ['kubelogin', 'exec: { command: kubelogin }', 'by running kubelogin, as kubeconfigs of AKS do'],
+  ['a command of somebody', 'exec: { command: "/tmp/x; rm -rf /" }', 'nothing is run'],
+  ['a plugin without a command', 'exec: 1, token: abcdefgh', 'by running a program'],
+  ['an auth-provider', 'auth-provider: { name: gcp }', 'by the auth-provider gcp; nothing is run'],
+  ['a password', 'username: ada, password: planted-password', 'has a user name and a password'],
+  ['another user', 'token: abcdefgh, as: "system:admin"', 'acts as another user'],
+])('a kubeconfig with %s is refused with the account that replaces it', (_, user, said) => {
+  const refused = () => readAccess(sourceWith(config(user)), stage.directory)
+  expect(refused).toThrow(said)
+  expect(refused).toThrow(rights)
+  expect(refused).toThrow('kubectl -n nightshift create token nightshift-read')
+  expect(refused).not.toThrow('planted')
+})
+
+test.each([
+  [
+    'insecure-skip-tls-verify',
+    'server: https://api.example.com:6443, insecure-skip-tls-verify: true',
+    'skips the check of the certificate',
+  ],
+  ['a proxy', 'server: https://api.example.com:6443, proxy-url: "http://proxy:3128"', 'asks through a proxy'],
+  [
+    'another name for TLS',
+    'server: https://api.example.com:6443, tls-server-name: x',
+    'expects another name in the certificate',
+  ],
+  [
+    'another server',
+    'server: https://elsewhere.example.com',
+    'is for another server in its context main: give that address, --at https://elsewhere.example.com/',
+  ],
+])('a kubeconfig with %s is refused', (_, cluster, said) => {
+  expect(() => readAccess(sourceWith(config('token: abcdefgh', cluster)), stage.directory)).toThrow(said)
+})
+
+test('a context is chosen by its name, and one that is not there is answered with those that are', () => {
+  const text = config('token: abcdefgh')
+  expect(readKubeconfig(text, 'main').token).toEqual({ text: 'abcdefgh' })
+  expect(() => readKubeconfig(text, 'prod')).toThrow('has no context prod: there is main, other')
+  expect(() => readKubeconfig(text, 'other')).toThrow('has no user for its context other')
+})
+
+test('a file that a kubeconfig names is read below the directory of sources, and nowhere else', () => {
+  const inside = write('rotating', 'a-token-that-rotates')
+  const access = readAccess(sourceWith(config(`tokenFile: ${inside}`)), stage.directory)
+  expect(access.server.token).toBe('a-token-that-rotates')
+  expect(() => readAccess(sourceWith(config('tokenFile: /etc/hostname')), stage.directory)).toThrow(
+    'the file /etc/hostname is not below',
+  )
+})
+
+test('anchors in a kubeconfig make no large value of a small text', () => {
+  const bomb = `a: &a [x, x, x]\nb: &b [*a, *a]\nclusters: [*b, *b]\n`
+  expect(() => readKubeconfig(bomb, null)).toThrow('is no kubeconfig that can be read')
+})
+
+test('a token is not sent in the clear to another machine', () => {
+  const token = `file:${write('plain', 'a-token')}`
+  expect(() => readAccess(sourceOf('http://api.example.com:8080', { credential: token }), stage.directory)).toThrow(
+    'prod would be asked in the clear: its address begins with https',
+  )
+})
+
+test("the pod's own account is sent to its own cluster alone, and its token is read each time", () => {
+  const account = stage.directory
+  const ca = '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----'
+  write('ca.crt', ca)
+  const own = sourceOf('https://kubernetes.default.svc', { options: { account: 'in-cluster' } })
+  expect(readAccess(own, '/nowhere', account).server).toMatchObject({ token: 'token-of-a-test', ca })
+  write('token', 'rotated-token')
+  expect(readAccess(own, '/nowhere', account).server.token).toBe('rotated-token')
+  const elsewhere = sourceOf('https://evil.example.com', { options: { account: 'in-cluster' } })
+  expect(() => readAccess(elsewhere, '/nowhere', account)).toThrow('for its own cluster alone')
+})
+
+test('without a credential the source says what it needs', () => {
+  expect(() => readAccess(sourceOf('https://api.example.com'), stage.directory)).toThrow(
+    'there is no kubeconfig, token or certificate: nightshift sources add prod --kind kubernetes --at https://api.example.com --credential REF',
+  )
+})
