@@ -6,6 +6,7 @@ import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
 import { precedentsOf } from '../db/incidents/precedents.ts'
 import { hintLeader } from '../db/incidents/queue.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
+import { clusterSourcesOf } from '../db/inventory/cluster-sources.ts'
 import { databaseSourcesOf } from '../db/inventory/database-sources.ts'
 import { deviceOf } from '../db/inventory/devices.ts'
 import { neighboursOf, resourceById } from '../db/inventory/resources.ts'
@@ -19,7 +20,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { inventoryKind, resourceKey } from '../domain/registry.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
-import { type DatabaseFacts, databaseFacts, type LastLogs, lastLogs } from '../domain/source.ts'
+import { clusterFacts, type DatabaseFacts, databaseFacts, type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
@@ -46,6 +47,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
   const logs = await part('logs', [], async () => await lastLogLines(db, core, incident))
   const databases = await part('databases', [], async () => await askDatabases(db, core, incident))
+  const cluster = await part('cluster', [], async () => await askCluster(db, core, incident))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const fitting = jobs?.fitting ?? []
@@ -75,6 +77,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       ...(logs.length > 0 && { logs }),
       // How the servers of databases around it are now, by their own sources.
       ...(databases.length > 0 && { databases }),
+      // How it is in its cluster, by the cluster's own source.
+      ...(cluster.length > 0 && { cluster }),
       // What was deployed or configured around its beginning, there and on what it needs.
       changes,
       resource: own,
@@ -181,6 +185,14 @@ async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }
   const answer = await core.get(`/api/v1/incidents/${id}/databases`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return databaseFacts.parse((answer.data as { items: unknown }).items)
+}
+
+/** What the cluster of the resource says of it, or the one line that says why it said nothing. */
+async function askCluster(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
+  if (!core || !resource || (await clusterSourcesOf(db, resource)).length === 0) return []
+  const answer = await core.get(`/api/v1/incidents/${id}/cluster`, { signal: AbortSignal.timeout(partWithinMs) })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return clusterFacts.parse((answer.data as { items: unknown }).items)
 }
 
 /** Names of the jobs that an operator declared, and those that are for this resource; null where there are none at all. */

@@ -1,9 +1,9 @@
 import { withAdvisoryLock } from '../db/advisory-lock.ts'
-import { declareDatabase, declareTargets } from '../db/inventory/source-targets.ts'
+import { declareCluster, declareDatabase, declareTargets } from '../db/inventory/source-targets.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import type { Source } from '../domain/source.ts'
 import { SourceError } from '../sources/kind.ts'
-import { listResources } from '../sources/kinds.ts'
+import { listResources, sourceKinds } from '../sources/kinds.ts'
 import type { ApiDeps } from './deps.ts'
 import { startRounds } from './rounds.ts'
 
@@ -14,8 +14,17 @@ type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
  * so it happens here; one process at a time.
  */
 export async function syncTargets(deps: TargetDeps): Promise<void> {
-  await withAdvisoryLock(deps.locks, 'targets', async () => {
-    for (const source of await listSources(deps.db)) {
+  await syncAll(deps, 'targets', () => true)
+}
+
+/** The same of those whose lists are kept in memory, which costs their servers nothing: a pod that came a moment ago is known. */
+async function syncFollowed(deps: TargetDeps): Promise<void> {
+  await syncAll(deps, 'followed', ({ kind }) => sourceKinds.get(kind)?.isFollowed === true)
+}
+
+async function syncAll(deps: TargetDeps, lock: string, isMeant: (source: Source) => boolean): Promise<void> {
+  await withAdvisoryLock(deps.locks, lock, async () => {
+    for (const source of (await listSources(deps.db)).filter(isMeant)) {
       if (deps.closing.aborted) return
       await syncSource(deps, source)
     }
@@ -33,6 +42,9 @@ export async function syncSource(
     if ('database' in listed) {
       if (await declareDatabase(db, source, listed.database))
         log.info({ source: source.name }, 'what the server of a source is changed')
+    } else if ('cluster' in listed) {
+      if (await declareCluster(db, source, listed.cluster))
+        log.debug({ source: source.name }, 'what a cluster has changed')
     } else if (await declareTargets(db, source, listed.targets))
       log.info({ source: source.name, targets: listed.targets.length }, 'the targets of a source changed')
   } catch (error) {
@@ -44,8 +56,13 @@ export async function syncSource(
 }
 
 /** Answers how to stop. */
-export const startTargetSync = (deps: TargetDeps, everyMs: number): (() => void) =>
-  startRounds(
-    () => syncTargets(deps).catch((error) => deps.log.warn({ err: error }, 'targets were not synchronised')),
-    everyMs,
-  )
+export function startTargetSync(deps: TargetDeps, everyMs: number, followedMs: number): () => void {
+  const whatFailed = (error: unknown) => deps.log.warn({ err: error }, 'targets were not synchronised')
+  const stops = [
+    startRounds(() => syncTargets(deps).catch(whatFailed), everyMs),
+    startRounds(() => syncFollowed(deps).catch(whatFailed), followedMs),
+  ]
+  return () => {
+    for (const stop of stops) stop()
+  }
+}

@@ -37,6 +37,7 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
     for (const label of kinds[kind].labels) push(sought, labels, label, { kinds: [kind] })
   sought.push(
     ...(isProxmoxGuest ? [] : ofProxmox),
+    ...listBesideWorkloads(labels),
     ...listWorkload(labels, isOfCluster),
     ...listSaidPod(labels, isOfCluster),
   )
@@ -81,6 +82,16 @@ function listHolders(labels: AlertLabels): Sought[] {
   // A region is said of everything: it stands for what names no machine.
   if (!machineLabels.some((label) => label in labels))
     for (const label of kinds.region.labels) push(sought, labels, label, { kinds: ['region'], ...more })
+  return sought
+}
+
+/** What workloads use and what leads to them: a claim, an ingress, a service, in the namespace of the subject. */
+function listBesideWorkloads(labels: AlertLabels): Sought[] {
+  const sought: Sought[] = []
+  if (namespaceOf(labels) === undefined) return sought
+  for (const kind of ['volume_claim', 'ingress', 'cluster_service'] as const)
+    for (const label of kinds[kind].labels)
+      push(sought, labels, label, { kinds: [kind], inside: 'cluster', isSeldom: kind !== 'volume_claim' })
   return sought
 }
 

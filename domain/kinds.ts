@@ -9,6 +9,9 @@ export const inventoryKinds = [
   'cluster',
   'namespace',
   'workload',
+  'volume_claim',
+  'cluster_service',
+  'ingress',
   'container',
   'service_unit',
   'database',
@@ -107,6 +110,28 @@ export const kinds: Readonly<Record<InventoryKind, KindDescriptor>> = {
     freshSeconds: minuteSeconds,
     near: [],
   },
+  volume_claim: {
+    plural: 'volume claims',
+    parents: ['namespace', 'cluster'],
+    labels: ['persistentvolumeclaim'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  // A label `service` names the one that is scraped, which is the exporter's.
+  cluster_service: {
+    plural: 'services of clusters',
+    parents: ['namespace', 'cluster'],
+    labels: ['exported_service'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
+  ingress: {
+    plural: 'ingresses',
+    parents: ['namespace', 'cluster'],
+    labels: ['exported_ingress', 'ingress'],
+    freshSeconds: minuteSeconds,
+    near: [],
+  },
   container: {
     plural: 'containers',
     parents: ['node', 'host', 'vm', 'workload'],
@@ -156,6 +181,9 @@ const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, read
     host: ['region'],
     namespace: ['cluster'],
     workload: ['namespace'],
+    volume_claim: ['namespace'],
+    cluster_service: ['namespace'],
+    ingress: ['namespace'],
     container: ['workload'],
   },
   runs_on: { vm: ['host'], node: ['host', 'vm'], container: machineKinds, device: machineKinds },
@@ -171,11 +199,14 @@ export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly
 export const sayVicinity = (of: string, neighbours: number): string =>
   `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} runs unasked in an incident about it.`
 
-/** Seen through the platform first, where a command on a device is enough to begin with. */
-const seenByPlatform: readonly InventoryKind[] = ['region', 'shard', 'tenant', 'host', 'vm', 'cluster', 'namespace']
+/** Seen through the platform or the cluster first, where a command on a device is enough to begin with. */
+const seenFromAbove: readonly InventoryKind[] = [
+  ...(['region', 'shard', 'tenant', 'host', 'vm'] as const),
+  ...(['cluster', 'namespace', 'volume_claim', 'cluster_service', 'ingress'] as const),
+]
 
 /** What is looked at by the tools on devices first. */
-export const onMachines = inventoryKinds.filter((kind) => !seenByPlatform.includes(kind))
+export const onMachines = inventoryKinds.filter((kind) => !seenFromAbove.includes(kind))
 /** The same without what a source that sees inside is asked about: a server of databases, a cluster. */
 export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 
@@ -185,6 +216,9 @@ export const canonicalOrder: readonly InventoryKind[] = [
   'host',
   'node',
   'workload',
+  'volume_claim',
+  'cluster_service',
+  'ingress',
   'container',
   'service_unit',
   'database',

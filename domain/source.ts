@@ -297,3 +297,6 @@ export const databaseFacts = z.array(
   ]),
 )
 export type DatabaseFacts = z.infer<typeof databaseFacts>
+
+/** The same of the cluster that an incident's resource is of. */
+export const clusterFacts = databaseFacts

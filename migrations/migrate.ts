@@ -59,6 +59,7 @@ import * as writeCredential from './0054-write-credential.ts'
 import * as statementSnapshots from './0055-statement-snapshots.ts'
 import * as hostReserve from './0056-host-reserve.ts'
 import * as triage from './0057-triage.ts'
+import * as clusterMembers from './0058-cluster-members.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -220,6 +221,7 @@ const migrations: Record<string, Migration> = {
   '0055-statement-snapshots': statementSnapshots,
   '0056-host-reserve': hostReserve,
   '0057-triage': triage,
+  '0058-cluster-members': clusterMembers,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

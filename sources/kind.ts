@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import type { DatabaseState } from '../domain/database-state.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
+import type { ListedCluster } from '../domain/listed-cluster.ts'
 import type { ListedDatabase } from '../domain/listed-database.ts'
+import type { ResourceRef, ResourceState } from '../domain/registry.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 import type { StatementCounts, StatementSnapshot } from '../domain/statement-snapshot.ts'
 
@@ -121,6 +123,8 @@ export type ContextParts = {
   lines: { subject: LogSubject; found: LastLines }
   /** How a server of databases is, by its own source. */
   database: { subject: Record<string, never>; found: { facts: string[] } }
+  /** How a thing of a cluster is, by the cluster's source. `name`: as the cluster calls it; `pod`: the one that an alert names. */
+  cluster: { subject: ResourceRef & { name: string; pod: string | null }; found: { facts: string[] } }
 }
 
 export type Since = { sinceMs: number; nowMs: number }
@@ -134,8 +138,8 @@ type ContextOf<Ask> = {
   ) => Promise<ContextParts[Part]['found'] | null>
 }
 
-/** What a source knows of what there is: what it scrapes, or the server that it is. */
-export type ListedResources = { targets: ListedTarget[] } | { database: ListedDatabase }
+/** What a source knows of what there is: what it scrapes, or the server or the cluster that it is. */
+export type ListedResources = { targets: ListedTarget[] } | { database: ListedDatabase } | { cluster: ListedCluster }
 
 export type SourceKind<Ask = AskSource> = {
   kind: string
@@ -157,8 +161,12 @@ export type SourceKind<Ask = AskSource> = {
   contextOf?: ContextOf<Ask>
   /** What the source knows of what there is: what it scrapes, which has no authority. Null: it has no list, or none yet. */
   listResources?(ask: Ask): Promise<ListedResources | null>
+  /** What it lists is kept in memory by a watch: it is asked for it each half minute. */
+  isFollowed?: true
   /** The source is a thing of the registry itself, of this kind and with its name: each answer is a look at it. */
   is?: InventoryKind
+  /** How a thing that it lists is now, by what is kept of it. Null: it has no such thing. */
+  stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
   /** Of a server of databases: how it is now, for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
   /** Of a server of databases: what it has counted of its statements. Null: it counts none. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { DatabaseState } from '../domain/database-state.ts'
+import type { ResourceRef, ResourceState } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import type { Source } from '../domain/source.ts'
 import type { StatementCounts } from '../domain/statement-snapshot.ts'
@@ -139,6 +140,16 @@ export async function readDatabaseState(source: Source, states: SourceStates): P
   return (await kind.readState?.(ask).catch(rethrow)) ?? null
 }
 
+/** How a thing that a source lists is now; null where its kind does not say, or has no such thing. Throws SourceError. */
+export async function readStateOf(
+  source: Source,
+  resource: ResourceRef & { name: string },
+  states: SourceStates,
+): Promise<ResourceState | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.stateOf?.(ask, resource).catch(rethrow)) ?? null
+}
+
 /** What the server of a source has counted of its statements; null where it counts none. Throws SourceError. */
 export async function countStatements(source: Source, states: SourceStates): Promise<StatementCounts | null> {
   const { kind, ask } = openSource(source, states)
@@ -146,7 +157,7 @@ export async function countStatements(source: Source, states: SourceStates): Pro
 }
 
 /** Sources that one part of a context asks, and how far back it looks. */
-const maxAsked = { rule: 10, lines: 3, database: 3 }
+const maxAsked = { rule: 10, lines: 3, database: 3, cluster: 1 }
 const contextMs = 3_600_000
 
 type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }

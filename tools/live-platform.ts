@@ -71,7 +71,7 @@ export const canReach = defineTool({
 export const activeAlerts = defineTool({
   name: 'active_alerts',
   isSituational: true,
-  description: 'Alerts on a resource that fire now or ended within 300 seconds.',
+  description: 'Alerts on a resource that fire or ended within 300 seconds.',
   input: z.strictObject({ resource: resourceId.describe('its id') }),
   output: z.looseObject({ items: z.array(z.unknown()) }),
   effect: 'read',

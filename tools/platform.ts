@@ -142,7 +142,7 @@ export const getResource = defineTool({
 
 export const findResource = defineTool({
   name: 'find_resource',
-  description: 'Find resources of the inventory whose id, name or alias holds a text.',
+  description: 'Find resources of the inventory whose id, name or alias has a text.',
   input: z.strictObject({
     kind: resourceKind.optional().describe('as node'),
     text: z.string().min(1).max(100).describe('part of it'),
@@ -215,7 +215,7 @@ export const convergeShard = defineTool({
   name: 'converge_shard',
   needs: 'shards',
   firstFor: ['shard', 'node', 'tenant'],
-  description: 'Re-apply desired state to all nodes of a shard. Reversible; it clears logs: read them first.',
+  description: 'Re-apply desired state to all nodes of a shard. Reversible; clears logs: read them first.',
   input: z.strictObject({ id: resourceId, reason }),
   output: z.looseObject({}),
   effect: 'write',

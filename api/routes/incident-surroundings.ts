@@ -4,6 +4,7 @@ import { briefSources } from '../../db/incidents/brief.ts'
 import { listIncidents } from '../../db/incidents/incidents.ts'
 import { requesterOf } from '../../db/incidents/manual-change.ts'
 import { similarOf } from '../../db/incidents/precedents.ts'
+import { clusterSourcesOf } from '../../db/inventory/cluster-sources.ts'
 import { databaseSourcesOf } from '../../db/inventory/database-sources.ts'
 import { logSubjectOf } from '../../db/inventory/log-subject.ts'
 import { listSources } from '../../db/inventory/sources.ts'
@@ -13,7 +14,7 @@ import { type Incident, type IncidentStatus, incidentActions, runningStatuses } 
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
-import { databaseFacts, lastLogs } from '../../domain/source.ts'
+import { clusterFacts, databaseFacts, lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import { readContext } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -112,6 +113,45 @@ const databasesEndpoint = endpoint({
   },
 })
 
+const clusterEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/cluster',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'How the resource of an incident is in its cluster now, in lines',
+  description:
+    'Of a workload, node, namespace, volume claim, service or ingress of Kubernetes, 1.5 kB: conditions, how the containers before ended, the newest rollout and what it changed, the last events folded. A cluster that gives no answer says so with `notRead`.',
+  params: ofIncident,
+  answer: z.object({ items: clusterFacts }),
+  example: {
+    items: [
+      {
+        source: 'prod',
+        facts: [
+          'Deployment shop/web: 1 of 3 pods ready, 2 wanted; not ready: 2 CrashLoopBackOff',
+          'newest rollout: revision 2 at 2026-11-21T11:30:00Z: container app image: web:1 → web:2',
+        ],
+      },
+    ],
+  },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const { resource } = await requireIncident(scope, id)
+    if (!resource) return { items: [] }
+    const [known, sources, alerts] = await Promise.all([
+      clusterSourcesOf(scope.db, resource),
+      listSources(deps.db),
+      alertsOf(deps.db, id),
+    ])
+    const { exported_pod: exported, pod = null } = alerts.at(-1)?.labels ?? {}
+    const told = known.map(({ source, name }) => {
+      const named = sources.filter((each) => each.name === source)
+      return readContext('cluster', named, { ...resource, name, pod: exported ?? pod }, deps.sources)
+    })
+    return { items: (await Promise.all(told)).flat() }
+  },
+})
+
 const briefEndpoint = endpoint({
   method: 'get',
   path: '/incidents/{id}/brief',
@@ -194,6 +234,7 @@ export const incidentSurroundingsRoutes = [
   ruleEndpoint,
   logsEndpoint,
   databasesEndpoint,
+  clusterEndpoint,
   briefEndpoint,
   endpoint({
     method: 'get',

@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
+import { clusterSourcesOf } from '../../db/inventory/cluster-sources.ts'
 import { hostById, nodeById, shardById, tenantById, vmById, vmCountOnHost } from '../../db/inventory/platform-rows.ts'
 import { listSources } from '../../db/inventory/sources.ts'
-import type { Scope } from '../../db/scope.ts'
+import { type Scope, systemScope } from '../../db/scope.ts'
 import { isNearlyFull } from '../../domain/connection-limit.ts'
 import { formatCount } from '../../domain/format.ts'
 import {
@@ -12,7 +13,7 @@ import {
   resourceState,
 } from '../../domain/registry.ts'
 import { SourceError } from '../../sources/kind.ts'
-import { readDatabaseState } from '../../sources/kinds.ts'
+import { readDatabaseState, readStateOf } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 
@@ -66,6 +67,8 @@ export async function readResourceState(
   { kind, id }: ResourceRef,
 ): Promise<ResourceState> {
   if (kind === 'database') return await readDatabase(deps, id)
+  const inCluster = await readInCluster(deps, { kind, id })
+  if (inCluster) return inCluster
   const { stale } = await deps.state.refresh()
   const read = readers[kind]
   if (!read && kind !== 'incident' && kind !== 'proposal')
@@ -74,6 +77,19 @@ export async function readResourceState(
   if (!state) return { health: 'unknown', observed: `${kind} ${id} is not known`, fields: {} }
   if (stale) return { health: 'unknown', observed: 'the platform cannot be reached', fields: {} }
   return state
+}
+
+/** What a cluster has, by its own source; null where no cluster has it, or the platform has it as well. */
+async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState | null> {
+  const [known] = await clusterSourcesOf(deps.db, { kind, id })
+  if (!known || (kind === 'node' && (await nodeById(systemScope(deps.db), id)))) return null
+  const source = (await listSources(deps.db)).find(({ name }) => name === known.source)
+  try {
+    return source ? await readStateOf(source, { kind, id, name: known.name }, deps.sources) : null
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    return { health: 'unknown', observed: error.message, fields: {} }
+  }
 }
 
 /** A server of databases, by its own source; what an inventory calls a database need not have one. */
@@ -107,7 +123,7 @@ export const resourceStateRoutes = endpoint({
   permission: 'read',
   tag: 'platform',
   summary: 'How a resource is now: its health, a sentence, and the fields that a mark compares',
-  params: z.object({ kind: resourceKind, id: z.string().min(1).max(100) }),
+  params: z.object({ kind: resourceKind, id: z.string().min(1).max(128) }),
   answer: resourceState,
   example: {
     health: 'nominal',

@@ -230,8 +230,17 @@ const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (e
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
   if (names.length === 0) return []
   const { rows } = await sql<KnownResource>`
-    with recursive found as (
-      select kind, id, names, canonical from resource where names && ${[...new Set(names)]}::text[]
+    with recursive wanted as (select ${[...new Set(names)]}::text[] as names),
+    member as (
+      select id, array_agg(name) as names from (
+        select distinct on (source, namespace, name) workload as id, name from cluster_member
+        where name = any((select names from wanted)::text[]) order by source, namespace, name, gone_at desc nulls first) newest
+      group by id
+    ), found as (
+      select kind, id, names, canonical from resource
+      where names && (select names from wanted) and not (kind = 'workload' and id in (select id from member))
+      union all
+      select kind, id, resource.names || member.names, canonical from member join resource using (id) where kind = 'workload'
     ), above as (
       select found.kind as start_kind, found.id as start_id, relation.to_kind as kind, relation.to_id as id, 1 as steps
       from found cross join lateral ${upwards(sql`found`)} relation

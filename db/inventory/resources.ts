@@ -27,7 +27,7 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
   if (ref.kind === 'incident' || ref.kind === 'proposal') return null
   if (isTyped(ref.kind)) {
     const row = await db.selectFrom(ref.kind).selectAll().where('id', '=', ref.id).executeTakeFirst()
-    return row ?? null
+    if (row) return row
   }
   const row = await db
     .selectFrom('resource')

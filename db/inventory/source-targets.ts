@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { RegistrySource } from '../../domain/declared-resources.ts'
 import { machineKinds } from '../../domain/kinds.ts'
+import { clusterSource, clusterToDeclared, type ListedCluster } from '../../domain/listed-cluster.ts'
 import { databaseToDeclared, type ListedDatabase } from '../../domain/listed-database.ts'
 import { parseResourceKey, type ResourceRef } from '../../domain/registry.ts'
 import {
@@ -13,6 +14,7 @@ import {
 } from '../../domain/source.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
+import { forgetMembers, mergeMembers } from './cluster-members.ts'
 import { declareResources } from './registry.ts'
 
 /** Makes the registry hold the targets that one source lists, unless it was changed or removed meanwhile. Answers whether anything changed. */
@@ -39,6 +41,24 @@ export async function declareDatabase(db: Db, source: Source, listed: ListedData
     const found = machine === null ? undefined : (await findMachines(trx, [machine])).get(machine)
     const known = { machine: found ?? null, origin: await findOrigin(trx, source, listed) }
     return await declareResources(trx, targetsSource(source), databaseToDeclared(source, cleanse(listed), known))
+  })
+}
+
+/** Makes the registry hold a cluster as its source lists it, unless the source was changed or removed meanwhile. Answers whether its resources changed. */
+export async function declareCluster(db: Db, source: Source, listed: ListedCluster): Promise<boolean> {
+  return await db.transaction().execute(async (trx) => {
+    if (!(await isAsItWas(trx, source))) return false
+    const addresses = [
+      ...new Set(listed.nodes.flatMap((each) => each.addresses.map((address) => address.toLowerCase()))),
+    ]
+    const machines = await findMachines(trx, addresses, clusterSource(source.name).name)
+    const declared = clusterToDeclared(
+      source.name,
+      cleanse(listed),
+      (address) => machines.get(address.toLowerCase()) ?? null,
+    )
+    await mergeMembers(trx, source.name, listed.members)
+    return await declareResources(trx, clusterSource(source.name), declared)
   })
 }
 
@@ -74,14 +94,17 @@ export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<v
   if (!known) return
   await declareResources(trx, source, { resources: [], relations: [] })
   await trx.deleteFrom('registrySource').where('source', '=', source.name).execute()
+  const [kind, name = ''] = source.name.split(/:(.*)/s)
+  if (kind === 'kubernetes') await forgetMembers(trx, name)
 }
 
-/** The one machine that each name means; a name of several things means none of them. */
-async function findMachines(trx: Trx, names: readonly string[]): Promise<Map<string, ResourceRef>> {
+/** The one machine that each name means; a name of several things means none of them. `besides`: what this source alone says names nothing. */
+async function findMachines(trx: Trx, names: readonly string[], besides = ''): Promise<Map<string, ResourceRef>> {
   if (names.length === 0) return new Map()
   const { rows } = await sql<{ name: string; key: string }>`
     select wanted.name, min(canonical) as key
-    from (select canonical, unnest(names) as name from resource where kind = any(${[...machineKinds]}::text[])) machine
+    from (select canonical, unnest(said.names) as name from resource_source said join resource using (kind, id)
+      where said.kind = any(${[...machineKinds]}::text[]) and said.source <> ${besides}) machine
       join unnest(${[...names]}::text[]) as wanted (name) using (name)
     group by wanted.name having count(distinct canonical) = 1`.execute(trx)
   return new Map(rows.map(({ name, key }) => [name, parseResourceKey(key) as ResourceRef]))

@@ -137,6 +137,16 @@ export type SourceTables = {
   credentialAddress: { reference: string; address: string; givenAt: Time }
   /** A whole answer belongs to the incident that asked. */
   sourceReading: { incidentId: string; digest: string; source: string; tool: string; at: Time }
+  /** Pods of clusters, and what makes them, with the workload that they are of. */
+  clusterMember: {
+    source: string
+    uid: string
+    namespace: string
+    name: string
+    workload: string
+    seenAt: Generated<Time>
+    goneAt: string | null
+  }
   /** What a server of databases counted of its statements, once a day. */
   statementSnapshot: {
     source: string

@@ -41,7 +41,7 @@ const fsRead = defineSpec({
   firstFor: outsideSources,
   isSituational: true,
   capability: 'fs.read',
-  about: 'Read a file on a device, or a part of it from a byte offset.',
+  about: 'Read a file on a device, or a part from a byte offset.',
   args: fsReadArgs,
   // A longer part does not fit into what a model reads at once.
   input: () =>
@@ -155,8 +155,7 @@ const diskUsage = defineSpec({
   name: 'disk_usage',
   isSituational: true,
   capability: 'disk.usage',
-  about:
-    'What fills a device: space and inodes, deleted files held open, the largest directories and files below a path.',
+  about: 'What fills a device: space, inodes, deleted files held open, largest directories and files below a path.',
   args: diskUsageArgs,
   input: () => diskUsageArgs.extend({ path: path.optional() }),
   ...plainRead,

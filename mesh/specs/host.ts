@@ -192,7 +192,7 @@ const procList = defineSpec({
   firstFor: outsideSources,
   isSituational: true,
   capability: 'proc.list',
-  about: 'List processes on a device: start_time, user, command line, memory, CPU.',
+  about: 'Processes of a device: start_time, user, command line, memory, CPU.',
   args: procListArgs,
   input: () =>
     procListArgs.extend({

@@ -7,7 +7,7 @@ import { type FoldedEvent, foldEvents, readEvents, showEvent } from './events.ts
 import { toIso } from './fields.ts'
 import type { KeptPod } from './objects.ts'
 import { showCondition, showPod } from './pod.ts'
-import { type Rollouts, readRollouts } from './rollouts.ts'
+import { type Rollouts, readRollouts, sayFirst } from './rollouts.ts'
 import {
   type ClusterSubject,
   countPods,
@@ -25,7 +25,7 @@ import { type ClusterView, findObject } from './view.ts'
 const maxChanges = 6
 const recentMs = 24 * 3_600_000
 
-type PodDiagnosis = {
+export type PodDiagnosis = {
   head: Record<string, unknown>
   rollout: Record<string, unknown> | null
   events: FoldedEvent[]
@@ -34,7 +34,7 @@ type PodDiagnosis = {
 }
 
 /** Reads all that a diagnosis says. A part that cannot be read is named and left out. */
-async function diagnose(
+export async function diagnose(
   ask: AskCluster,
   cluster: SeenCluster,
   subject: ClusterSubject,
@@ -125,7 +125,7 @@ function showNewest({ rollouts, changedBy, configMaps }: Rollouts, nowMs: number
     ...(newest && {
       revision: newest.revision,
       ...(newest.isTakenUpAgain ? { takenUpAgain: true } : { at: toIso(newest.madeMs) }),
-      changed: newest.changed === null ? 'the revision before is not kept' : newest.changed.slice(0, maxChanges),
+      changed: newest.changed === null ? sayFirst(newest.revision) : newest.changed.slice(0, maxChanges),
     }),
     ...(changedBy && { workloadChanged: `${toIso(changedBy.atMs)} by ${changedBy.manager}` }),
     ...(changed.length > 0 && {

@@ -2,7 +2,7 @@ import { cutText } from '../kind.ts'
 import { groupLines } from '../logs/last.ts'
 import type { AskCluster } from './connect.ts'
 import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
-import { type ClusterView, workloadOf } from './view.ts'
+import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
 /** Events of a cluster, folded: those that say the same of one workload are one line, with how often, and when first and last. */
 
@@ -58,6 +58,12 @@ export async function readEvents(
   return { events, isCut: true }
 }
 
+/** `web-0_shop(3f…)`: the kubelet writes namespace and uid behind the name of a pod. */
+const kubeletName = /\b([a-z0-9][a-z0-9.-]*)_[a-z0-9-]+\([0-9a-f-]{36}\)/g
+
+/** What the kubelet repeats of each pod, and says nothing of its trouble. */
+const isChatter = ({ reason }: FoldedEvent): boolean => reason === 'MissingClusterDNS' || reason === 'DNSConfigForming'
+
 function toEvent(event: Fields): ClusterEvent | null {
   const object = fieldsOf(event.involvedObject ?? event.regarding)
   const series = fieldsOf(event.series)
@@ -68,7 +74,7 @@ function toEvent(event: Fields): ClusterEvent | null {
   return {
     isWarning: event.type === 'Warning',
     reason,
-    message: sentenceOf(event.message ?? event.note, maxMessage),
+    message: sentenceOf(event.message ?? event.note, maxMessage).replace(kubeletName, '$1'),
     count: Math.max(1, numberOf(event.count), numberOf(series.count)),
     firstMs,
     lastMs: Math.max(firstMs, timeOf(event.lastTimestamp) ?? 0, timeOf(series.lastObservedTime) ?? 0),
@@ -81,7 +87,7 @@ function toEvent(event: Fields): ClusterEvent | null {
   }
 }
 
-/** Warnings first, then the newest. */
+/** Warnings first, then the newest; what a kubelet repeats of all pods last. */
 export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): FoldedEvent[] {
   const groups = new Map<string, ClusterEvent[]>()
   for (const event of events) {
@@ -89,8 +95,10 @@ export function foldEvents(view: ClusterView, events: readonly ClusterEvent[]): 
     groups.set(key, [...(groups.get(key) ?? []), event])
   }
   const folded = [...groups.values()].flatMap((group) => foldGroup(view, group))
-  return folded.sort((a, b) => Number(b.isWarning) - Number(a.isWarning) || b.lastMs - a.lastMs)
+  return folded.sort((a, b) => rank(b) - rank(a) || b.lastMs - a.lastMs)
 }
+
+const rank = (each: FoldedEvent): number => (isChatter(each) ? -1 : Number(each.isWarning))
 
 /** One line for each kind of message: numbers and names differ from pod to pod. */
 function foldGroup(view: ClusterView, group: readonly ClusterEvent[]): FoldedEvent[] {
@@ -117,9 +125,10 @@ const nameOf = ({ object: { kind, namespace, name } }: ClusterEvent): string =>
 
 /** The workload of the object, where the cluster knows it; what is gone is remembered. */
 function ownerOf(view: ClusterView, event: ClusterEvent): string {
-  const { uid, namespace } = event.object
+  const { uid, namespace, kind, name } = event.object
   const object = view.objects.get(uid)
-  const workload = (object && workloadOf(view, object)) ?? view.gone.get(uid)?.workload
+  const known = (object && workloadOf(view, object)) ?? view.gone.get(uid)?.workload
+  const workload = known ?? (kind === 'Pod' ? workloadByName(view, namespace, name) : null)
   return workload ? `${workload.kind} ${namespace}/${workload.name}` : nameOf(event)
 }
 

@@ -4,8 +4,15 @@ import { formatCount, formatSpan } from '../../domain/format.ts'
 import { defineSourceKind, type SourceKind } from '../kind.ts'
 import { readAccess } from './access.ts'
 import { type AskCluster, connectCluster, missingRule, type SeenCluster } from './connect.ts'
+import { readClusterContext } from './context.ts'
 import { podDiagnosis } from './diagnosis.ts'
+import { kubernetesEvents } from './event-tool.ts'
 import { fieldsOf, wordOf } from './fields.ts'
+import { getKubernetes } from './get.ts'
+import { rolloutHistory } from './history.ts'
+import { listCluster } from './inventory.ts'
+import { kubernetesLogs } from './logs.ts'
+import { stateOf } from './state.ts'
 import { namespaceField } from './subject.ts'
 import { objectsOf } from './view.ts'
 
@@ -42,7 +49,12 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
     return `it answers: Kubernetes ${version}, ${counts.join(', ')}; last heard of ${sayHeard(view.states, Date.now())} ago`
   },
   warn: async (ask) => findLacks(await ask({ view: true }), Date.now()),
-  tools: [podDiagnosis],
+  contextOf: { cluster: readClusterContext },
+  listResources: listCluster,
+  stateOf: async (ask, resource) => stateOf(await ask({ view: true }), resource),
+  isFollowed: true,
+  is: 'cluster',
+  tools: [podDiagnosis, getKubernetes, kubernetesEvents, kubernetesLogs, rolloutHistory],
 })
 
 const sayHeard = (states: readonly { heardMs: number | null }[], nowMs: number): string =>

@@ -36,7 +36,7 @@ export type KeptPod = Common & {
   claims: readonly string[]
 }
 
-type KeptNode = Common & {
+export type KeptNode = Common & {
   kind: 'Node'
   isReady: boolean
   isCordoned: boolean
@@ -58,7 +58,7 @@ export type KeptWorkload = Common & {
   ill: readonly Condition[]
 }
 
-type KeptOther = Common & {
+export type KeptOther = Common & {
   kind: 'Namespace' | 'PersistentVolumeClaim' | 'Service' | 'Ingress'
   state: string
   /** Of a service: which pods it sends to. Of an ingress: the services behind it. Of a claim: its class. */
@@ -68,6 +68,15 @@ type KeptOther = Common & {
 }
 
 export type KeptObject = KeptPod | KeptNode | KeptWorkload | KeptOther
+
+/** The short form of each kind. */
+export type KeptOf<K extends FollowedKind> = K extends 'Pod'
+  ? KeptPod
+  : K extends 'Node'
+    ? KeptNode
+    : K extends KeptWorkload['kind']
+      ? KeptWorkload
+      : KeptOther
 
 const maxMessage = 200
 const maxLabels = 24

@@ -8,7 +8,7 @@ import type { ClusterView } from './view.ts'
 
 /** Which revision of a workload changed what, the newest first; and which ConfigMaps that it reads changed without one. */
 
-type Rollout = {
+export type Rollout = {
   revision: number
   madeMs: number
   /** Since the revision before; null where that is no longer kept. */
@@ -24,6 +24,10 @@ export type Rollouts = {
   changedBy: { manager: string; atMs: number } | null
   configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
 }
+
+/** Of a revision that nothing is held against. */
+export const sayFirst = (revision: number): string =>
+  revision <= 1 ? 'it is the first' : 'the revision before is not kept'
 
 const maxRevisions = 6
 const maxConfigMaps = 5
@@ -105,7 +109,7 @@ function whereGone(error: unknown): null {
 }
 
 /** The newest change of an object's own fields, by whom: the server notes it, and a status is another matter. */
-function changeOf(object: Fields): { manager: string; atMs: number } | null {
+export function changeOf(object: Fields): { manager: string; atMs: number } | null {
   const changes = listOf(fieldsOf(object.metadata).managedFields)
     .filter(({ subresource }) => !subresource)
     .map(({ manager, time }) => ({ manager: sentenceOf(manager, 60), atMs: timeOf(time) ?? 0 }))

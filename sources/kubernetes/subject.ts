@@ -3,7 +3,7 @@ import { SourceError } from '../kind.ts'
 import type { SeenCluster } from './connect.ts'
 import { isWorkload, workloadKinds } from './kinds.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
-import { type ClusterView, findObject, objectsOf, podsOf, workloadOf } from './view.ts'
+import { type ClusterView, findObject, objectsOf, podsOf, workloadByName, workloadOf } from './view.ts'
 
 /** What a question about a cluster names, and what there is under that name. */
 
@@ -41,6 +41,8 @@ export function findSubject({ name: cluster, view }: SeenCluster, namespace: str
   const gone = [...view.gone.values()].findLast((each) => each.namespace === namespace && each.name === name)
   const left = gone?.workload && findObject(view, gone.workload.kind, namespace, gone.workload.name)
   if (gone && left) return ofWorkload(view, left, gone.goneMs)
+  const maker = workloadByName(view, namespace, name)
+  if (maker) return ofWorkload(view, maker, null)
   throw new SourceError(
     'REJECTED',
     `${cluster} has no pod and no workload ${name} in ${namespace}: ${sayThere(view, namespace)}`,

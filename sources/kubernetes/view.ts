@@ -1,5 +1,5 @@
 import { type FollowedKind, isWorkload } from './kinds.ts'
-import type { KeptObject, KeptPod, KeptWorkload } from './objects.ts'
+import type { KeptObject, KeptOf, KeptPod, KeptWorkload } from './objects.ts'
 
 /** What is known of a cluster now, in short forms, and what of it is gone. Pure memory: `follow.ts` fills it. */
 
@@ -96,13 +96,13 @@ export function findObject<K extends FollowedKind>(
   kind: K,
   namespace: string | null,
   name: string,
-): Extract<KeptObject, { kind: K }> | null {
+): KeptOf<K> | null {
   const uid = view.byName.get(nameKey(kind, namespace, name))
-  return (uid === undefined ? null : (view.objects.get(uid) ?? null)) as Extract<KeptObject, { kind: K }> | null
+  return (uid === undefined ? null : (view.objects.get(uid) ?? null)) as KeptOf<K> | null
 }
 
-export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): Extract<KeptObject, { kind: K }>[] =>
-  [...view.objects.values()].filter((each): each is Extract<KeptObject, { kind: K }> => each.kind === kind)
+export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): KeptOf<K>[] =>
+  [...view.objects.values()].filter((each) => each.kind === kind) as KeptOf<K>[]
 
 const maxSteps = 4
 
@@ -136,7 +136,24 @@ export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
   return pods.filter((each): each is KeptPod => each.kind === 'Pod' && workloadOf(view, each)?.uid === workload.uid)
 }
 
-function memberOf(view: ClusterView, object: KeptObject): Member | null {
+/**
+ * The workload of a pod that is not there, by its name: what is before the part that was made up for it is the name of something that makes pods, and that is there.
+ * Null: nothing of the name is known, and nothing is guessed.
+ */
+export function workloadByName(view: ClusterView, namespace: string, pod: string): KeptWorkload | null {
+  const [, before] = /^(.+)-[a-z0-9]{5}$/.exec(pod) ?? []
+  const [, set] = /^(.+)-\d{1,6}$/.exec(pod) ?? []
+  const makers = [
+    ...(before
+      ? (['ReplicaSet', 'DaemonSet', 'Job'] as const).map((kind) => findObject(view, kind, namespace, before))
+      : []),
+    set ? findObject(view, 'StatefulSet', namespace, set) : null,
+  ].filter((each) => each !== null)
+  const [maker] = makers
+  return maker && makers.length === 1 ? workloadOf(view, maker) : null
+}
+
+export function memberOf(view: ClusterView, object: KeptObject): Member | null {
   if (object.namespace === null) return null
   if (object.kind !== 'Pod' && object.kind !== 'ReplicaSet' && object.kind !== 'Job') return null
   const workload = workloadOf(view, object)

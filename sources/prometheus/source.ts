@@ -38,7 +38,7 @@ function readTimes({ promql, window, step }: QueryInput): { windowSeconds: numbe
 const queryMetrics = defineSourceTool({
   name: 'query_metrics',
   description:
-    'Query metrics with PromQL: what each series did, when its level changed, and how it was a day and a week before.',
+    'Query metrics with PromQL: what each series did, when its level changed, how it was a day and a week before.',
   input: queryInput,
   judge(args) {
     const times = readTimes(args)

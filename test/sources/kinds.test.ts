@@ -32,6 +32,6 @@ test('each kind says how it is connected, and of the context and the inventory w
     ['http', 'function', ''],
     ['postgresql', 'function', 'database, resources'],
     ['mysql', 'function', 'database, resources'],
-    ['kubernetes', 'function', ''],
+    ['kubernetes', 'function', 'cluster, resources'],
   ])
 })

@@ -138,6 +138,33 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
     }),
     'prom: Deployment shop/web: 1 of 3 ready; web-1 CrashLoopBackOff, Ready is False (ContainersNotReady); BackOff: back-off 5m0s',
   ],
+  get_kubernetes: [
+    { kind: 'Pod', namespace: 'shop' },
+    reading({ found: 12, ill: 2, items: ['shop/web-1: CrashLoopBackOff'] }),
+    'prom: 12 Pods, 2 not well',
+  ],
+  kubernetes_events: [
+    { namespace: 'shop' },
+    reading({
+      window: '1h',
+      found: 3,
+      events: [{ reason: 'BackOff', about: 'Deployment shop/web', count: 40, message: 'back-off 5m0s' }],
+    }),
+    'prom: 3 kinds of events in 1h; BackOff Deployment shop/web 40 times: back-off 5m0s',
+  ],
+  kubernetes_logs: [
+    { namespace: 'shop', name: 'web-1', window: '1h' },
+    reading({ lines: 40, templatesFound: 2, templates: [{ template: 'ERROR no such mode <*>', count: 39 }] }),
+    'prom: shop, web-1: 40 lines of 2 kinds; 39 times: ERROR no such mode <*>',
+  ],
+  rollout_history: [
+    { namespace: 'shop', name: 'web' },
+    reading({
+      workload: 'Deployment shop/web',
+      revisions: [{ revision: 2, at: 'T', changed: ['container app image: web:1 → web:2'] }],
+    }),
+    'prom: Deployment shop/web: revision 2 at T changed container app image: web:1 → web:2',
+  ],
   cancel_query: [{ database: 'pg-1', pid: 7 }, written('done'), 'Query of session 7 on pg-1: done'],
   terminate_session: [{ database: 'pg-1', pid: 7 }, written('ended'), 'Session 7 on pg-1: ended'],
   drop_replication_slot: [{ database: 'pg-1', slot: 's' }, written('dropped'), 'Slot s on pg-1: dropped'],

@@ -6,6 +6,8 @@ import { evidenceOf } from '../../../safety/claims/rows.ts'
 import { fold } from '../../../safety/fold.ts'
 import type { AskSource, ReadContext } from '../../../sources/kind.ts'
 import { sourceKinds } from '../../../sources/kinds.ts'
+import { keep } from '../../../sources/kubernetes/objects.ts'
+import { newView, putObject } from '../../../sources/kubernetes/view.ts'
 import { summarizeDeviceLog } from '../../../sources/logs/summary.ts'
 import { tools } from '../../../tools/registry.ts'
 import { partOfRow } from '../../support/events.ts'
@@ -59,7 +61,7 @@ const command: Shown = {
   },
 }
 
-const asked =
+const askedOf =
   (kind: string, tool: string, args: Answer, ask: AskSource, options: Answer = {}) =>
   async (): Promise<Answer> => {
     const found = sourceKinds.get(kind)?.tools.find(({ name }) => name === tool)
@@ -83,9 +85,41 @@ const answers =
     of(path, new URLSearchParams(form)) ?? series('vector', [])
 
 const metrics = (of: Parameters<typeof answers>[0], window = 'now', promql = 'up{job="a"}'): Short => ({
-  data: asked('prometheus', 'query_metrics', { promql, window }, answers(of)),
+  data: askedOf('prometheus', 'query_metrics', { promql, window }, answers(of)),
   args: { promql, window },
 })
+
+/** What a cluster with these pods answers, and to what is asked besides. */
+function inCluster(tool: string, args: Answer, pods: Answer[], asked: unknown = {}): Short {
+  const view = newView()
+  for (const pod of pods) {
+    const kept = keep('Pod', pod)
+    if (kept) putObject(view, kept)
+  }
+  view.states.push({ kind: 'Pod', namespace: null, listedMs: nowMs, heardMs: nowMs, trouble: null, unread: 0 })
+  const cluster = { name: 'main', view, namespaces: null }
+  const ask = async (question: Answer) =>
+    'view' in question
+      ? cluster
+      : question.read === 'Pod'
+        ? pods.find(({ metadata }) => (metadata as Answer).name === question.name)
+        : asked
+  return { data: askedOf('kubernetes', tool, args, ask as never), args }
+}
+const podOf = (at: number): Answer => ({
+  metadata: { name: `web-${at}`, namespace: 'shop', uid: `u${at}` },
+  spec: { containers: [{ name: 'app', image: 'web:1' }] },
+  status: { phase: 'Running', containerStatuses: [{ name: 'app', ready: true, state: { running: {} } }] },
+})
+const eventOf = (at: number): Answer => ({
+  involvedObject: { kind: 'Pod', namespace: 'shop', name: `web-${at}`, uid: `u${at}` },
+  reason: `Reason${at}`,
+  message: `it was ${at} ${'x'.repeat(60)}`,
+  lastTimestamp: '2026-11-21T11:59:00Z',
+  firstTimestamp: '2026-11-21T11:59:00Z',
+})
+const logText = (lines: number) =>
+  Array.from({ length: lines }, (_, at) => `2026-11-21T11:59:00Z line ${at}`).join('\n')
 
 /** What a statement that names it answers. */
 const statement = (rows: string[][], more: object = {}, isPartial = false): Short => ({
@@ -109,7 +143,7 @@ const victoria =
       ? { values: ['app', ...Array.from({ length: 60 }, (_, n) => `label_${n}`)].map((value) => ({ value })) }
       : of(form?.query ?? '')
 const logs = (of: (query: string) => string): Short => ({
-  data: asked('victorialogs', 'search_logs', { labels: { app: 'web' } }, victoria(of)),
+  data: askedOf('victorialogs', 'search_logs', { labels: { app: 'web' } }, victoria(of)),
   args: { labels: { app: 'web' } },
 })
 const deviceLog = (given: Parameters<typeof summarizeDeviceLog>[0], more: Answer = {}): Short => {
@@ -128,14 +162,14 @@ const deviceLogs: Shown = {
   },
 }
 const http = (json: unknown, status = 200, args: Answer = {}): Short => ({
-  data: asked('http', 'http_read', { path: '/a', ...args }, async () => ({ status, json }), { paths: ['/a'] }),
+  data: askedOf('http', 'http_read', { path: '/a', ...args }, async () => ({ status, json }), { paths: ['/a'] }),
   args: { path: '/a', ...args },
 })
 const httpText = (text: string): Short => ({
-  data: asked('http', 'http_read', { path: '/a' }, async () => ({ status: 200, text }), { paths: ['/a'] }),
+  data: askedOf('http', 'http_read', { path: '/a' }, async () => ({ status: 200, text }), { paths: ['/a'] }),
 })
 const alerts = (count: number, more: Answer = {}): Short => ({
-  data: asked('alertmanager', 'list_alerts', {}, async () =>
+  data: askedOf('alertmanager', 'list_alerts', {}, async () =>
     Array.from({ length: count }, (_, n) => ({
       labels: { alertname: `Alert${n}`, ...more },
       startsAt: '2026-11-21T11:00:00Z',
@@ -144,7 +178,7 @@ const alerts = (count: number, more: Answer = {}): Short => ({
   ),
 })
 const silences = (count: number, comment: string): Short => ({
-  data: asked('alertmanager', 'list_silences', {}, async () =>
+  data: askedOf('alertmanager', 'list_silences', {}, async () =>
     Array.from({ length: count }, (_, n) => ({
       status: { state: 'active' },
       matchers: [{ name: 'job', value: `j${n}`, isRegex: false }],
@@ -222,7 +256,7 @@ const shown: Record<string, Shown | null> = {
   },
   describe_metrics: {
     whole: {
-      data: asked(
+      data: askedOf(
         'prometheus',
         'describe_metrics',
         { labels: { instance: 'a' } },
@@ -231,7 +265,7 @@ const shown: Record<string, Shown | null> = {
     },
     short: {
       'more metrics than fit': {
-        data: asked(
+        data: askedOf(
           'prometheus',
           'describe_metrics',
           { labels: { instance: 'a' } },
@@ -244,7 +278,7 @@ const shown: Record<string, Shown | null> = {
         ),
       },
       'a target that fell silent': {
-        data: asked(
+        data: askedOf(
           'prometheus',
           'describe_metrics',
           { labels: { instance: 'a' } },
@@ -256,7 +290,7 @@ const shown: Record<string, Shown | null> = {
         ),
       },
       'a part of the servers': {
-        data: asked(
+        data: askedOf(
           'prometheus',
           'describe_metrics',
           { labels: { instance: 'a' } },
@@ -279,6 +313,59 @@ const shown: Record<string, Shown | null> = {
   // How a server is now says nothing of what was not asked.
   ask_database: null,
   pod_diagnosis: null,
+  rollout_history: null,
+  get_kubernetes: {
+    whole: inCluster('get_kubernetes', { kind: 'Pod', namespace: 'shop' }, [podOf(1)]),
+    short: {
+      'more objects than fit': inCluster(
+        'get_kubernetes',
+        { kind: 'Pod', namespace: 'shop' },
+        Array.from({ length: 200 }, (_, at) => podOf(at)),
+      ),
+    },
+  },
+  kubernetes_events: {
+    whole: inCluster('kubernetes_events', { namespace: 'shop' }, [podOf(1)], { items: [] }),
+    short: {
+      'more kinds of events than fit': inCluster('kubernetes_events', { namespace: 'shop' }, [podOf(1)], {
+        items: Array.from({ length: 80 }, (_, at) => eventOf(at)),
+      }),
+      'more pages than are read': inCluster('kubernetes_events', { namespace: 'shop' }, [podOf(1)], {
+        items: [],
+        metadata: { continue: 'more' },
+      }),
+      'longer than the server keeps them': inCluster(
+        'kubernetes_events',
+        { namespace: 'shop', window: '6h' },
+        [podOf(1)],
+        { items: [] },
+      ),
+    },
+  },
+  kubernetes_logs: {
+    whole: inCluster('kubernetes_logs', { namespace: 'shop', name: 'web-1', contains: missing }, [podOf(1)], {
+      text: '',
+      isCut: false,
+    }),
+    short: {
+      'templates of lines': inCluster('kubernetes_logs', { namespace: 'shop', name: 'web-1' }, [podOf(1)], {
+        text: logText(3),
+        isCut: false,
+      }),
+      'more lines than are read': inCluster(
+        'kubernetes_logs',
+        { namespace: 'shop', name: 'web-1', contains: missing },
+        [podOf(1)],
+        { text: logText(2_000), isCut: false },
+      ),
+      'more bytes than are read': inCluster(
+        'kubernetes_logs',
+        { namespace: 'shop', name: 'web-1', contains: missing },
+        [podOf(1)],
+        { text: logText(5), isCut: true },
+      ),
+    },
+  },
   query_database: {
     whole: statement([]),
     short: {
@@ -298,7 +385,7 @@ const shown: Record<string, Shown | null> = {
       ),
       'no line by a label that no line has': {
         ...logs((query) => (query.includes('count()') ? '{"total":"0"}' : '')),
-        data: asked(
+        data: askedOf(
           'victorialogs',
           'search_logs',
           { labels: { appp: 'web' } },

@@ -107,6 +107,6 @@ test("the pod's own account is sent to its own cluster alone, and its token is r
 
 test('without a credential the source says what it needs', () => {
   expect(() => readAccess(sourceOf('https://api.example.com'), stage.directory)).toThrow(
-    'there is no kubeconfig, token or certificate: nightshift sources add prod --kind kubernetes --at https://api.example.com --credential REF',
+    'there is no kubeconfig, token or certificate: nightshift sources add prod --kind kubernetes --at https://api.example.com --timeout 60 --credential REF',
   )
 })

@@ -21,7 +21,7 @@ export const sourceOf = (url: string, more: Partial<Source> = {}): Source => ({
   certFile: null,
   keyFile: null,
   options: {},
-  timeoutSeconds: 10,
+  timeoutSeconds: 60,
   createdBy: 'ada',
   createdAt: '2026-11-21T12:00:00Z',
   ...more,

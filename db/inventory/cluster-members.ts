@@ -1,0 +1,45 @@
+import { sql } from 'kysely'
+import { type ClusterMember, workloadId } from '../../domain/listed-cluster.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { onceNow } from '../clock.ts'
+import type { Trx } from '../connect.ts'
+
+/** Pods of clusters, and what makes them, by their names: alerts name these, and go on to after they are gone. */
+
+/** What is gone is kept for so long, and so many of a cluster. */
+const keptDays = sql`interval '7 days'`
+const maxGone = 50_000
+
+/** Makes what is kept of a cluster what it lists now; what it no longer lists is gone. */
+export async function mergeMembers(trx: Trx, source: string, members: readonly ClusterMember[]): Promise<void> {
+  const rows = members.map(({ uid, namespace, name, workload, goneMs }) => ({
+    uid,
+    namespace,
+    name: name.toLowerCase(),
+    workload: workloadId(source, workload),
+    gone_at: goneMs === null ? null : new Date(goneMs).toISOString(),
+  }))
+  const declared = sql`jsonb_to_recordset(${JSON.stringify(cleanse(rows))}::jsonb)
+    as declared (uid text, namespace text, name text, workload text, gone_at timestamptz)`
+  await sql`
+    insert into cluster_member (source, uid, namespace, name, workload, gone_at)
+    select distinct on (uid) ${source}, uid, namespace, name, workload, gone_at from ${declared}
+    on conflict (source, uid) do update set workload = excluded.workload, gone_at = excluded.gone_at
+      where (cluster_member.workload, cluster_member.gone_at) is distinct from (excluded.workload, excluded.gone_at)`.execute(
+    trx,
+  )
+  await sql`
+    update cluster_member set gone_at = ${onceNow}
+    where source = ${source} and gone_at is null
+      and not exists (select from ${declared} where declared.uid = cluster_member.uid)`.execute(trx)
+  await sql`
+    delete from cluster_member where source = ${source} and gone_at is not null and (gone_at < ${onceNow} - ${keptDays} or uid in (
+      select uid from cluster_member where source = ${source} and gone_at is not null order by gone_at desc offset ${maxGone}))`.execute(
+    trx,
+  )
+}
+
+/** Nothing of it is known any more: the source is of another cluster now. */
+export async function forgetMembers(trx: Trx, source: string): Promise<void> {
+  await trx.deleteFrom('clusterMember').where('source', '=', source).execute()
+}

@@ -1,0 +1,19 @@
+import { clusterSource } from '../../domain/listed-cluster.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
+import type { Db } from '../connect.ts'
+
+/** The clusters that say something of a resource: their sources, and what each calls it. */
+export async function clusterSourcesOf(db: Db, { kind, id }: ResourceRef): Promise<{ source: string; name: string }[]> {
+  if (kind === 'incident' || kind === 'proposal') return []
+  const prefix = clusterSource('').name
+  const rows = await db
+    .selectFrom('resourceSource')
+    .select(['source', 'name'])
+    .where('kind', '=', kind)
+    .where('id', '=', id)
+    .where('source', 'like', `${prefix}%`)
+    .orderBy('source')
+    .limit(3)
+    .execute()
+  return rows.map(({ source, name }) => ({ source: source.slice(prefix.length), name }))
+}

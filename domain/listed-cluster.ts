@@ -1,0 +1,153 @@
+import type { DeclaredRelation, DeclaredResource, RegistrySource, SourceDeclaration } from './declared-resources.ts'
+import { sha256 } from './digest.ts'
+import type { InventoryKind } from './kinds.ts'
+import { type ResourceRef, ref, resourceKey } from './registry.ts'
+
+/** What a cluster has, as its source lists it, and the resources that become of it. */
+
+/** A workload by its kind (`Deployment`) and name. */
+export type ListedWorkload = { kind: string; namespace: string; name: string }
+
+export type ListedCluster = {
+  version: string
+  nodes: readonly { name: string; addresses: readonly string[] }[]
+  namespaces: readonly string[]
+  workloads: readonly (ListedWorkload & {
+    /** Nodes that its pods are on. */
+    nodes: readonly string[]
+    claims: readonly string[]
+  })[]
+  claims: readonly { namespace: string; name: string }[]
+  services: readonly { namespace: string; name: string; workloads: readonly ListedWorkload[] }[]
+  ingresses: readonly { namespace: string; name: string; services: readonly string[] }[]
+  /** Pods, and what makes them, with the workload that they are of. `goneMs`: they are gone since. */
+  members: readonly ClusterMember[]
+}
+
+export type ClusterMember = {
+  uid: string
+  namespace: string
+  name: string
+  workload: ListedWorkload
+  goneMs: number | null
+}
+
+/** An administrator connected it, and it lists its own things alone: what of them is a machine that is known besides is joined by an address. */
+export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
+
+const maxIdCharacters = 128
+
+/** Parts of an id with a colon between them; a long one keeps its beginning and a hash of all. */
+function toId(...parts: readonly string[]): string {
+  const id = parts.join(':').replace(/[^A-Za-z0-9._:@-]+/g, '-')
+  return id.length <= maxIdCharacters ? id : `${id.slice(0, maxIdCharacters - 13)}-${sha256(id).slice(0, 12)}`
+}
+
+export const workloadId = (cluster: string, { kind, namespace, name }: ListedWorkload): string =>
+  toId(cluster, namespace, kind.toLowerCase(), name)
+
+/** Nodes that a workload is said to run on: one on all of a thousand is on the cluster. */
+const maxNodes = 50
+
+/**
+ * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A node of the cluster whose address is that of a node that is known is
+ * that node; where two claim one machine, neither is.
+ */
+export function clusterToDeclared(
+  cluster: string,
+  listed: ListedCluster,
+  findMachine: (address: string) => ResourceRef | null,
+): SourceDeclaration {
+  const own = ref('cluster', cluster)
+  const nodes = joinNodes(cluster, listed.nodes, findMachine)
+  const inNamespace = (namespace: string) => ref('namespace', toId(cluster, namespace))
+  const named = (kind: InventoryKind, namespace: string, name: string) => ref(kind, toId(cluster, namespace, name))
+  const ofWorkload = (each: ListedWorkload) => ref('workload', workloadId(cluster, each))
+  const resources: DeclaredResource[] = [
+    { ...own, kind: 'cluster', name: cluster, attributes: { version: listed.version } },
+    ...nodes.map(({ id, name, addresses }) => ({ kind: 'node' as const, id, name, aliases: addresses })),
+    ...listed.namespaces.map((name) => ({ kind: 'namespace' as const, id: inNamespace(name).id, name })),
+    ...listed.workloads.map((each) => ({
+      kind: 'workload' as const,
+      id: ofWorkload(each).id,
+      name: each.name,
+      attributes: { kind: each.kind },
+    })),
+    ...listed.claims.map(
+      ({ namespace, name }) => ({ ...named('volume_claim', namespace, name), name }) as DeclaredResource,
+    ),
+    ...listed.services.map(
+      ({ namespace, name }) => ({ ...named('cluster_service', namespace, name), name }) as DeclaredResource,
+    ),
+    ...listed.ingresses.map(
+      ({ namespace, name }) => ({ ...named('ingress', namespace, name), name }) as DeclaredResource,
+    ),
+  ]
+  const idOfNode = new Map(nodes.map(({ name, id }) => [name, id]))
+  const onNode = (name: string) => {
+    const id = idOfNode.get(name)
+    return id === undefined ? [] : [ref('node', id)]
+  }
+  const relations: DeclaredRelation[] = [
+    ...nodes.map(({ id }) => relate(ref('node', id), 'belongs_to', own)),
+    ...nodes.flatMap(({ id, machine }) => (machine ? [relate(ref('node', id), 'runs_on', machine)] : [])),
+    ...listed.namespaces.map((name) => relate(inNamespace(name), 'belongs_to', own)),
+    ...listed.workloads.flatMap((each) => [
+      relate(ofWorkload(each), 'belongs_to', inNamespace(each.namespace)),
+      ...each.nodes
+        .slice(0, maxNodes)
+        .flatMap(onNode)
+        .map((node) => relate(ofWorkload(each), 'runs_on', node)),
+      ...each.claims.map((claim) =>
+        relate(ofWorkload(each), 'depends_on', named('volume_claim', each.namespace, claim)),
+      ),
+    ]),
+    ...listed.claims.map(({ namespace, name }) =>
+      relate(named('volume_claim', namespace, name), 'belongs_to', inNamespace(namespace)),
+    ),
+    ...listed.services.flatMap(({ namespace, name, workloads }) => [
+      relate(named('cluster_service', namespace, name), 'belongs_to', inNamespace(namespace)),
+      ...workloads.map((each) => relate(named('cluster_service', namespace, name), 'depends_on', ofWorkload(each))),
+    ]),
+    ...listed.ingresses.flatMap(({ namespace, name, services }) => [
+      relate(named('ingress', namespace, name), 'belongs_to', inNamespace(namespace)),
+      ...services.map((service) =>
+        relate(named('ingress', namespace, name), 'depends_on', named('cluster_service', namespace, service)),
+      ),
+    ]),
+  ]
+  const known = new Set(resources.map(({ kind, id }) => resourceKey({ kind, id })))
+  // A service that an ingress names need not be there.
+  const isThere = ({ from, to, kind }: DeclaredRelation) =>
+    known.has(resourceKey(from)) && (kind !== 'depends_on' || known.has(resourceKey(to)))
+  return { resources, relations: relations.filter(isThere) }
+}
+
+const relate = (from: ResourceRef, kind: DeclaredRelation['kind'], to: ResourceRef): DeclaredRelation => ({
+  from,
+  kind,
+  to,
+})
+
+/** Nodes with their ids: that of a known node with one of their addresses, else one of the cluster; and the guest or host that has the address. */
+function joinNodes(
+  cluster: string,
+  nodes: ListedCluster['nodes'],
+  findMachine: (address: string) => ResourceRef | null,
+): { id: string; name: string; addresses: string[]; machine: ResourceRef | null }[] {
+  const found = nodes.map(({ name, addresses }) => {
+    const machines = new Map(
+      addresses.flatMap((each) => findMachine(each) ?? []).map((each) => [resourceKey(each), each]),
+    )
+    const [machine] = machines.values()
+    return { name, addresses: [...addresses], machine: machines.size === 1 && machine ? machine : null }
+  })
+  const claims = new Map<string, number>()
+  for (const { machine } of found)
+    if (machine) claims.set(resourceKey(machine), (claims.get(resourceKey(machine)) ?? 0) + 1)
+  return found.map(({ name, addresses, machine }) => {
+    const proven = machine && claims.get(resourceKey(machine)) === 1 ? machine : null
+    const isNode = proven?.kind === 'node'
+    return { id: isNode ? proven.id : toId(cluster, name), name, addresses, machine: isNode ? null : proven }
+  })
+}

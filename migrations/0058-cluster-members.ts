@@ -1,0 +1,19 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Pods, and what makes them, with the workload that they are of; what is gone is kept for some days, since alerts go on to name it. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table cluster_member (
+      source text not null references source (name) on delete cascade,
+      uid text not null check (length(uid) <= 253),
+      namespace text not null check (length(namespace) <= 253),
+      name text not null check (length(name) <= 253),
+      workload text not null check (length(workload) <= 128),
+      seen_at timestamptz not null default nightshift_now(),
+      gone_at timestamptz,
+      primary key (source, uid)
+    )`.execute(db)
+  await sql`create index cluster_member_name on cluster_member (name)`.execute(db)
+  await sql`create index cluster_member_gone on cluster_member (source, gone_at) where gone_at is not null`.execute(db)
+  await sql`grant select, insert, update, delete on cluster_member to nightshift_app`.execute(db)
+}

@@ -1,0 +1,197 @@
+import { toList, toText } from '../../domain/say.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { type ContextParts, cutText } from '../kind.ts'
+import type { AskCluster, SeenCluster } from './connect.ts'
+import { diagnose, type PodDiagnosis } from './diagnosis.ts'
+import { type FoldedEvent, foldEvents, readEvents } from './events.ts'
+import { toIso } from './fields.ts'
+import { isWorkload } from './kinds.ts'
+import type { KeptNode, KeptObject, KeptWorkload } from './objects.ts'
+import { findByResource, stateOf } from './state.ts'
+import { type ClusterSubject, countPods, findSubject, nameOfWorkload, servicesOf } from './subject.ts'
+import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
+
+/** Lines for the first turn of an investigation about a thing of a cluster: how it is, how its containers ended, which rollout changed what, events. 1.5 kB at most. */
+
+const maxBytes = 1_500
+const maxLineCharacters = 260
+const maxEvents = 4
+
+type Asked = ContextParts['cluster']['subject']
+
+export async function readClusterContext(
+  ask: AskCluster,
+  asked: Asked,
+  { nowMs }: { nowMs: number },
+): Promise<{ facts: string[] } | null> {
+  const cluster = await ask({ view: true })
+  const lines = await linesAbout(ask, cluster, asked, nowMs)
+  return lines === null ? null : { facts: fitLines(cleanse(lines)) }
+}
+
+async function linesAbout(
+  ask: AskCluster,
+  cluster: SeenCluster,
+  asked: Asked,
+  nowMs: number,
+): Promise<string[] | null> {
+  const { view } = cluster
+  const object = asked.kind === 'cluster' ? null : findByResource(cluster, asked)
+  const state = stateOf(cluster, asked)
+  if (!state) return null
+  if (!object) return [state.observed, ...illNodes(view), ...illWorkloads(view, null)]
+  if (isWorkload(object.kind)) {
+    const subject = chooseSubject(cluster, object as KeptWorkload, asked.pod)
+    return linesOfWorkload(object as KeptWorkload, subject, await diagnose(ask, cluster, subject, nowMs))
+  }
+  if (object.kind === 'Node')
+    return [state.observed, ...linesOfNode(view, object), ...(await eventLines(ask, view, object))]
+  const inside = object.kind === 'Namespace' ? illWorkloads(view, object.name) : usersOf(view, object)
+  return [state.observed, ...inside, ...(await eventLines(ask, view, object))]
+}
+
+/** The pod that the alert names, where it is one of the workload; else the worst. */
+function chooseSubject(cluster: SeenCluster, workload: KeptWorkload, pod: string | null): ClusterSubject {
+  const { view } = cluster
+  const named = pod === null ? null : findObject(view, 'Pod', workload.namespace, pod)
+  const own = named && podsOf(view, workload).some(({ uid }) => uid === named.uid)
+  return findSubject(cluster, workload.namespace ?? '', own ? named.name : workload.name)
+}
+
+function linesOfWorkload(
+  workload: KeptWorkload,
+  { pods }: ClusterSubject,
+  { head, rollout, events, partial }: PodDiagnosis,
+): string[] {
+  const { ready, notReady = {} } = countPods(pods)
+  const states = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
+  const conditions = toList(head.conditions).map(sayCondition)
+  return [
+    `${nameOfWorkload(workload)}: ${ready} of ${pods.length} pods ready, ${workload.wanted} wanted${states.length > 0 ? `; not ready: ${states.join(', ')}` : ''}${workload.isPaused ? '; paused' : ''}`,
+    ...(head.pod
+      ? [
+          `pod ${toText(head.pod)} on ${toText(head.node) || 'no node'}: ${toText(head.state)}${conditions.length > 0 ? `; ${conditions.join('; ')}` : ''}`,
+        ]
+      : []),
+    ...toList(head.containers).slice(0, 2).map(sayContainer),
+    ...(rollout ? sayRollout(rollout) : []),
+    ...events.slice(0, maxEvents).map(sayEvent),
+    ...toList(head.workloadConditions).map(sayCondition),
+    ...toList(head.nodeConditions).map((each) => `its node: ${sayCondition(each)}`),
+    ...toList(head.claims).map(
+      ({ name, state, class: of }) => `claim ${toText(name)} is ${toText(state)}, class ${toText(of)}`,
+    ),
+    ...(Array.isArray(head.services) ? head.services.map((each) => `service ${toText(each)}`) : []),
+    ...partial,
+  ]
+}
+
+const sayCondition = ({ type, is, since, reason, message }: Record<string, unknown>): string =>
+  `${toText(type)} is ${toText(is)}${since ? ` since ${toText(since)}` : ''}${reason ? ` (${toText(reason)})` : ''}${message ? `: ${toText(message)}` : ''}`
+
+function sayContainer({ name, image, is, message, restarts, ended, before, limits }: Record<string, unknown>): string {
+  const end = (ended ?? before) as Record<string, unknown> | undefined
+  const words = [
+    `${toText(is)}${message ? ` (${toText(message)})` : ''}`,
+    `${toText(restarts)} restarts`,
+    ...(end
+      ? [
+          `ended at ${toText(end.finished)} with exit code ${toText(end.exitCode)} (${toText(end.reason)})${end.ranFor ? ` after ${toText(end.ranFor)}` : ''}`,
+        ]
+      : []),
+    ...(limits ? [`memory limit ${toText((limits as Record<string, unknown>).memory) || 'none'}`] : []),
+  ]
+  return `container ${toText(name)} of ${toText(image)}: ${words.join(', ')}`
+}
+
+function sayRollout({ revision, at, takenUpAgain, changed, configMaps }: Record<string, unknown>): string[] {
+  const what = Array.isArray(changed) ? changed.map(toText).join('; ') || 'nothing of the template' : toText(changed)
+  return [
+    ...(revision
+      ? [
+          `newest rollout: revision ${toText(revision)}${at ? ` at ${toText(at)}` : ''}${takenUpAgain ? ', an older one taken up again' : ''}: ${what}`,
+        ]
+      : []),
+    ...(Array.isArray(configMaps) ? configMaps.map((each) => `ConfigMap ${toText(each)}`) : []),
+  ]
+}
+
+const sayEvent = ({ reason, about, count, firstMs, lastMs, message }: FoldedEvent): string =>
+  `${reason} (${about}) ${count} times, ${lastMs > firstMs ? `first ${toIso(firstMs)}, ` : ''}last ${toIso(lastMs)}: ${message}`
+
+async function eventLines(ask: AskCluster, view: ClusterView, object: KeptObject): Promise<string[]> {
+  // Of a node the kubelet writes its name as uid.
+  const about = object.kind === 'Namespace' ? {} : { kind: object.kind, name: object.name }
+  const namespace = object.kind === 'Namespace' ? object.name : object.namespace
+  const { events } = await readEvents(ask, { namespace, about })
+  return foldEvents(view, events).slice(0, maxEvents).map(sayEvent)
+}
+
+function linesOfNode(view: ClusterView, { name, ill, version }: KeptNode): string[] {
+  const pods = objectsOf(view, 'Pod').filter(({ node, isDone }) => node === name && !isDone)
+  const { ready, notReady = {} } = countPods(pods)
+  const states = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
+  return [
+    ...ill.map(({ type, isTrue, sinceMs, reason, message }) =>
+      sayCondition({
+        type,
+        is: isTrue === null ? 'Unknown' : isTrue ? 'True' : 'False',
+        since: sinceMs && toIso(sinceMs),
+        reason,
+        message,
+      }),
+    ),
+    `kubelet ${version}; ${ready} of ${pods.length} pods ready${states.length > 0 ? `; not ready: ${states.join(', ')}` : ''}`,
+  ]
+}
+
+const maxNamed = 5
+
+const illNodes = (view: ClusterView): string[] =>
+  objectsOf(view, 'Node')
+    .filter(({ isReady, ill }) => !isReady || ill.length > 0)
+    .slice(0, maxNamed)
+    .map(({ name, ill }) => `node ${name}: ${ill.map(({ type, reason }) => `${type} (${reason})`).join(', ')}`)
+
+function illWorkloads(view: ClusterView, namespace: string | null): string[] {
+  const ill = [...view.objects.values()].filter(
+    (each): each is KeptWorkload =>
+      isWorkload(each.kind) &&
+      each.owner === null &&
+      (namespace === null || each.namespace === namespace) &&
+      ((each as KeptWorkload).ill.length > 0 ||
+        ((each as KeptWorkload).ready < (each as KeptWorkload).wanted && !(each as KeptWorkload).isDone)),
+  )
+  const more = ill.length > maxNamed ? [`and ${ill.length - maxNamed} more workloads that are not ready`] : []
+  return [
+    ...ill
+      .slice(0, maxNamed)
+      .map(
+        (each) =>
+          `${nameOfWorkload(each)}: ${each.ready} of ${each.wanted} ready${each.ill.map(({ reason }) => ` (${reason})`).join('')}`,
+      ),
+    ...more,
+  ]
+}
+
+/** Who uses a claim, and what is behind a service or an ingress. */
+function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): string[] {
+  const pods = objectsOf(view, 'Pod').filter((pod) => pod.namespace === namespace && !pod.isDone)
+  if (kind === 'PersistentVolumeClaim')
+    return pods
+      .filter(({ claims }) => claims.includes(name))
+      .slice(0, maxNamed)
+      .map((pod) => `used by pod ${pod.name}: ${pod.state}`)
+  return kind === 'Service' ? servicesOf(view, namespace ?? '', pods).filter((each) => each.startsWith(`${name} `)) : []
+}
+
+/** Whole lines, the first ones, within the bound. */
+function fitLines(lines: readonly string[]): string[] {
+  const kept: string[] = []
+  for (const line of lines) {
+    const cut = cutText(line, maxLineCharacters)
+    if (Buffer.byteLength(JSON.stringify([...kept, cut])) > maxBytes) break
+    kept.push(cut)
+  }
+  return kept
+}

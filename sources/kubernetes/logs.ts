@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import { parseTime } from '../../domain/format.ts'
+import { parseDuration } from '../../domain/source.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { defineSourceTool, SourceError } from '../kind.ts'
+import { sayLogs, summarizeLogs } from '../logs/summary.ts'
+import type { AskCluster } from './connect.ts'
+import { showPod } from './pod.ts'
+import { findSubject, nameField, namespaceField, sourceField } from './subject.ts'
+
+/** What a container wrote last, by the node that it runs on: as templates, like the logs of any source. */
+
+const maxLines = 2_000
+const maxBytes = 2_000_000
+const maxSeconds = 86_400
+const maxLineCharacters = 4_000
+
+export const kubernetesLogs = defineSourceTool({
+  name: 'kubernetes_logs',
+  isRare: true,
+  description: 'What a container of a pod of Kubernetes wrote: templates, errors first; previous: before it restarted.',
+  input: z.strictObject({
+    source: sourceField,
+    namespace: namespaceField,
+    name: nameField.describe('of the pod, or of a workload: its worst pod'),
+    container: nameField.optional().describe('default the worst'),
+    previous: z.boolean().default(false).describe('of the container before'),
+    contains: z.string().min(1).max(200).optional().describe('lines hold this'),
+    window: z.string().max(20).default('1h').describe('as 30m'),
+  }),
+  judge({ window }) {
+    const seconds = parseDuration(window) ?? 0
+    if (seconds > 0 && seconds <= maxSeconds) return { ok: true as const }
+    const reason =
+      seconds > 0
+        ? `a window of ${window} is more than 24h`
+        : `the window ${JSON.stringify(window)} cannot be read: write 30m or 6h`
+    return { ok: false as const, reason, bounded: { window: seconds > 0 ? '24h' : '1h' } }
+  },
+  labels: ({ namespace, name, source }) => ({ namespace, pod: name, ...(source && { cluster: source }) }),
+  say: (summary, { namespace, name, container, window }) =>
+    sayLogs(summary, { labels: { namespace, name, ...(container && { container }) }, window }),
+  async read(ask: AskCluster, { namespace, name, container, previous, contains, window }, { nowMs }) {
+    const cluster = await ask({ view: true })
+    const { pod } = findSubject(cluster, namespace, name)
+    if (!pod) throw new SourceError('REJECTED', `${cluster.name}: ${name} has no pod now, and so no log`)
+    const { containers } = showPod(await ask({ read: 'Pod', namespace, name: pod.name }))
+    const names = containers.map((each) => each.name)
+    const chosen = container ?? names[0] ?? ''
+    if (!names.includes(chosen))
+      throw new SourceError('REJECTED', `${cluster.name}: ${pod.name} has no container ${chosen}: ${names.join(', ')}`)
+    const seconds = parseDuration(window) ?? 0
+    const { text, isCut } = await ask({
+      logOf: pod.name,
+      namespace,
+      query: {
+        container: chosen,
+        timestamps: 'true',
+        tailLines: String(maxLines),
+        limitBytes: String(maxBytes),
+        ...(previous ? { previous: 'true' } : { sinceSeconds: String(seconds) }),
+      },
+      maxBytes,
+    })
+    const fromMs = nowMs - seconds * 1_000
+    const all = readLines(text, nowMs)
+    const lines = cleanse(all.filter((each) => contains === undefined || each.text.includes(contains)))
+    const query = {
+      labels: { namespace, pod: pod.name, container: chosen, ...(previous && { previous: 'true' }) },
+      contains: contains === undefined ? [] : [contains],
+      excludes: [],
+      window: previous ? 'all that is kept' : window,
+    }
+    const isPart = isCut || all.length >= maxLines
+    const found = { lines, total: isPart ? null : lines.length, isCut: isPart, before: null, newSinceMs: null }
+    return summarizeLogs(query, found, { fromMs: previous ? 0 : fromMs, untilMs: nowMs })
+  },
+})
+
+/** Each line has its time before it; what has none is of the line before. Bytes that are no text are shown as such. */
+function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {
+  let atMs = nowMs
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .slice(-maxLines)
+    .map((line) => {
+      const [, time = '', rest] = /^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) ?(.*)$/s.exec(line) ?? []
+      const ms = parseTime(time)
+      if (!Number.isNaN(ms)) atMs = ms
+      return { atMs, text: (rest ?? line).replaceAll('\0', '\u{fffd}').slice(0, maxLineCharacters) }
+    })
+}

@@ -1,0 +1,109 @@
+import { formatCount } from '../../domain/format.ts'
+import { workloadId } from '../../domain/listed-cluster.ts'
+import type { ResourceRef, ResourceState } from '../../domain/registry.ts'
+import type { SeenCluster } from './connect.ts'
+import { isWorkload } from './kinds.ts'
+import type { KeptNode, KeptObject, KeptOther, KeptWorkload } from './objects.ts'
+import { countPods, nameOfWorkload, servicesOf } from './subject.ts'
+import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
+
+/** How a thing of a cluster is now, by the view that is kept of it: what a look at a resource reads, and its page. */
+
+/** The object that a resource of the registry is. `name`: as the cluster calls it. */
+export function findByResource(
+  { name: cluster, view }: SeenCluster,
+  { kind, id, name }: ResourceRef & { name: string },
+): KeptObject | null {
+  if (kind === 'node') return findObject(view, 'Node', null, name)
+  if (kind === 'workload')
+    return [...view.objects.values()].find((each) => isWorkload(each.kind) && idOf(cluster, each) === id) ?? null
+  const kinds = {
+    namespace: 'Namespace',
+    volume_claim: 'PersistentVolumeClaim',
+    cluster_service: 'Service',
+    ingress: 'Ingress',
+  } as const
+  const wanted = kinds[kind as keyof typeof kinds]
+  if (!wanted) return null
+  if (wanted === 'Namespace') return findObject(view, 'Namespace', null, name)
+  const found = objectsOf(view, wanted).filter((each) => each.name === name)
+  const [only] = found.length === 1 ? found : found.filter((each) => id === `${cluster}:${each.namespace}:${each.name}`)
+  return only ?? null
+}
+
+const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
+  workloadId(cluster, { kind, namespace: namespace ?? '', name })
+
+/** Null: the cluster has no such thing. */
+export function stateOf(cluster: SeenCluster, resource: ResourceRef & { name: string }): ResourceState | null {
+  if (resource.kind === 'cluster') return stateOfCluster(cluster)
+  const object = findByResource(cluster, resource)
+  if (!object) return null
+  if (object.kind === 'Node') return stateOfNode(object)
+  if (object.kind === 'Pod') return null
+  if (isWorkload(object.kind)) return stateOfWorkload(cluster.view, object as KeptWorkload)
+  return stateOfOther(cluster.view, object as KeptOther)
+}
+
+const healthOf = (isWell: boolean): ResourceState['health'] => (isWell ? 'nominal' : 'degraded')
+
+function stateOfCluster({ name, view }: SeenCluster): ResourceState {
+  const nodes = objectsOf(view, 'Node')
+  const ill = nodes.filter(({ isReady }) => !isReady)
+  const observed = `${name}: ${formatCount(nodes.length, 'node')}, ${nodes.length - ill.length} ready`
+  return { health: healthOf(ill.length === 0), observed, fields: { notReady: ill.length } }
+}
+
+function stateOfNode({ name, isReady, isCordoned, ill }: KeptNode): ResourceState {
+  const pressure = ill.filter(({ type }) => type !== 'Ready').map(({ type }) => type)
+  const words = [isReady ? 'ready' : 'not ready', ...(isCordoned ? ['cordoned'] : []), ...pressure]
+  return {
+    health: healthOf(isReady && pressure.length === 0),
+    observed: `node ${name} is ${words.join(', ')}`,
+    fields: { ready: isReady, cordoned: isCordoned, pressure: pressure.join(', ') },
+  }
+}
+
+function stateOfWorkload(view: ClusterView, workload: KeptWorkload): ResourceState {
+  const { kind, wanted, isPaused, revision, ill } = workload
+  const { pods, ready, notReady = {} } = countPods(podsOf(view, workload).filter(({ isDone }) => !isDone))
+  const isOfRuns = kind === 'Job' || kind === 'CronJob'
+  const reasons = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
+  const counts = isOfRuns ? formatCount(pods, 'running pod') : `${workload.ready} of ${wanted} ready`
+  const words = [counts, ...reasons, ...ill.map(({ type, reason }) => `${type} is ill (${reason})`)]
+  const isWell = isOfRuns
+    ? ill.length === 0 && reasons.length === 0
+    : workload.ready >= wanted && ready >= wanted && ill.length === 0
+  return {
+    health: healthOf(isWell),
+    observed: `${nameOfWorkload(workload)}: ${words.join(', ')}${isPaused ? ', paused' : ''}`,
+    fields: { wanted, revision, paused: isPaused },
+  }
+}
+
+function stateOfOther(
+  view: ClusterView,
+  { kind, namespace, name, state, services, selector }: KeptOther,
+): ResourceState {
+  const named = `${kind} ${namespace === null ? '' : `${namespace}/`}${name}`
+  if (kind === 'PersistentVolumeClaim' || kind === 'Namespace')
+    return {
+      health: healthOf(state === 'Bound' || state === 'Active'),
+      observed: `${named} is ${state}`,
+      fields: { state },
+    }
+  const names = kind === 'Service' ? [name] : services
+  const said = servicesOf(
+    view,
+    namespace ?? '',
+    objectsOf(view, 'Pod').filter((pod) => pod.namespace === namespace),
+  ).filter((each) => names.some((one) => each.startsWith(`${one} `)))
+  const isChoosing = kind === 'Ingress' || selector !== null
+  const isIll =
+    isChoosing && (said.length < names.length || said.some((each) => / selects no pod| sends to 0 ready/.test(each)))
+  return {
+    health: healthOf(!isIll),
+    observed: `${named}: ${said.join('; ') || 'nothing is behind it'}`,
+    fields: { ill: isIll },
+  }
+}
