@@ -1,12 +1,13 @@
 import { toList, toText } from '../../domain/say.ts'
 import { cleanse } from '../../safety/redact.ts'
-import { type ContextParts, cutText } from '../kind.ts'
+import type { ContextParts } from '../kind.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
 import { diagnose, type PodDiagnosis } from './diagnosis.ts'
 import { type FoldedEvent, foldEvents, readEvents } from './events.ts'
-import { toIso } from './fields.ts'
+import { cutInside, toIso } from './fields.ts'
 import { isWorkload } from './kinds.ts'
 import type { KeptNode, KeptObject, KeptWorkload } from './objects.ts'
+import { showCondition } from './pod.ts'
 import { findByResource, stateOf } from './state.ts'
 import { type ClusterSubject, countPods, findSubject, nameOfWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
@@ -14,7 +15,7 @@ import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
 /** Lines for the first turn of an investigation about a thing of a cluster: how it is, how its containers ended, which rollout changed what, events. 1.5 kB at most. */
 
 const maxBytes = 1_500
-const maxLineCharacters = 260
+const maxLineCharacters = 320
 const maxEvents = 4
 
 type Asked = ContextParts['cluster']['subject']
@@ -74,7 +75,9 @@ function linesOfWorkload(
         ]
       : []),
     ...toList(head.containers).slice(0, 2).map(sayContainer),
+    ...(Array.isArray(head.lastLines) ? head.lastLines.map((line) => `it wrote last: ${toText(line)}`) : []),
     ...(rollout ? sayRollout(rollout) : []),
+    ...(Array.isArray(head.failedPods) ? head.failedPods.map((each) => `failed: ${toText(each)}`) : []),
     ...events.slice(0, maxEvents).map(sayEvent),
     ...toList(head.workloadConditions).map(sayCondition),
     ...toList(head.nodeConditions).map((each) => `its node: ${sayCondition(each)}`),
@@ -86,8 +89,8 @@ function linesOfWorkload(
   ]
 }
 
-const sayCondition = ({ type, is, since, reason, message }: Record<string, unknown>): string =>
-  `${toText(type)} is ${toText(is)}${since ? ` since ${toText(since)}` : ''}${reason ? ` (${toText(reason)})` : ''}${message ? `: ${toText(message)}` : ''}`
+const sayCondition = ({ type, is, since, reason, message, lastHeard }: Record<string, unknown>): string =>
+  `${toText(type)} is ${toText(is)}${since ? ` since ${toText(since)}` : ''}${reason ? ` (${toText(reason)})` : ''}${message ? `: ${toText(message)}` : ''}${lastHeard ? `, last heard ${toText(lastHeard)}` : ''}`
 
 function sayContainer({ name, image, is, message, restarts, ended, before, limits }: Record<string, unknown>): string {
   const end = (ended ?? before) as Record<string, unknown> | undefined
@@ -104,14 +107,25 @@ function sayContainer({ name, image, is, message, restarts, ended, before, limit
   return `container ${toText(name)} of ${toText(image)}: ${words.join(', ')}`
 }
 
-function sayRollout({ revision, at, takenUpAgain, changed, configMaps }: Record<string, unknown>): string[] {
+function sayRollout({
+  revision,
+  replicaSet,
+  at,
+  takenUpAgain,
+  changed,
+  configMaps,
+  bounds,
+  workloadChanged,
+}: Record<string, unknown>): string[] {
   const what = Array.isArray(changed) ? changed.map(toText).join('; ') || 'nothing of the template' : toText(changed)
   return [
     ...(revision
       ? [
-          `newest rollout: revision ${toText(revision)}${at ? ` at ${toText(at)}` : ''}${takenUpAgain ? ', an older one taken up again' : ''}: ${what}`,
+          `newest rollout: revision ${toText(revision)}${replicaSet ? ` (${toText(replicaSet)})` : ''}${at ? ` at ${toText(at)}` : ''}${takenUpAgain ? ', an older one taken up again' : ''}: ${what}`,
         ]
       : []),
+    ...(workloadChanged ? [`its own fields last changed ${toText(workloadChanged)}`] : []),
+    ...(Array.isArray(bounds) ? [bounds.map(toText).join(', ')] : []),
     ...(Array.isArray(configMaps) ? configMaps.map((each) => `ConfigMap ${toText(each)}`) : []),
   ]
 }
@@ -131,17 +145,11 @@ function linesOfNode(view: ClusterView, { name, ill, version }: KeptNode): strin
   const pods = objectsOf(view, 'Pod').filter(({ node, isDone }) => node === name && !isDone)
   const { ready, notReady = {} } = countPods(pods)
   const states = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
+  const failed = objectsOf(view, 'Pod').filter(({ node, isFailed }) => node === name && isFailed)
   return [
-    ...ill.map(({ type, isTrue, sinceMs, reason, message }) =>
-      sayCondition({
-        type,
-        is: isTrue === null ? 'Unknown' : isTrue ? 'True' : 'False',
-        since: sinceMs && toIso(sinceMs),
-        reason,
-        message,
-      }),
-    ),
+    ...ill.map((each) => sayCondition(showCondition(each))),
     `kubelet ${version}; ${ready} of ${pods.length} pods ready${states.length > 0 ? `; not ready: ${states.join(', ')}` : ''}`,
+    ...failed.slice(0, 3).map((pod) => `failed on it: pod ${pod.namespace}/${pod.name}: ${pod.state}: ${pod.why}`),
   ]
 }
 
@@ -189,7 +197,7 @@ function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): stri
 function fitLines(lines: readonly string[]): string[] {
   const kept: string[] = []
   for (const line of lines) {
-    const cut = cutText(line, maxLineCharacters)
+    const cut = cutInside(line, maxLineCharacters)
     if (Buffer.byteLength(JSON.stringify([...kept, cut])) > maxBytes) break
     kept.push(cut)
   }

@@ -4,9 +4,9 @@ import { cleanse } from '../../safety/redact.ts'
 import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
 import { type FoldedEvent, foldEvents, readEvents, showEvent } from './events.ts'
-import { toIso } from './fields.ts'
+import { cutInside, sentenceOf, toIso } from './fields.ts'
 import type { KeptPod } from './objects.ts'
-import { showCondition, showPod } from './pod.ts'
+import { type ShownContainer, showCondition, showPod } from './pod.ts'
 import { type Rollouts, readRollouts, sayFirst } from './rollouts.ts'
 import {
   type ClusterSubject,
@@ -56,6 +56,7 @@ export async function diagnose(
   const shown = pod && (await attempt('the pod', async () => showPod(await ask({ read: 'Pod', namespace, name }))))
   const rollouts = workload && (await attempt('rollouts', () => readRollouts(ask, view, workload, 1)))
   const events = (await attempt('events', () => eventsOf(ask, view, subject))) ?? []
+  const lastLines = pod && shown ? await readLastLines(ask, pod, shown.containers[0]) : null
   const head = {
     ...(workload && {
       workload: nameOfWorkload(workload),
@@ -65,7 +66,9 @@ export async function diagnose(
     ...(workload && { wanted: workload.wanted, ...countPods(pods) }),
     ...(workload?.isPaused && { paused: true }),
     ...(pod && { pod: pod.name }),
-    ...(shown ?? (pod && { state: pod.state })),
+    ...(shown ? { ...shown, containers: shown.containers.map(withoutRest) } : pod && { state: pod.state }),
+    ...(lastLines && lastLines.length > 0 && { lastLines }),
+    ...failedOf(pods, pod),
     ...nodeOf(view, pod),
     ...claimsOf(view, pod),
     ...servicesFor(view, subject),
@@ -85,6 +88,50 @@ async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: C
   for (const { uid, namespace } of new Map(subjects.map((each) => [each.uid, each])).values())
     read.push(...(await readEvents(ask, { namespace, about: { uid } })).events)
   return foldEvents(view, read)
+}
+
+/** Amounts and probes of a container count where they may be the cause. */
+function withoutRest({ requests, limits, probes, ...container }: ShownContainer) {
+  const isKilled = /OOMKilled/.test(`${container.ended?.reason} ${container.before?.reason}`)
+  return {
+    ...container,
+    ...(isKilled && limits && { limits }),
+    ...(container.is === 'not started' && requests && { requests }),
+    ...(container.ready === false && container.is === 'running' && probes && { probes }),
+  }
+}
+
+const maxLine = 200
+
+/** The last two lines of a container that does not do its work, or of the one before it. None where the node no longer has them. */
+async function readLastLines(
+  ask: AskCluster,
+  { name, namespace }: KeptPod,
+  worst: ShownContainer | undefined,
+): Promise<string[]> {
+  const isWell = !worst || (worst.is === 'running' && worst.ready !== false)
+  if (isWell || worst.is === 'not started' || (!worst.ended && !worst.before && worst.is !== 'running')) return []
+  const isOver = worst.is !== 'running' && !worst.ended
+  const query = { container: worst.name, tailLines: '5', limitBytes: '8000', ...(isOver && { previous: 'true' }) }
+  try {
+    const { text } = await ask({ logOf: name, namespace: namespace ?? '', query, maxBytes: 8_000 })
+    const lines = text
+      .split('\n')
+      .filter((line) => line.trim() !== '' && !line.startsWith('unable to retrieve container logs'))
+    return lines.slice(-2).map((line) => cutInside(sentenceOf(line, 1_000), maxLine))
+  } catch (error) {
+    if (error instanceof SourceError) return []
+    throw error
+  }
+}
+
+/** Pods that failed as a whole, as those that a node evicted. */
+function failedOf(pods: readonly KeptPod[], shown: KeptPod | null): Record<string, unknown> {
+  const failed = pods.filter(({ isFailed, uid }) => isFailed && uid !== shown?.uid)
+  if (failed.length === 0) return {}
+  return {
+    failedPods: failed.slice(0, 2).map(({ name, state, why }) => `${name}: ${state}${why === '' ? '' : `: ${why}`}`),
+  }
 }
 
 function nodeOf(view: ClusterView, pod: KeptPod | null): Record<string, unknown> {
@@ -116,17 +163,22 @@ function servicesFor(view: ClusterView, { workload, pod, pods }: ClusterSubject)
 }
 
 /** The newest revision and what it changed, and the ConfigMaps that changed since, which no revision shows. */
-function showNewest({ rollouts, changedBy, configMaps }: Rollouts, nowMs: number): Record<string, unknown> | null {
+function showNewest(
+  { rollouts, changedBy, configMaps, bounds }: Rollouts,
+  nowMs: number,
+): Record<string, unknown> | null {
   const [newest] = rollouts
   const since = Math.min(newest?.madeMs ?? 0, nowMs - recentMs)
   const changed = configMaps.filter(({ changedMs }) => changedMs === null || changedMs > since)
-  if (!newest && changed.length === 0) return null
+  if (!newest && changed.length === 0 && bounds.length === 0) return null
   return {
     ...(newest && {
       revision: newest.revision,
+      ...(newest.set && { replicaSet: newest.set }),
       ...(newest.isTakenUpAgain ? { takenUpAgain: true } : { at: toIso(newest.madeMs) }),
       changed: newest.changed === null ? sayFirst(newest.revision) : newest.changed.slice(0, maxChanges),
     }),
+    ...(bounds.length > 0 && { bounds }),
     ...(changedBy && { workloadChanged: `${toIso(changedBy.atMs)} by ${changedBy.manager}` }),
     ...(changed.length > 0 && {
       configMaps: changed.map(({ name, changedMs, manager }) =>

@@ -1,7 +1,7 @@
 import { cutText } from '../kind.ts'
 import { groupLines } from '../logs/last.ts'
 import type { AskCluster } from './connect.ts'
-import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
+import { cutInside, type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
 import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
 /** Events of a cluster, folded: those that say the same of one workload are one line, with how often, and when first and last. */
@@ -31,7 +31,9 @@ export type FoldedEvent = {
 /** The server keeps an hour of them by default; a storm has more than anybody reads. */
 const pageSize = 500
 const maxPages = 20
-const maxMessage = 240
+const maxMessage = 300
+/** An API server takes no longer ones. */
+const maxRead = 1_024
 
 type EventQuestion = { namespace: string | null; about?: { kind?: string; name?: string; uid?: string } }
 
@@ -74,7 +76,7 @@ function toEvent(event: Fields): ClusterEvent | null {
   return {
     isWarning: event.type === 'Warning',
     reason,
-    message: sentenceOf(event.message ?? event.note, maxMessage).replace(kubeletName, '$1'),
+    message: cutInside(sentenceOf(event.message ?? event.note, maxRead).replace(kubeletName, '$1'), maxMessage),
     count: Math.max(1, numberOf(event.count), numberOf(series.count)),
     firstMs,
     lastMs: Math.max(firstMs, timeOf(event.lastTimestamp) ?? 0, timeOf(series.lastObservedTime) ?? 0),

@@ -36,4 +36,11 @@ export function sentenceOf(value: unknown, maxCharacters: number): string {
   return inertText(redact(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
 }
 
+/** A long text by its beginning and its end: what an error is of stands first, and what it is stands last. */
+export function cutInside(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text
+  const end = Math.floor(maxCharacters / 2)
+  return `${text.slice(0, maxCharacters - end - 1)}…${text.slice(-end)}`.toWellFormed()
+}
+
 export const toIso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')

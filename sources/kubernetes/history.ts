@@ -12,9 +12,10 @@ import { findSubject, nameField, nameOfWorkload, namespaceField, sourceField } f
 
 const maxChanges = 12
 
-const showRollout = ({ revision, madeMs, changed, isTakenUpAgain, pods }: Rollout) => ({
+const showRollout = ({ revision, madeMs, changed, isTakenUpAgain, pods, set }: Rollout) => ({
   revision,
   ...(isTakenUpAgain ? { takenUpAgain: `an older template, first used ${toIso(madeMs)}` } : { at: toIso(madeMs) }),
+  ...(set && { replicaSet: set }),
   ...(pods && { ready: `${pods.ready} of ${pods.wanted}` }),
   changed: changed === null ? sayFirst(revision) : changed.slice(0, maxChanges),
   ...(changed && changed.length > maxChanges && { moreChanges: changed.length - maxChanges }),
@@ -43,11 +44,12 @@ export const rolloutHistory = defineSourceTool({
     const cluster = await ask({ view: true })
     const { workload } = findSubject(cluster, namespace, name)
     if (!workload) throw new SourceError('REJECTED', `${cluster.name}: no workload makes the pod ${name}`)
-    const { rollouts, changedBy, configMaps } = cleanse(await readRollouts(ask, cluster.view, workload))
+    const { rollouts, changedBy, configMaps, bounds } = cleanse(await readRollouts(ask, cluster.view, workload))
     const head = {
       workload: nameOfWorkload(workload),
       ...(workload.isPaused && { paused: true }),
       ...(changedBy && { lastChanged: `${toIso(changedBy.atMs)} by ${changedBy.manager}` }),
+      ...(bounds.length > 0 && { bounds }),
       ...(configMaps.length > 0 && {
         configMaps: configMaps.map(({ name, changedMs, manager, keys }) =>
           changedMs === null

@@ -11,6 +11,8 @@ export type Condition = {
   reason: string
   message: string
   sinceMs: number | null
+  /** Of a node: when its kubelet last said so. */
+  heardMs: number | null
 }
 
 type Common = {
@@ -30,8 +32,10 @@ export type KeptPod = Common & {
   state: string
   isReady: boolean
   isDone: boolean
+  isFailed: boolean
+  /** Why it failed as a whole, as one that was evicted. */
+  why: string
   restarts: number
-  ip: string
   labels: Readonly<Record<string, string>>
   claims: readonly string[]
 }
@@ -127,12 +131,13 @@ function labelsIn(value: unknown): Record<string, string> | null {
 
 export function conditionsIn(status: Fields): Condition[] {
   return listOf(status.conditions)
-    .map(({ type, status: is, reason, message, lastTransitionTime }) => ({
+    .map(({ type, status: is, reason, message, lastTransitionTime, lastHeartbeatTime }) => ({
       type: wordOf(type),
       isTrue: is === 'True' ? true : is === 'False' ? false : null,
       reason: wordOf(reason),
       message: sentenceOf(message, maxMessage),
       sinceMs: timeOf(lastTransitionTime),
+      heardMs: timeOf(lastHeartbeatTime),
     }))
     .filter(({ type }) => type !== '')
     .slice(0, 20)
@@ -146,8 +151,9 @@ function podFacts({ isEnding }: Common, spec: Fields, status: Fields) {
     state: podState(isEnding, status),
     isReady,
     isDone: status.phase === 'Succeeded' || status.phase === 'Failed',
+    isFailed: status.phase === 'Failed',
+    why: status.phase === 'Failed' ? sentenceOf(status.message, maxMessage) : '',
     restarts: containers.reduce((sum, { restartCount }) => sum + numberOf(restartCount), 0),
-    ip: wordOf(status.podIP),
     claims: listOf(spec.volumes)
       .map(({ persistentVolumeClaim }) => wordOf(fieldsOf(persistentVolumeClaim).claimName))
       .filter((name) => name !== ''),

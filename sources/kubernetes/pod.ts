@@ -53,7 +53,7 @@ function containerOf(spec: Fields, status: Fields, isInit: boolean) {
     ...probesOf(spec),
   }
 }
-type ShownContainer = ReturnType<typeof containerOf>
+export type ShownContainer = ReturnType<typeof containerOf>
 
 /** Requests and limits of memory and processors. */
 function shownResources({ resources }: Fields) {
@@ -105,12 +105,13 @@ function probesOf(spec: Fields) {
   return probes.length === 0 ? {} : { probes: Object.fromEntries(probes) }
 }
 
-export const showCondition = ({ type, isTrue, reason, message, sinceMs }: Condition) => ({
+export const showCondition = ({ type, isTrue, reason, message, sinceMs, heardMs }: Condition) => ({
   type,
   is: isTrue === null ? 'Unknown' : isTrue ? 'True' : 'False',
   ...(reason !== '' && { reason }),
   ...(message !== '' && { message }),
   ...(sinceMs !== null && { since: toIso(sinceMs) }),
+  ...(isTrue === null && heardMs !== null && { lastHeard: toIso(heardMs) }),
 })
 
 /** Conditions of a pod that are well as they are, in a word; the others whole. */

@@ -16,6 +16,8 @@ export type Rollout = {
   /** An older one that was taken up again: its time is that of its first use. */
   isTakenUpAgain: boolean
   pods: { ready: number; wanted: number } | null
+  /** The ReplicaSet that it is. */
+  set: string | null
 }
 
 export type Rollouts = {
@@ -23,6 +25,8 @@ export type Rollouts = {
   /** What last changed the workload's own fields, as the server noted it. */
   changedBy: { manager: string; atMs: number } | null
   configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
+  /** Of a job: bounds of its time that it has or lacks. */
+  bounds: string[]
 }
 
 /** Of a revision that nothing is held against. */
@@ -32,7 +36,7 @@ export const sayFirst = (revision: number): string =>
 const maxRevisions = 6
 const maxConfigMaps = 5
 
-type Revision = { revision: number; madeMs: number; template: unknown; pods: Rollout['pods'] }
+type Revision = Pick<Rollout, 'revision' | 'madeMs' | 'pods' | 'set'> & { template: unknown }
 
 /** Throws SourceError. `revisions`: as many are held against each other. */
 export async function readRollouts(
@@ -52,10 +56,21 @@ export async function readRollouts(
       changed: before ? changesBetween(fieldsOfTemplate(before.template), fieldsOfTemplate(each.template)) : null,
       isTakenUpAgain: known.some((other) => other.revision < each.revision && other.madeMs > each.madeMs),
       pods: each.pods,
+      set: each.set,
     }
   })
-  return { rollouts, changedBy: changeOf(object), configMaps: await readConfigMaps(ask, namespace, templateOf(object)) }
+  return {
+    rollouts,
+    changedBy: changeOf(object),
+    configMaps: await readConfigMaps(ask, namespace, templateOf(object)),
+    bounds: kind === 'Job' ? boundsOf(fieldsOf(object.spec)) : [],
+  }
 }
+
+const boundsOf = (spec: Fields): string[] =>
+  ['activeDeadlineSeconds', 'backoffLimit'].map((name) =>
+    spec[name] === undefined ? `${name} is not set` : `${name} is ${numberOf(spec[name])}`,
+  )
 
 function templateOf(object: Fields): unknown {
   const spec = fieldsOf(object.spec)
@@ -84,6 +99,7 @@ async function listRevisions(
         madeMs: createdMs,
         template: fieldsOf(fieldsOf(set).spec).template,
         pods: { ready, wanted },
+        set: name,
       })
     }
     return found
@@ -97,6 +113,7 @@ async function listRevisions(
       madeMs: timeOf(fieldsOf(each.metadata).creationTimestamp) ?? 0,
       template: fieldsOf(fieldsOf(each.data).spec).template,
       pods: null,
+      set: null,
     }))
     .sort((a, b) => b.revision - a.revision)
     .slice(0, most)

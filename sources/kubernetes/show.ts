@@ -170,8 +170,10 @@ function showWorkload(spec: Fields, status: Fields) {
   const chosen = (from: Fields, names: readonly string[]) =>
     Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, plainOf(from[name])]])))
   const last = timeOf(status.lastScheduleTime)
+  const isJob = spec.completions !== undefined || spec.backoffLimit !== undefined
   return {
     ...chosen(spec, settings),
+    ...(isJob && spec.activeDeadlineSeconds === undefined && { notSet: ['activeDeadlineSeconds'] }),
     now: chosen(status, counts),
     ...(last !== null && { lastRun: toIso(last) }),
     conditions: conditionsIn(status).map(showCondition),

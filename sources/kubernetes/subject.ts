@@ -54,8 +54,8 @@ function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | 
   return { workload, pod: pods[0] ?? null, pods, goneMs }
 }
 
-const badness = ({ isReady, isDone, isEnding, restarts }: KeptPod): number =>
-  (isReady || isDone ? 0 : 2) + (restarts > 0 ? 1 : 0) - (isEnding ? 1 : 0)
+const badness = ({ isReady, isDone, isFailed, isEnding, restarts }: KeptPod): number =>
+  (isReady || (isDone && !isFailed) ? 0 : isFailed ? 1.5 : 2) + (restarts > 0 ? 1 : 0) - (isEnding ? 1 : 0)
 
 const maxNamed = 8
 
@@ -89,7 +89,7 @@ export function countPods(pods: readonly KeptPod[]) {
   }
 }
 
-/** Services that send to these pods, and those of the namespace that send to no pod at all. */
+/** Services that send to these pods, and those of the namespace that send to no pod at all, with what its pods have instead. */
 export function servicesOf(view: ClusterView, namespace: string, pods: readonly KeptPod[]): string[] {
   const there = objectsOf(view, 'Pod').filter((each) => each.namespace === namespace && !each.isDone)
   const matches = (selector: Readonly<Record<string, string>>, pod: KeptPod) =>
@@ -98,8 +98,20 @@ export function servicesOf(view: ClusterView, namespace: string, pods: readonly 
     if (own !== namespace || selector === null) return []
     const chosen = there.filter((pod) => matches(selector, pod))
     const words = Object.entries(selector).map((pair) => pair.join('='))
-    if (chosen.length === 0) return [`${name} selects no pod (${words.join(', ')})`]
+    if (chosen.length === 0) return [`${name} selects no pod (${words.join(', ')})${sayLabels(there, selector, name)}`]
     if (!pods.some((pod) => chosen.includes(pod))) return []
     return [`${name} sends to ${chosen.filter(({ isReady }) => isReady).length} ready of ${chosen.length}`]
   })
+}
+
+/** What pods have for the labels that a service asks for, those first that are called like it. */
+function sayLabels(pods: readonly KeptPod[], selector: Readonly<Record<string, string>>, service: string): string {
+  const found = pods.flatMap((pod) => {
+    const words = Object.keys(selector).flatMap((name) =>
+      pod.labels[name] === undefined ? [] : [`${name}=${pod.labels[name]}`],
+    )
+    return words.length > 0 ? [{ words: words.join(','), isAlike: pod.name.startsWith(service) }] : []
+  })
+  const named = [...new Set(found.sort((a, b) => Number(b.isAlike) - Number(a.isAlike)).map(({ words }) => words))]
+  return named.length > 0 ? `; pods here have ${named.slice(0, 3).join(' or ')}` : ''
 }

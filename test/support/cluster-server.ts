@@ -142,6 +142,10 @@ export async function startCluster() {
     logs,
     put,
     remove,
+    clear: () => {
+      objects.clear()
+      logs.clear()
+    },
     /** The next answers about this kind, `times` of them. */
     refuse: (of: ClusterKind | 'log' | 'version', refusal: Omit<Refusal, 'times'>, times = Number.POSITIVE_INFINITY) =>
       refusals.set(of, { ...refusal, times }),

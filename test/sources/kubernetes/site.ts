@@ -58,7 +58,12 @@ export function useCluster() {
     if (!planned.ok) throw new Error(planned.reason)
     return await readSource(planned, stage.states, { nowMs, incidentBeganMs: null })
   }
-  return { stage, write, read, probe: () => probeSource(stage.source, stage.states) }
+  return {
+    stage: Object.assign(stage, { forget: () => forgetSource(stage.states, 'prod') }),
+    write,
+    read,
+    probe: () => probeSource(stage.source, stage.states),
+  }
 }
 
 /** A Deployment with its two ReplicaSets and a pod of the newer one, which crashes. */
