@@ -15,5 +15,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db)
   await sql`create index cluster_member_name on cluster_member (name)`.execute(db)
   await sql`create index cluster_member_gone on cluster_member (source, gone_at) where gone_at is not null`.execute(db)
-  await sql`grant select, insert, update, delete on cluster_member to nightshift_app`.execute(db)
+  await sql`
+    create table cluster_listing (
+      source text primary key references source (name) on delete cascade,
+      digest text not null check (length(digest) = 64)
+    )`.execute(db)
+  await sql`grant select, insert, update, delete on cluster_member, cluster_listing to nightshift_app`.execute(db)
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { sha256 } from '../../domain/digest.ts'
 import { type ClusterMember, workloadId } from '../../domain/listed-cluster.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
@@ -10,8 +11,16 @@ import type { Trx } from '../connect.ts'
 const keptDays = sql`interval '7 days'`
 const maxGone = 50_000
 
-/** Makes what is kept of a cluster what it lists now; what it no longer lists is gone. */
+/** Makes what is kept of a cluster what it lists now; what it no longer lists is gone. The list of a moment ago costs one look. */
 export async function mergeMembers(trx: Trx, source: string, members: readonly ClusterMember[]): Promise<void> {
+  const digest = sha256(JSON.stringify(members))
+  const before = await trx.selectFrom('clusterListing').select('digest').where('source', '=', source).executeTakeFirst()
+  if (before?.digest === digest) return
+  await trx
+    .insertInto('clusterListing')
+    .values({ source, digest })
+    .onConflict((on) => on.column('source').doUpdateSet({ digest }))
+    .execute()
   const rows = members.map(({ uid, namespace, name, workload, goneMs }) => ({
     uid,
     namespace,
@@ -42,4 +51,5 @@ export async function mergeMembers(trx: Trx, source: string, members: readonly C
 /** Nothing of it is known any more: the source is of another cluster now. */
 export async function forgetMembers(trx: Trx, source: string): Promise<void> {
   await trx.deleteFrom('clusterMember').where('source', '=', source).execute()
+  await trx.deleteFrom('clusterListing').where('source', '=', source).execute()
 }

@@ -147,6 +147,8 @@ export type SourceTables = {
     seenAt: Generated<Time>
     goneAt: string | null
   }
+  /** What each cluster listed of them last, as a digest: the same list is not merged again. */
+  clusterListing: { source: string; digest: string }
   /** What a server of databases counted of its statements, once a day. */
   statementSnapshot: {
     source: string

@@ -31,8 +31,8 @@ export const usualTimes: FollowTimes = {
   watchSeconds: 280,
 }
 
-/** Pages, the first size that the server can send within the bound. */
-const pageSizes = [500, 100, 20, 1] as const
+/** Pages, the first size that the server can send within the bound. Of 10,000 pods pages of 500 cost half as much memory again. */
+const pageSizes = [200, 50, 10, 1] as const
 const maxPageBytes = 24_000_000
 /** A list that never ends is no list. */
 const maxPages = 2_000

@@ -19,7 +19,15 @@ test('a cluster is listed in pages and says how much of it there is', async () =
   stage.cluster.put('Node', nodeOf('node-1', '10.0.0.1'))
   for (let at = 0; at < 1_201; at += 1) stage.cluster.put('Pod', pod(`web-${at}`))
   expect(await probe()).toMatch(/^it answers: Kubernetes v1\.34\.4, 1 node, 1201 pods; last heard of 0 s ago$/)
-  expect(lists('pods').map(({ query }) => query.get('continue'))).toEqual([null, '500', '1000'])
+  expect(lists('pods').map(({ query }) => query.get('continue'))).toEqual([
+    null,
+    '200',
+    '400',
+    '600',
+    '800',
+    '1000',
+    '1200',
+  ])
   expect(stage.cluster.asked.every(({ authorization }) => authorization === 'Bearer token-of-a-test')).toBe(true)
 })
 
@@ -114,7 +122,7 @@ test('a page that is larger than is read is asked for in smaller pages', async (
   const heavy = { annotations: { note: 'x'.repeat(5_000_000) } }
   for (let at = 0; at < 8; at += 1) stage.cluster.put('Pod', pod(`heavy-${at}`, heavy))
   expect(await probe()).toContain('8 pods;')
-  expect([...new Set(lists('pods').map(({ query }) => query.get('limit')))]).toEqual(['500', '100', '20', '1'])
+  expect([...new Set(lists('pods').map(({ query }) => query.get('limit')))]).toEqual(['200', '50', '10', '1'])
 })
 
 test('a pod that crashes is told by its conditions, its end before, the newest rollout and what that changed', async () => {
