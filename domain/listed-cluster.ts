@@ -10,6 +10,8 @@ export type ListedWorkload = { kind: string; namespace: string; name: string }
 
 export type ListedCluster = {
   version: string
+  /** What alerts call it besides. */
+  names: readonly string[]
   nodes: readonly { name: string; addresses: readonly string[] }[]
   namespaces: readonly string[]
   workloads: readonly (ListedWorkload & {
@@ -64,7 +66,7 @@ export function clusterToDeclared(
   const named = (kind: InventoryKind, namespace: string, name: string) => ref(kind, toId(cluster, namespace, name))
   const ofWorkload = (each: ListedWorkload) => ref('workload', workloadId(cluster, each))
   const resources: DeclaredResource[] = [
-    { ...own, kind: 'cluster', name: cluster, attributes: { version: listed.version } },
+    { ...own, kind: 'cluster', name: cluster, aliases: listed.names, attributes: { version: listed.version } },
     ...nodes.map(({ id, name, addresses }) => ({ kind: 'node' as const, id, name, aliases: addresses })),
     ...listed.namespaces.map((name) => ({ kind: 'namespace' as const, id: inNamespace(name).id, name })),
     ...listed.workloads.map((each) => ({

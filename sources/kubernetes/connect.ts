@@ -21,7 +21,13 @@ type ClusterQuestion =
   | { version: true }
 
 /** What is kept of the cluster, with the name of its source. */
-export type SeenCluster = { name: string; view: ClusterView; namespaces: readonly string[] | null }
+export type SeenCluster = {
+  name: string
+  view: ClusterView
+  namespaces: readonly string[] | null
+  /** What alerts call it besides. */
+  names: readonly string[]
+}
 
 export type AskCluster = {
   (question: { view: true }): Promise<SeenCluster>
@@ -42,8 +48,11 @@ const maxAnswerBytes = 16_000_000
 const maxWaitMs = 2_000
 
 /** Namespaces that the rights are for, where they are not for the whole cluster. */
-const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | null =>
-  typeof namespaces === 'string' ? [...new Set(namespaces.split(',').map((each) => each.trim()))] : null
+const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | null => listWords(namespaces)
+
+/** Words by commas; null where there is no text. */
+const listWords = (text: unknown): string[] | null =>
+  typeof text === 'string' ? [...new Set(text.split(',').map((each) => each.trim()))] : null
 
 export const connectCluster = (source: Source, directory: string): AskCluster =>
   (async (question: ClusterQuestion): Promise<unknown> => {
@@ -93,7 +102,7 @@ async function seeCluster(source: Source, directory: string, hide: CredentialHid
   if (first && pods.every(({ listedMs }) => listedMs === null)) throw notListed(source, first, hide)
   const heardMs = Math.max(...pods.map((each) => each.heardMs ?? 0))
   if (first?.trouble && Date.now() - heardMs > maxQuietMs) throw notListed(source, first, hide)
-  return { name, view, namespaces }
+  return { name, view, namespaces, names: listWords(options.names) ?? [] }
 }
 
 function notListed(source: Source, { kind, namespace, trouble }: FollowState, hide: CredentialHider): SourceError {

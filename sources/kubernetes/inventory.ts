@@ -9,11 +9,11 @@ import { type ClusterView, memberOf, objectsOf, workloadOf } from './view.ts'
 
 export async function listCluster(ask: AskCluster): Promise<{ cluster: ListedCluster }> {
   const version = wordOf(fieldsOf(await ask({ version: true })).gitVersion)
-  const { view, namespaces } = await ask({ view: true })
-  return { cluster: { version, ...listView(view, namespaces) } }
+  const { view, namespaces, names } = await ask({ view: true })
+  return { cluster: { version, names, ...listView(view, namespaces) } }
 }
 
-function listView(view: ClusterView, namespaces: readonly string[] | null): Omit<ListedCluster, 'version'> {
+function listView(view: ClusterView, namespaces: readonly string[] | null): Omit<ListedCluster, 'version' | 'names'> {
   const inside = inNamespaces(view)
   const podsOf = Map.groupBy(objectsOf(view, 'Pod'), (pod) => workloadOf(view, pod)?.uid ?? '')
   const workloads = [...view.objects.values()].filter(

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ClusterError } from '../../clients/kubernetes/server.ts'
 import { formatCount, formatSpan } from '../../domain/format.ts'
+import { idPattern } from '../../domain/kinds.ts'
 import { defineSourceKind, type SourceKind } from '../kind.ts'
 import { readAccess } from './access.ts'
 import { type AskCluster, connectCluster, missingRule, type SeenCluster } from './connect.ts'
@@ -29,6 +30,11 @@ const namespaces = z
     return names.length <= maxNamespaces && names.every((each) => namespaceField.safeParse(each).success)
   }, `is up to ${maxNamespaces} names of namespaces by commas`)
 
+const names = z
+  .string()
+  .max(700)
+  .refine((text) => text.split(',').every((each) => idPattern.test(each.trim())), 'is names of a cluster by commas')
+
 export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
   kind: 'kubernetes',
   title: 'Kubernetes',
@@ -36,6 +42,8 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
     context: z.string().min(1).max(200).optional(),
     account: z.literal('in-cluster').optional(),
     namespaces: namespaces.optional(),
+    /** What alerts call the cluster, where that is not the name of the source. */
+    names: names.optional(),
   }),
   connect: connectCluster,
   check: (source, directory) => void readAccess(source, directory),

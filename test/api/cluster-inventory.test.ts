@@ -25,7 +25,8 @@ beforeAll(async () => {
     },
   })
   putCluster()
-  const body = { kind: 'kubernetes', url: cluster.url, credential: `file:${join(directory, 'token')}` }
+  const options = { names: 'k8s-prod-1' }
+  const body = { kind: 'kubernetes', url: cluster.url, credential: `file:${join(directory, 'token')}`, options }
   expect((await api.put('/sources/prod', { body })).status).toBe(200)
   await sync()
 })
@@ -199,6 +200,12 @@ describe('alerts of kube-state-metrics, cAdvisor and the rules of kube-prometheu
     ['a pod that nobody knows', { ...exporter, namespace: 'shop', pod: 'never-seen' }, 'namespace:prod:shop'],
     ['a pod that claims an owner', { ...exporter, namespace: 'shop', pod: 'liar' }, 'namespace:prod:shop'],
   ])('%s', async (_, labels, wanted) => expect(await find(labels)).toBe(wanted))
+})
+
+test('a cluster goes by the words that its source gives it, and an alert of another one is not about it', async () => {
+  const labels = { ...exporter, namespace: 'shop', deployment: 'web' }
+  expect(await find({ ...labels, cluster: 'k8s-prod-1' })).toBe('workload:prod:shop:deployment:web')
+  expect(await find({ ...labels, cluster: 'k8s-test-1' })).toBeNull()
 })
 
 test('a cluster is a resource with its nodes, namespaces, workloads and what leads to them', async () => {

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { startCluster } from '../support/cluster-server.ts'
 import { runCli, useServedApi } from '../support/run-cli.ts'
 
 const api = useServedApi()
@@ -46,4 +48,68 @@ test('a source is shown with how it is asked and how it does, and another name w
 test('a header that is none of a tenant is refused by name', async () => {
   const refused = await run('sources', 'add', 'logs', '--kind', 'loki', '--at', at, '--header', 'Authorization=Bearer')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('X-Scope-OrgID')])
+})
+
+test('the rights of a cluster are printed as they are applied, for all of it and by namespace', async () => {
+  const whole = await run('sources', 'rights', 'kubernetes')
+  expect([whole.code, whole.stdout.trim()]).toEqual([
+    0,
+    readFileSync('examples/kubernetes/read-cluster.yaml', 'utf8').trim(),
+  ])
+  const named = await run('sources', 'rights', 'kubernetes', '--namespaces', 'shop,payments')
+  expect(named.stdout.trim()).toBe(readFileSync('examples/kubernetes/read-namespaces.yaml', 'utf8').trim())
+})
+
+test('a cluster is added with its role and the command of its token beside the answer', async () => {
+  const cluster = await startCluster()
+  process.env.NIGHTSHIFT_SOURCE_CLUSTER = 'token-of-a-test'
+  try {
+    const added = await run(
+      'sources',
+      'add',
+      'prod',
+      '--kind',
+      'kubernetes',
+      '--at',
+      cluster.url,
+      '--credential',
+      'env:NIGHTSHIFT_SOURCE_CLUSTER',
+    )
+    expect([added.code, added.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^✔ prod: it answers: Kubernetes v1\.34\.4, no node, no pod; last heard of \d+ s ago\n$/),
+    ])
+    for (const part of [
+      'kind: ClusterRole',
+      'resources: ["pods/log"], verbs: ["get"]',
+      'kubectl -n nightshift create token nightshift-read',
+    ])
+      expect(added.stderr).toContain(part)
+    expect((await run('sources', 'remove', 'prod')).code).toBe(0)
+  } finally {
+    await cluster.stop()
+  }
+})
+
+test('a kubeconfig that would run a program is refused before anything is asked, with what replaces it', async () => {
+  process.env.NIGHTSHIFT_SOURCE_KUBECONFIG = `
+clusters: [{ name: c, cluster: { server: "https://api.example.com" } }]
+users: [{ name: u, user: { exec: { command: aws } } }]
+contexts: [{ name: x, context: { cluster: c, user: u } }]
+current-context: x`
+  const refused = await run(
+    'sources',
+    'add',
+    'eks',
+    '--kind',
+    'kubernetes',
+    '--at',
+    'https://api.example.com',
+    '--credential',
+    'env:NIGHTSHIFT_SOURCE_KUBECONFIG',
+  )
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('by running aws, as kubeconfigs of EKS do; nothing is run')
+  expect(refused.stderr).toContain('kubectl -n nightshift create token nightshift-read')
+  expect((await run('sources', 'list')).stdout).not.toContain('eks')
 })

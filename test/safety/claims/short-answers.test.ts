@@ -97,7 +97,7 @@ function inCluster(tool: string, args: Answer, pods: Answer[], asked: unknown = 
     if (kept) putObject(view, kept)
   }
   view.states.push({ kind: 'Pod', namespace: null, listedMs: nowMs, heardMs: nowMs, trouble: null, unread: 0 })
-  const cluster = { name: 'main', view, namespaces: null }
+  const cluster = { name: 'main', view, namespaces: null, names: [] }
   const ask = async (question: Answer) =>
     'view' in question
       ? cluster
