@@ -22,9 +22,12 @@ const namespaced: readonly RightsRule[] = [
   },
   { group: 'batch', resources: ['jobs', 'cronjobs'], verbs: clusterVerbs },
   { group: 'networking.k8s.io', resources: ['ingresses'], verbs: clusterVerbs },
+  { group: 'policy', resources: ['poddisruptionbudgets'], verbs: clusterVerbs },
 ]
 
-const ofCluster: readonly RightsRule[] = [{ group: '', resources: ['nodes', 'namespaces'], verbs: clusterVerbs }]
+const ofCluster: readonly RightsRule[] = [
+  { group: '', resources: ['nodes', 'namespaces', 'persistentvolumes'], verbs: clusterVerbs },
+]
 
 const listOf = (words: readonly string[]): string => `[${words.map((word) => JSON.stringify(word)).join(', ')}]`
 

@@ -13,6 +13,7 @@ import type { CliCommand } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { collectValues, getTerminalWidth, inert, paint, print, printJson, printNote, wrap } from '../ui/terminal.ts'
+import { explainNodes, type NodeOptions } from './explain-nodes.ts'
 import { readPlan, readProblem, readProblemInTime } from './read.ts'
 import { drawOverview, drawWave, formatPlan, legend } from './render.ts'
 import { exitByState, type SolveOptions, solveWithProgress, withGap, withSolveOptions } from './solve.ts'
@@ -298,7 +299,7 @@ function checkTriage(
   return { ok: triage.proof === 'certificate' ? true : null, line: lines.join('\n') }
 }
 
-type ExplainOptions = SolveOptions & { all?: boolean }
+type ExplainOptions = SolveOptions & NodeOptions & { all?: boolean }
 
 /** How many hosts are explained per VM: those that lack least. */
 const maxHosts = 8
@@ -307,12 +308,24 @@ function addExplainCommand(parent: CliCommand): void {
   withSolveOptions(
     parent
       .command('explain')
-      .description('why some VMs cannot be placed: conflicting rules, what would help, what each host lacks')
-      .argument('<file>', 'hosts and VMs as YAML or JSON; - for stdin')
-      .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`),
+      .description(
+        'why some VMs cannot be placed: conflicting rules, what would help, what each host lacks; of a node of Kubernetes, which pods would stay pending without it',
+      )
+      .argument('[file]', 'hosts and VMs as YAML or JSON; - for stdin')
+      .option('--all', `every host for every VM, not only the ${maxHosts} that lack least`)
+      .option('--node <name>', 'instead of a file: this node of a connected cluster; repeatable', collectValues, [])
+      .option('--fails', 'with --node: it fails, instead of being drained')
+      .option('--cluster <source>', 'with --node: which cluster, where there are several'),
+    { isConnected: true },
   )
-    .addHelpText('after', '\nExample:\n  nightshift placement explain cluster.yaml\n\nExits as "placement plan" does.')
-    .action(async (file: string, options: ExplainOptions) => {
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift placement explain cluster.yaml\n  nightshift placement explain --node worker-3\n\nExits as "placement plan" does.',
+    )
+    .action(async (file: string | undefined, options: ExplainOptions) => {
+      if (options.node.length > 0 && file === undefined) return await explainNodes(options)
+      if (file === undefined || options.node.length > 0)
+        throw new CommandFailed('usage', 'Name a file, or nodes of a cluster with --node, and not both.')
       const [problem, left] = await readProblemInTime(file, options)
       refuseIdleRequest(file, problem)
       const plan = await solveWithProgress(problem, left)

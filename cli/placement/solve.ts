@@ -15,9 +15,9 @@ export type SolveOptions = {
   whyLate?: string
 }
 
-/** Adds the options of every command that plans. */
-export function withSolveOptions(command: CliCommand): CliCommand {
-  return command
+/** Adds the options of every command that plans; of one that may ask the API its own `--json` too. */
+export function withSolveOptions(command: CliCommand, { isConnected = false } = {}): CliCommand {
+  const solving = command
     .option('--engine <name>', `solver: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')
     .option(
       '--timeout <seconds>',
@@ -31,7 +31,7 @@ export function withSolveOptions(command: CliCommand): CliCommand {
       parseWholeNumber,
       1,
     )
-    .option('--json', 'the whole plan as JSON')
+  return isConnected ? solving.connected() : solving.option('--json', 'the whole plan as JSON')
 }
 
 /** Solves the problem. Shows progress in one line of the terminal, and clears it at the end. */

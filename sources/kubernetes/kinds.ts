@@ -24,6 +24,8 @@ const askedKinds = {
   ConfigMap: { api: '/api/v1', group: '', plural: 'configmaps' },
   ResourceQuota: { api: '/api/v1', group: '', plural: 'resourcequotas' },
   Event: { api: '/api/v1', group: '', plural: 'events' },
+  PersistentVolume: { api: '/api/v1', group: '', plural: 'persistentvolumes', isOfCluster: true },
+  PodDisruptionBudget: { api: '/apis/policy/v1', group: 'policy', plural: 'poddisruptionbudgets' },
   ControllerRevision: { api: '/apis/apps/v1', group: 'apps', plural: 'controllerrevisions' },
 } as const satisfies Record<string, ClusterKindFacts>
 

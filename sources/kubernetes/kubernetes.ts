@@ -14,6 +14,7 @@ import { rolloutHistory } from './history.ts'
 import { listCluster } from './inventory.ts'
 import { kubernetesLogs } from './logs.ts'
 import { stateOf } from './state.ts'
+import { nodeLoss } from './read-node-loss.ts'
 import { namespaceField } from './subject.ts'
 import { objectsOf } from './view.ts'
 
@@ -62,7 +63,7 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
   stateOf: async (ask, resource) => stateOf(await ask({ view: true }), resource),
   isFollowed: true,
   is: 'cluster',
-  tools: [podDiagnosis, getKubernetes, kubernetesEvents, kubernetesLogs, rolloutHistory],
+  tools: [podDiagnosis, getKubernetes, kubernetesEvents, kubernetesLogs, rolloutHistory, nodeLoss],
 })
 
 const sayHeard = (states: readonly { heardMs: number | null }[], nowMs: number): string =>

@@ -1,0 +1,231 @@
+import { z } from 'zod'
+import { formatCount } from '../../domain/format.ts'
+import { toList, toText } from '../../domain/say.ts'
+import { cleanse } from '../../safety/redact.ts'
+import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
+import type { AskCluster, SeenCluster } from './connect.ts'
+import { fieldsOf, listOf, numberOf, wordOf } from './fields.ts'
+import type { ClusterKind } from './kinds.ts'
+import { type ClusterLoad, foreseeLoss, type NodeLoss, type PendingPod } from './node-loss.ts'
+import { nodeTermsIn, readScheduledNode, readScheduledPod, type ScheduledPod, selectorIn } from './scheduled.ts'
+import { matchesNode, type Obstruction } from './scheduling-rules.ts'
+import { nameField, nameOfWorkload, sourceField } from './subject.ts'
+import { type ClusterView, objectsOf, workloadOf } from './view.ts'
+
+/** What would stay pending if nodes were drained or failed, by which rule, and what would make room. It only reads. */
+
+const pageSize = 500
+const maxPages = 60
+
+/** A whole list, page by page, each object at once in the short form that is kept. */
+async function readAll<T>(ask: AskCluster, read: ClusterKind, toKept: (given: unknown) => T | null): Promise<T[]> {
+  const all: T[] = []
+  let next = ''
+  for (let page = 0; page < maxPages; page += 1) {
+    const query = { limit: String(pageSize), ...(next && { continue: next }) }
+    const { items, metadata } = fieldsOf(await ask({ read, namespace: null, query }))
+    for (const each of listOf(items)) {
+      const kept = toKept(each)
+      if (kept !== null) all.push(kept)
+    }
+    const { continue: more } = fieldsOf(metadata)
+    next = typeof more === 'string' ? more : ''
+    if (next === '') return all
+  }
+  throw new SourceError('TOO_LARGE', `there are more than ${maxPages * pageSize} ${read}s`)
+}
+
+async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
+  const nodes = await readAll(ask, 'Node', readScheduledNode)
+  const pods = await readAll(ask, 'Pod', readScheduledPod)
+  const budgets = await readAll(ask, 'PodDisruptionBudget', (given) => {
+    const { metadata, spec, status } = fieldsOf(given)
+    const [name, namespace] = [wordOf(fieldsOf(metadata).name), wordOf(fieldsOf(metadata).namespace)]
+    const { selector } = fieldsOf(spec)
+    return { name, namespace, selector: selectorIn(selector), allowed: numberOf(fieldsOf(status).disruptionsAllowed) }
+  })
+  const volumes = await readAll(ask, 'PersistentVolume', (given) => {
+    const { claimRef, nodeAffinity } = fieldsOf(fieldsOf(given).spec)
+    const { namespace, name } = fieldsOf(claimRef)
+    const terms = nodeTermsIn(fieldsOf(nodeAffinity).required)
+    return { claim: `${wordOf(namespace)}/${wordOf(name)}`, terms }
+  })
+  return {
+    ...{ nodes, pods, budgets },
+    volumes: new Map(volumes.map(({ claim, terms }) => [claim, (node) => matchesNode(terms, node)])),
+  }
+}
+
+/** `memory 512 MiB`, `cpu 250 m`, `pods 1`. */
+function formatAmount(name: string, amount: number): string {
+  if (name === 'cpu') return `cpu ${amount} m`
+  if (name === 'memory' || name.endsWith('storage')) return `${name} ${Math.ceil(amount / 2 ** 20)} MiB`
+  return `${name} ${amount}`
+}
+
+const ruleWords: Readonly<Record<Obstruction['rule'], string>> = {
+  resources: 'short of',
+  taint: 'taint',
+  cordoned: 'cordoned',
+  'not ready': 'not ready',
+  'node affinity': 'node selector or affinity',
+  apart: 'keeps apart from a pod there',
+  beside: 'not beside the pods it belongs to',
+  spread: 'spread over',
+  port: 'port is taken:',
+  volume: 'its volume is elsewhere:',
+}
+
+const maxRules = 4
+
+/** `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`: each node counts under each rule that bars it. */
+function sayWhy(why: PendingPod['why']): string {
+  const found = new Map<string, { nodes: string[]; least: { node: string; amount: number } | null; resource: string }>()
+  for (const [node, obstructions] of why)
+    for (const { rule, detail, amount } of obstructions) {
+      const key = `${ruleWords[rule]} ${detail}`.trim()
+      const entry = found.get(key) ?? { nodes: [], least: null, resource: detail }
+      entry.nodes.push(node)
+      if (amount !== undefined && (entry.least === null || amount < entry.least.amount)) entry.least = { node, amount }
+      found.set(key, entry)
+    }
+  const rules = [...found].sort(([, a], [, b]) => b.nodes.length - a.nodes.length)
+  const said = rules.slice(0, maxRules).map(([key, { nodes, least, resource }]) => {
+    const by = least ? ` (least: ${formatAmount(resource, least.amount)} on ${least.node})` : ''
+    return `${key} on ${nodes.length === 1 && !least ? nodes[0] : nodes.length}${by}`
+  })
+  if (why.size === 0) return 'no node is left'
+  return [...said, ...(rules.length > maxRules ? [`and ${rules.length - maxRules} more rules`] : [])].join('; ')
+}
+
+function nameOwner(view: ClusterView, pod: ScheduledPod): string {
+  const kept = view.objects.get(pod.uid)
+  const workload = kept && workloadOf(view, kept)
+  return workload
+    ? nameOfWorkload(workload)
+    : `${pod.owner?.kind ?? 'Pod'} ${pod.namespace}/${pod.owner?.name ?? pod.name}`
+}
+
+/** `Deployment shop/web: 3`, the most first. */
+function countByOwner(view: ClusterView, pods: readonly ScheduledPod[]): string[] {
+  const counts = new Map<string, number>()
+  for (const pod of pods) counts.set(nameOwner(view, pod), (counts.get(nameOwner(view, pod)) ?? 0) + 1)
+  return [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => (count === 1 ? name : `${name}: ${count}`))
+}
+
+type ShownPending = { workload: string; pods: number; certain: boolean; why: string }
+
+/** Of one workload together, the first one's reasons for all. */
+function showPending(view: ClusterView, pending: readonly PendingPod[]): ShownPending[] {
+  const shown = new Map<string, ShownPending>()
+  for (const { pod, isCertain, why } of pending) {
+    const workload = nameOwner(view, pod)
+    const before = shown.get(workload)
+    if (before) Object.assign(before, { pods: before.pods + 1, certain: before.certain && isCertain })
+    else shown.set(workload, { workload, pods: 1, certain: isCertain, why: sayWhy(why) })
+  }
+  return [...shown.values()].sort((a, b) => b.pods - a.pods)
+}
+
+const maxNamed = 5
+
+const few = (names: readonly string[]): string[] =>
+  names.length > maxNamed ? [...names.slice(0, maxNamed), `${names.length - maxNamed} more`] : [...names]
+
+function showLoss({ view }: SeenCluster, loss: NodeLoss): Record<string, unknown> {
+  const { moving, pending, mostPending, lost, stuck, bound, waiting, room, leftOut } = loss
+  return {
+    moves: moving.length,
+    stayPending: pending.length,
+    ...(mostPending > pending.length && { inTheWorstOrderTried: mostPending }),
+    ...(waiting.length > 0 && {
+      drainWaits: few(
+        waiting.map(
+          ({ budget: { namespace, name, allowed }, leaving, isEndless }) =>
+            `budget ${namespace}/${name}: ${leaving} are to go, ${allowed} may go now${isEndless ? ', and it would not end by itself' : ''}`,
+        ),
+      ),
+    }),
+    ...(lost.length > 0 && { notMadeAgain: few(lost.map(({ namespace, name }) => `${namespace}/${name}`)) }),
+    ...(stuck.length > 0 && {
+      waitForTheNodeToBeDeleted: few(countByOwner(view, stuck)),
+    }),
+    ...(bound.length > 0 && { endWithTheNode: bound.length }),
+    ...(moving.some(({ hasLocalData }) => hasLocalData) && {
+      loseLocalData: few(
+        countByOwner(
+          view,
+          moving.filter(({ hasLocalData }) => hasLocalData),
+        ),
+      ),
+    }),
+    ...(room.length > 0 && {
+      tried: room.map(
+        ({ change, pending: after }) => `${change}: ${after === 0 ? 'all have a place' : `${after} stay pending`}`,
+      ),
+    }),
+    leftOut,
+  }
+}
+
+function refuseUnknown({ name, view }: SeenCluster, load: ClusterLoad, nodes: readonly string[]): void {
+  const there = new Set(load.nodes.map((each) => each.name))
+  const unknown = nodes.filter((each) => !there.has(each))
+  if (unknown.length === 0) return
+  const names = objectsOf(view, 'Node').map((each) => each.name)
+  throw new SourceError(
+    'REJECTED',
+    `${name} has no node ${unknown.join(', ')}: there is ${few(names.sort()).join(', ')}`,
+  )
+}
+
+export const nodeLoss = defineSourceTool({
+  name: 'foresee_node_loss',
+  firstFor: ['cluster'],
+  isRare: true,
+  description:
+    'What would stay pending if nodes of Kubernetes were drained or failed, by which rule, and what would make room. Changes nothing.',
+  input: z.strictObject({
+    source: sourceField,
+    nodes: z
+      .array(nameField)
+      .min(1)
+      .max(20)
+      .meta({ examples: [['node-1']], description: 'all at once' }),
+    intent: z.enum(['drain', 'failure']).default('drain'),
+  }),
+  judge: () => ({ ok: true as const }),
+  labels: ({ nodes, source }) => ({
+    ...(nodes.length === 1 && { node: nodes[0] as string }),
+    ...(source && { cluster: source }),
+  }),
+  say: ({ moves, stayPending, pending }, { nodes }) => {
+    const [first] = toList(pending)
+    const of = `${formatCount(numberOf(moves), 'pod')} would leave ${nodes.join(', ')}`
+    return numberOf(stayPending) === 0
+      ? `${of}, and all have a place`
+      : `${of}, and ${stayPending} would stay pending: ${toText(first?.workload)} (${toText(first?.why)})`
+  },
+  async read(ask: AskCluster, { nodes, intent }) {
+    const cluster = await ask({ view: true })
+    if (cluster.namespaces !== null)
+      throw new SourceError(
+        'REJECTED',
+        `${cluster.name} is read by namespace, and nodes belong to none: it takes the rights for the whole cluster`,
+      )
+    const load = await readLoad(ask)
+    refuseUnknown(cluster, load, nodes)
+    const loss = foreseeLoss(load, nodes, intent)
+    const { head, pending } = cleanse({
+      head: showLoss(cluster, loss),
+      pending: showPending(cluster.view, loss.pending),
+    })
+    const summary = fitSummary(pending, (kept, omitted) => ({
+      ...head,
+      ...(kept.length > 0 && { pending: kept }),
+      ...(omitted > 0 && { morePending: omitted }),
+    }))
+    const whole = [...Object.entries(head), ...pending].map((each) => JSON.stringify(each)).join('\n')
+    return { summary, whole, isEmpty: false }
+  },
+})
