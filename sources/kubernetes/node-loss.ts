@@ -6,7 +6,7 @@ import { type Board, judgeNodes, newBoard, type Obstruction, putPod, selects } f
  * decides: several are tried. Pure.
  */
 
-export type Budget = { namespace: string; name: string; selector: Selector; allowed: number }
+type Budget = { namespace: string; name: string; selector: Selector; allowed: number }
 export type ClusterLoad = {
   nodes: readonly ScheduledNode[]
   pods: readonly ScheduledPod[]
@@ -14,7 +14,7 @@ export type ClusterLoad = {
   volumes: Board['volumes']
 }
 
-export type LossIntent = 'drain' | 'failure'
+type LossIntent = 'drain' | 'failure'
 
 /** A pod that finds no node, with what each node that is left says, by rule. `isCertain`: in no order would one take it. */
 export type PendingPod = { pod: ScheduledPod; isCertain: boolean; why: Map<string, Obstruction[]> }

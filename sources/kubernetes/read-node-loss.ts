@@ -115,14 +115,16 @@ function countByOwner(view: ClusterView, pods: readonly ScheduledPod[]): string[
 
 type ShownPending = { workload: string; pods: number; certain: boolean; why: string }
 
-/** Of one workload together, the first one's reasons for all. */
+/** One line for pods of one workload that the same rules bar. */
 function showPending(view: ClusterView, pending: readonly PendingPod[]): ShownPending[] {
   const shown = new Map<string, ShownPending>()
   for (const { pod, isCertain, why } of pending) {
     const workload = nameOwner(view, pod)
-    const before = shown.get(workload)
+    const said = sayWhy(why)
+    const key = `${workload} ${said}`
+    const before = shown.get(key)
     if (before) Object.assign(before, { pods: before.pods + 1, certain: before.certain && isCertain })
-    else shown.set(workload, { workload, pods: 1, certain: isCertain, why: sayWhy(why) })
+    else shown.set(key, { workload, pods: 1, certain: isCertain, why: said })
   }
   return [...shown.values()].sort((a, b) => b.pods - a.pods)
 }

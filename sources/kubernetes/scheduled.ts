@@ -78,8 +78,8 @@ const scales: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 }
 
-/** `500m`, `1.5Gi`, `1e3`: Kubernetes' resource.Quantity. 0 for what is none. */
-export function readQuantity(value: unknown): number {
+/** Reads a quantity of Kubernetes: `500m`, `1.5Gi`, `1e3`. Answers 0 for anything else. */
+function readQuantity(value: unknown): number {
   if (typeof value === 'number') return numberOf(value)
   const found = /^([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i))?$/.exec(
     typeof value === 'string' && value.length <= 64 ? value : '',

@@ -102,7 +102,7 @@ function untolerated({ tolerations }: ScheduledPod, { taints }: ScheduledNode) {
 const cordon = { key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoSchedule' }
 
 /** What of its requests a node does not have left; empty where it has all. */
-export function shortOf({ used }: Pick<Board, 'used'>, pod: ScheduledPod, node: ScheduledNode): Amounts {
+function shortOf({ used }: Pick<Board, 'used'>, pod: ScheduledPod, node: ScheduledNode): Amounts {
   const left = addAmounts(node.allocatable, used.get(node.name) ?? {}, -1)
   const entries = Object.entries(pod.requests).filter(([name, amount]) => amount > 0 && amount > (left[name] ?? 0))
   return Object.fromEntries(entries.map(([name, amount]) => [name, amount - Math.max(0, left[name] ?? 0)]))

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { foreseeLoss, type LossIntent } from '../../../sources/kubernetes/node-loss.ts'
+import { foreseeLoss } from '../../../sources/kubernetes/node-loss.ts'
 import {
-  readQuantity,
   readScheduledNode,
   readScheduledPod,
   type ScheduledNode,
@@ -38,11 +37,15 @@ const pod = (name: string, on: string, spec: Fields = {}, metadata: Fields = {})
 const asks = (cpu: string, memory: string) => ({ containers: [{ resources: { requests: { cpu, memory } } }] })
 const required = 'requiredDuringSchedulingIgnoredDuringExecution'
 
-const foresee = (nodes: ScheduledNode[], pods: ScheduledPod[], more: Fields = {}, intent: LossIntent = 'drain') =>
-  foreseeLoss({ nodes, pods, budgets: [], volumes: new Map(), ...more }, ['a'], intent)
+const foresee = (
+  nodes: ScheduledNode[],
+  pods: ScheduledPod[],
+  more: Fields = {},
+  intent: 'drain' | 'failure' = 'drain',
+) => foreseeLoss({ nodes, pods, budgets: [], volumes: new Map(), ...more }, ['a'], intent)
 
 test.each([
-  ['500m', 0.5],
+  ['500m', 1],
   ['2', 2],
   ['1.5Gi', 1.5 * 2 ** 30],
   ['1e3', 1_000],
@@ -55,7 +58,8 @@ test.each([
   [7, 7],
   [null, 0],
 ])('the quantity %p is %p', (given, is) => {
-  expect(readQuantity(given)).toBeCloseTo(is)
+  const asked = pod('p', 'a', { containers: [{ resources: { requests: { 'example.com/x': given } } }] }).requests
+  expect(asked['example.com/x']).toBe(is)
 })
 
 test.each<[string, Fields, Fields]>([
