@@ -71,7 +71,7 @@ describe('the runbooks that ship with the product', () => {
     ['a plain site with agents and a Prometheus', [null, [device], ['prometheus'], {}]],
     ['a site whose platform lists hosts alone', [null, [], ['loki'], { hosts: true }]],
     ['a site with nothing but an inventory', [null, [], [], {}]],
-    ['a site with everything', [null, [device], ['prometheus', 'loki', 'postgresql'], hasAll]],
+    ['a site with everything', [null, [device], ['prometheus', 'loki', 'postgresql', 'kubernetes'], hasAll]],
   ])('%s is told of no tool that it has not', (_, site) => {
     const here = new Set(describedTools(...site).map(({ name }) => name))
     for (const { name, body } of shipped) {
@@ -109,6 +109,19 @@ describe('the runbooks that ship with the product', () => {
     ['PostgresqlSlowStatement', 'database', 'database-slow'],
     ['PostgresqlHighSequentialReads', 'database', 'database-slow'],
     ['PostgresqlDeadLocks', 'database', 'database-deadlocks'],
+    ['KubePodCrashLooping', 'workload', 'kubernetes-crash-loop'],
+    ['KubeContainerWaiting', 'workload', 'kubernetes-container-waiting'],
+    ['KubernetesContainerOomKiller', 'workload', 'kubernetes-out-of-memory'],
+    ['KubeDeploymentRolloutStuck', 'workload', 'kubernetes-rollout-stuck'],
+    ['KubeDeploymentReplicasMismatch', 'workload', 'kubernetes-rollout-stuck'],
+    ['KubePodNotReady', 'workload', 'kubernetes-pod-pending'],
+    ['KubernetesPersistentvolumeclaimPending', 'volume_claim', 'kubernetes-volume'],
+    ['KubeNodeNotReady', 'node', 'kubernetes-node-not-ready'],
+    ['KubeNodePressure', 'node', 'kubernetes-node-pressure'],
+    ['KubeQuotaExceeded', 'namespace', 'kubernetes-quota'],
+    ['KubeServiceWithoutEndpoints', 'cluster_service', 'kubernetes-service-without-endpoints'],
+    ['KubeAdmissionWebhookErrors', 'cluster', 'kubernetes-webhook'],
+    ['KubeJobNotCompleted', 'workload', 'kubernetes-job'],
   ] as const)('an incident %s of a %s gets %s', (type, kind, name) => {
     expect(matchRunbooks(shipped, { type, kind, words: '' }).chosen?.name).toBe(name)
   })
