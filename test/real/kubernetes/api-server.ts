@@ -10,8 +10,11 @@ export type RealApiServer = {
   /** The answer of a path, asked with a token that may do everything. */
   get(path: string): Promise<{ status: number; body: string }>
   send(method: 'POST' | 'PUT' | 'DELETE', path: string, body: unknown): Promise<{ status: number; body: string }>
-  /** Starts the scheduler of Kubernetes on it. */
-  startScheduler(): void
+  /** Starts a program of the cluster on it, such as its scheduler. */
+  startBeside(name: string, words?: string[]): void
+  url: string
+  /** PEM of the authority of its certificate. */
+  ca(): string
   stop(): Promise<void>
 }
 
@@ -74,15 +77,15 @@ export async function startApiServer(): Promise<RealApiServer> {
       asked.on('error', reject).end(sent === undefined ? undefined : JSON.stringify(sent))
     })
   const get = (path: string) => send('GET', path)
-  const startScheduler = () => {
-    const config = {
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
-      clusters: [{ name: 'c', cluster: { server: `https://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'u', user: { token: 'of-a-test' } }],
-      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
-    }
-    writeFileSync(at('scheduler.json'), JSON.stringify(config))
-    start('kube-scheduler', ['--kubeconfig', at('scheduler.json'), '--leader-elect=false', '--secure-port=0'])
+  const config = {
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
+    clusters: [{ name: 'c', cluster: { server: `https://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'u', user: { token: 'of-a-test' } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+  }
+  writeFileSync(at('config.json'), JSON.stringify(config))
+  const startBeside = (name: string, words: string[] = []) => {
+    start(name, ['--kubeconfig', at('config.json'), ...words])
   }
   const stop = async () => {
     for (const child of started.reverse()) {
@@ -97,5 +100,6 @@ export async function startApiServer(): Promise<RealApiServer> {
     if (api.exitCode !== null) throw new Error(`the API server ended: ${readFileSync(at('log'), 'utf8').slice(-2_000)}`)
     return (await get('/readyz').catch(() => null))?.status === 200
   })
-  return { get, send, startScheduler, stop }
+  const ca = () => readFileSync(at('certs/apiserver.crt'), 'utf8')
+  return { get, send, startBeside, url: `https://127.0.0.1:${port}`, ca, stop }
 }

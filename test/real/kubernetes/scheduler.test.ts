@@ -133,7 +133,7 @@ about(`the scheduler of Kubernetes${missing.length > 0 ? ` (missing: ${missing.j
     api = await startApiServer()
     await eventually('the namespace', async () => (await api.get('/api/v1/namespaces/default')).status === 200)
     await said(api, 'POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'default' } })
-    api.startScheduler()
+    api.startBeside('kube-scheduler', ['--leader-elect=false', '--secure-port=0'])
   })
   afterAll(async () => await api?.stop())
 
