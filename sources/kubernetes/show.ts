@@ -59,6 +59,13 @@ export function showObject(kind: ClusterKind, given: unknown, { view }: SeenClus
       return { ...common, keys: showKeys(object), values: 'not shown' }
     case 'ResourceQuota':
       return { ...common, hard: quantities(fieldsOf(status.hard)), used: quantities(fieldsOf(status.used)) }
+    case 'PodDisruptionBudget':
+      return { ...common, mayGoNow: numberOf(status.disruptionsAllowed), healthy: numberOf(status.currentHealthy) }
+    case 'PersistentVolume': {
+      const { namespace, name } = fieldsOf(spec.claimRef)
+      const claim = wordOf(name) && `${wordOf(namespace)}/${wordOf(name)}`
+      return { ...common, state: wordOf(status.phase), class: wordOf(spec.storageClassName), ...(claim && { claim }) }
+    }
     case 'Namespace':
       return { ...common, state: wordOf(status.phase) }
     case 'Event':
