@@ -18,11 +18,16 @@ export type ClusterFault = (typeof clusterFaults)[number]
 
 export const isClusterFault = (name: string): name is ClusterFault => clusterFaults.some((each) => each === name)
 
+/** What the cluster is called as a source, and in the labels of its alerts. */
+export const clusterSource = 'lab-cluster'
+
 type ClusterFaultRow = {
   /** What it is broken on: a workload, job or service as `namespace/name`, or a node. */
   on: string
   does: string
   root: string
+  /** What its alert names, where that is something else. */
+  alertOn?: string
   /** What a person runs that ends it. */
   endedBy: string
   /** The alert that it raises, of `rules.ts`. */
@@ -67,6 +72,7 @@ export const clusterFaultRows: Record<ClusterFault, ClusterFaultRow> = {
   },
   k8s_volume_unbound: {
     on: 'shop/ledger',
+    alertOn: 'shop/ledger-data-fast',
     does: 'rolls out a volume claim of a storage class that is not there',
     root: 'the claim ledger-data-fast: its storage class fast does not exist, so that nothing binds it',
     endedBy: 'kubectl -n shop rollout undo deployment/ledger',
@@ -121,4 +127,13 @@ export const clusterFaultRows: Record<ClusterFault, ClusterFaultRow> = {
     endedBy: 'kubectl -n shop rollout undo deployment/pricing',
     alert: 'KubeDeploymentRolloutStuck',
   },
+}
+
+/** Whether a resource is what the alert of this fault is about. Things of a cluster have ids as `lab-cluster:shop:deployment:cart`. */
+export function isAboutClusterFault(resourceId: string, fault: ClusterFault): boolean {
+  const { on, alertOn = on } = clusterFaultRows[fault]
+  const parts = resourceId.split(':')
+  return alertOn
+    .split('/')
+    .every((name, n, names) => (n === names.length - 1 ? parts.at(-1) === name : parts.includes(name)))
 }

@@ -89,7 +89,8 @@ export const clusterRules = {
         clusterRule(
           'KubeServiceWithoutEndpoints',
           'critical',
-          `${last('kube_service_info{job="kube-state-metrics"}')} unless on (namespace, service, cluster) label_replace(${last('kube_endpoint_address{ready="true"}')}, "service", "$1", "endpoint", "(.+)")`,
+          // A slice has the name of its service and five letters, but for that of the API server. "service" alone is what was scraped, at most sites.
+          `label_replace(${last('kube_service_info{job="kube-state-metrics"}')} unless on (namespace, service, cluster) label_replace(${last('kube_endpointslice_endpoints{ready="true"}')}, "service", "$1", "endpointslice", "(.+?)(?:-[a-z0-9]{5})?"), "exported_service", "$1", "service", "(.+)")`,
           'Service has no ready endpoint.',
         ),
       ],

@@ -3,6 +3,7 @@ import { writeWhole } from '../children.ts'
 import { clusterTargetsFile, freePort } from '../monitoring.ts'
 import type { Lab } from '../state.ts'
 import type { LabCluster } from './drawer.ts'
+import { clusterSource } from './faults.ts'
 import { clusterProgram } from './programs.ts'
 
 /** Starts kube-state-metrics for the cluster, and names it to the lab's Prometheus, which runs already. */
@@ -21,8 +22,8 @@ export async function watchCluster(lab: Lab, { kubeconfig }: LabCluster): Promis
     port,
     ready: '/metrics',
   })
-  // As it is called where it runs in its cluster.
-  const labels = { job: 'kube-state-metrics', instance: '10.88.1.7:8080', cluster: 'lab' }
+  // As it is called where it runs in its cluster; the cluster by the name of its source.
+  const labels = { job: 'kube-state-metrics', instance: '10.88.1.7:8080', cluster: clusterSource }
   writeWhole(
     join(lab.dir, 'monitoring', clusterTargetsFile),
     JSON.stringify([{ targets: [`127.0.0.1:${port}`], labels }]),
