@@ -50,6 +50,8 @@ export type LabClient = {
   openDatabases(): Promise<z.infer<typeof drawer>>
   /** Starts a Kubernetes of two nodes, where it does not run yet. */
   openKubernetes(): Promise<z.infer<typeof cluster>>
+  /** Applies a manifest of an account and its rights in the cluster, as its admin. Answers the files of its token and of who signed the server's certificate. */
+  giveClusterRights(manifest: string): Promise<{ token: string; authority: string }>
   /** Runs a text of GRANTs as the admin of a database. */
   applyGrants(server: string, sql: string): Promise<void>
   oracle(scenario: Scenario, target?: string): Promise<OracleVerdict>
@@ -88,6 +90,8 @@ export function labClient(url: string, controlToken: string): LabClient {
     monitor: () => ask('POST', '/control/monitoring', monitoring),
     openDatabases: () => ask('POST', '/control/databases', drawer),
     openKubernetes: () => ask('POST', '/control/kubernetes', cluster),
+    giveClusterRights: (manifest) =>
+      ask('POST', '/control/kubernetes/rights', z.object({ token: z.string(), authority: z.string() }), { manifest }),
     applyGrants: async (server, sql) => {
       await ask('POST', '/control/databases/grants', z.object({ applied: z.literal(true) }), { server, sql })
     },

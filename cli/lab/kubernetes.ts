@@ -1,8 +1,16 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { clusterRights } from '../../domain/cluster-rights.ts'
 import { formatSpan } from '../../domain/format.ts'
+import { sourceTest } from '../../domain/source.ts'
 import type { LabClient } from '../../lab/client.ts'
+import { clusterSource } from '../../lab/kubernetes/faults.ts'
 import { buildScript, whatClusterLacks } from '../../lab/kubernetes/programs.ts'
+import type { ApiClient } from '../api.ts'
+import { getStateDir } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
@@ -17,13 +25,38 @@ export async function showKubernetes(lab: LabClient, { json }: { json?: boolean 
   print(`\nLook at it:\n  kubectl --kubeconfig ${inert(kubeconfig)} get pods --all-namespaces`)
 }
 
-export async function startKubernetes(
+async function startKubernetes(
   lab: LabClient,
   { isQuiet }: { isQuiet: boolean },
 ): Promise<Awaited<ReturnType<LabClient['openKubernetes']>>> {
   await buildWhatLacks()
   if (!isQuiet) printNote('Kubernetes starts with two nodes and a shop; the first time that takes half a minute.')
   return await lab.openKubernetes()
+}
+
+/** Starts the cluster, gives an account the rights that a source needs, and makes the cluster a source with its token. */
+export async function connectKubernetes(api: ApiClient, lab: LabClient, options: { isQuiet: boolean }): Promise<void> {
+  const { url } = await startKubernetes(lab, options)
+  const files = await lab.giveClusterRights(clusterRights())
+  const directory = join(getStateDir(), 'sources')
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const copy = (from: string, name: string): string => {
+    const file = join(directory, `${clusterSource}-${name}`)
+    copyFileSync(from, file)
+    return file
+  }
+  const token = copy(files.token, 'token')
+  // The API server listens elsewhere at each start of the lab: who can read the file may name the new address.
+  const credentialSha256 = createHash('sha256').update(readFileSync(token)).digest('hex')
+  await api.put(`/api/v1/sources/${clusterSource}`, {
+    kind: 'kubernetes',
+    url,
+    credential: `file:${token}`,
+    caFile: copy(files.authority, 'ca.crt'),
+    credentialSha256,
+  })
+  const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${clusterSource}/test`))
+  if (!ok) throw new CommandFailed('error', `The cluster gives no answer as a source: ${inert(detail)}`)
 }
 
 /** Builds the programs that are missing, once for this checkout. Throws CommandFailed with what helps where that is not enough. */

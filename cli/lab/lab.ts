@@ -16,7 +16,7 @@ import { formatTable } from '../ui/table.ts'
 import { inert, paint, parseLabName, parseSeconds, print, printJson, printNote, withTimeout } from '../ui/terminal.ts'
 import { connectDatabases, showDatabases } from './databases.ts'
 import { checkEnding, faultRows, type ScenarioName, scenarioNames } from './endings.ts'
-import { showKubernetes, startKubernetes } from './kubernetes.ts'
+import { connectKubernetes, showKubernetes } from './kubernetes.ts'
 import { clearStage, findFreshTarget, untilQuiet } from './place.ts'
 import { type Audience, askOracle, createAudience, type PlayWorld } from './play.ts'
 import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
@@ -105,7 +105,7 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
     printNote(enrolled === 0 ? 'All were enrolled before.' : `Enrolled ${enrolled} nodes.`)
   }
   if (isMetricFault(scenario)) await watchLab(api, lab)
-  if (isClusterFault(scenario)) await startKubernetes(lab, { isQuiet: options.json === true })
+  if (isClusterFault(scenario)) await connectKubernetes(api, lab, { isQuiet: options.json === true })
   if (isDatabaseFault(scenario)) await connectDatabases(api, lab, { isQuiet: options.json === true })
   const course = getScript(scenario)
   const target = await chooseTarget({ api, lab }, options, course)

@@ -3,6 +3,7 @@ import { formatSpan } from '../../domain/format.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { LabClient } from '../../lab/client.ts'
 import { withoutEnds } from '../../lab/conditions.ts'
+import { isAboutClusterFault, isClusterFault } from '../../lab/kubernetes/faults.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import type { ApiClient } from '../api.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -28,7 +29,10 @@ const isThere = ({ target, hit }: PlayStage, id: string): boolean =>
 
 /** VMs of one host are brought to any other: a scenario of hosts is played on all of them. */
 const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
-  resource !== null && (isThere(stage, resource.id) || (areHosts(stage) && resource.kind === 'host'))
+  resource !== null &&
+  (isThere(stage, resource.id) ||
+    (areHosts(stage) && resource.kind === 'host') ||
+    stage.faults.some((fault) => isClusterFault(fault) && isAboutClusterFault(resource.id, fault)))
 
 const dayMs = 24 * 3_600_000
 

@@ -4,6 +4,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { LabClient } from '../../lab/client.ts'
+import { isAboutClusterFault, isClusterFault } from '../../lab/kubernetes/faults.ts'
 import type { OracleVerdict, Scenario } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import type { LocalRun } from '../../start/run-file.ts'
@@ -190,7 +191,9 @@ function listIncidentsOfType(api: ApiClient, type: string): Promise<ApiIncident[
   return listAll(api, `/api/v1/incidents?type=${type}&limit=200`, apiIncident, 200)
 }
 
-function isAbout({ resource, title }: ApiIncident, { on, target, hosts }: Fault): boolean {
+function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
+  const { on, target, hosts } = fault
+  if (isClusterFault(fault.fault)) return resource !== null && isAboutClusterFault(resource.id, fault.fault)
   const names = [on, target, ...hosts]
   // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))

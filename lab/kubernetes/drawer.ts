@@ -147,6 +147,7 @@ function cgroupRoots(): string[] {
 /** Removes what the cluster of a lab left, once its processes have ended: its groups of processes, and its files. */
 export function removeCluster(dir: string): void {
   const directory = clusterDirectory(dir)
+  rmSync(join(dir, 'cluster-credentials'), { recursive: true, force: true })
   if (!existsSync(directory)) return
   for (const root of cgroupRoots()) removeGroups(join(root, cgroupOf(dir)))
   rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })

@@ -1,10 +1,19 @@
 import type { Hono } from 'hono'
-import { problem } from '../answers.ts'
+import { z } from 'zod'
+import { bodyOf, problem } from '../answers.ts'
 import { describeMissing, missingServers, type Receiver, startMonitoring } from '../monitoring.ts'
 import type { Lab } from '../state.ts'
+import { giveRights } from './account.ts'
 import { describeCluster, openCluster } from './drawer.ts'
 import { describeLack, whatClusterLacks } from './programs.ts'
 import { watchCluster } from './watch.ts'
+
+const rightsBody = z.strictObject({
+  manifest: z
+    .string()
+    .min(1)
+    .max(32 * 1024),
+})
 
 /** For those who break the cluster and judge the end: starts it, and tells where it is. */
 export function addClusterRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
@@ -17,6 +26,12 @@ export function addClusterRoutes(app: Hono, lab: Lab, receiver: Receiver): void 
     lab.monitoring = monitoring
     lab.cluster = cluster
     return c.json(describeCluster(cluster), 201)
+  })
+  app.post('/control/kubernetes/rights', async (c) => {
+    const body = await bodyOf(c, rightsBody)
+    if (body instanceof Response) return body
+    if (!lab.cluster) return problem(c, 404, 'the cluster does not run')
+    return c.json(await giveRights(lab, lab.cluster, body.manifest))
   })
   app.get('/control/kubernetes', (c) =>
     lab.cluster ? c.json(describeCluster(lab.cluster)) : problem(c, 404, 'the cluster does not run'),

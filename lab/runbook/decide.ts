@@ -16,6 +16,7 @@ import {
   subject,
   text,
 } from './facts.ts'
+import { clusterTypes, lookAtCluster } from './playbooks/cluster.ts'
 import { askServer, databaseTypes } from './playbooks/database.ts'
 import { undoDeploy } from './playbooks/deploy.ts'
 import { endRunaway, freePort, installMissing, takenAddress } from './playbooks/device.ts'
@@ -108,6 +109,7 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   target_down: escalateWithoutMetrics,
   question: answerQuestion,
   ...Object.fromEntries(databaseTypes.map((type) => [type, askServer])),
+  ...Object.fromEntries(clusterTypes.map((type) => [type, lookAtCluster])),
 }
 
 /** Error codes that tell what to do next. Any other is unexpected, and twice unexpected is for a person. */

@@ -1,0 +1,48 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseAllDocuments } from 'yaml'
+import { writeWhole } from '../children.ts'
+import type { Lab } from '../state.ts'
+import type { ApiObject, ClusterApi } from './api.ts'
+import type { LabCluster } from './drawer.ts'
+
+/** What a manifest of rights may hold, and where each kind is made. */
+const places: Record<string, (namespace: string) => string> = {
+  Namespace: () => '/api/v1/namespaces',
+  ServiceAccount: (namespace) => `/api/v1/namespaces/${namespace}/serviceaccounts`,
+  ClusterRole: () => '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: () => '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+  Role: (namespace) => `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles`,
+  RoleBinding: (namespace) => `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`,
+}
+
+/** Applies a manifest as an administrator does, and makes a token of its account. Answers the files that a source names. */
+export async function giveRights(
+  lab: Lab,
+  { api, authority }: LabCluster,
+  manifest: string,
+): Promise<{ token: string; authority: string }> {
+  const objects = parseAllDocuments(manifest).map((document) => document.toJS() as ApiObject)
+  for (const object of objects) await apply(api, object)
+  const account = objects.find(({ kind }) => kind === 'ServiceAccount')
+  if (!account) throw new Error('the manifest makes no ServiceAccount')
+  const { name, namespace } = account.metadata
+  const asked = { spec: { expirationSeconds: 24 * 3_600 } }
+  const { status } = await api.create(`${places.ServiceAccount?.(namespace)}/${name}/token`, asked)
+  const directory = join(lab.dir, 'cluster-credentials')
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const files = { token: join(directory, name), authority: join(directory, 'ca.crt') }
+  writeWhole(files.token, status.token)
+  writeWhole(files.authority, authority.certificate)
+  return files
+}
+
+/** Makes an object, or puts a new one in its place. */
+async function apply(api: ClusterApi, object: ApiObject): Promise<void> {
+  const path = places[object.kind]?.(object.metadata.namespace ?? '')
+  if (!path) throw new Error(`a manifest of rights makes no ${object.kind}`)
+  const there = await api.find(`${path}/${object.metadata.name}`)
+  if (!there) return void (await api.create(path, object))
+  if (object.kind.endsWith('Role'))
+    await api.change(`${path}/${object.metadata.name}`, (role) => Object.assign(role, { rules: object.rules }))
+}
