@@ -3,13 +3,19 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { clusterRights } from '../../../domain/cluster-rights.ts'
+import type { Source } from '../../../domain/source.ts'
 import { type ClusterApi, connectCluster } from '../../../lab/kubernetes/api.ts'
-import { clusterFaultRows, clusterFaults } from '../../../lab/kubernetes/faults.ts'
+import { clusterFaultWork } from '../../../lab/kubernetes/fault-work.ts'
+import { type ClusterFault, clusterFaultRows, clusterFaults, clusterSource } from '../../../lab/kubernetes/faults.ts'
 import { describeLack, whatClusterLacks } from '../../../lab/kubernetes/programs.ts'
 import { describeMissing, missingServers } from '../../../lab/monitoring.ts'
+import { forgetSource, newSourceStates } from '../../../sources/ask.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type RunningLab, runLab } from '../../support/running-lab.ts'
 import { note } from '../facts.ts'
+import { type Answered, askCluster, sayAnswered } from './ask.ts'
+import { clusterQuestions } from './questions.ts'
 import { recordFault } from './record.ts'
 
 const servers = missingServers()
@@ -18,6 +24,27 @@ const place = temporaryDirectory()
 let lab: RunningLab
 let cluster: Awaited<ReturnType<RunningLab['control']['openKubernetes']>>
 let api: ClusterApi
+let source: Source
+const states = newSourceStates(() => {}, place.path)
+const answered: Answered[] = []
+/** Faults that were broken so far: their alerts go on for a while. */
+const broken: ClusterFault[] = []
+
+/** Alerts that fire and are about nothing that was broken. */
+function strangeAlerts(): string[] {
+  const names = broken.flatMap((name) => {
+    const { on, alertOn = on } = clusterFaultRows[name]
+    return [...clusterFaultWork[name].hits, ...[on, alertOn].map((each) => each.split('/').at(-1) ?? '')]
+  })
+  const isAbout = (label = '') => names.some((name) => label === name || label.startsWith(`${name}-`))
+  return lab
+    .firing()
+    .filter(({ labels }) => labels.cluster === clusterSource)
+    .filter(({ labels: { pod, deployment, exported_service: service, persistentvolumeclaim, job_name, node } }) =>
+      [pod, deployment, service, persistentvolumeclaim, job_name, node].every((label) => !isAbout(label)),
+    )
+    .map(({ labels }) => JSON.stringify(labels))
+}
 
 type Verdict = Awaited<ReturnType<RunningLab['control']['oracle']>>
 const wrongOf = ({ checks }: Verdict): string[] =>
@@ -65,8 +92,19 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
     cluster = await lab.control.openKubernetes()
     note('two nodes and their shop ready in', `${((performance.now() - began) / 1000).toFixed(1)} s`)
     api = connectCluster(readFileSync(cluster.kubeconfig, 'utf8'))
+    const { token, authority } = await lab.control.giveClusterRights(clusterRights())
+    source = {
+      name: clusterSource,
+      kind: 'kubernetes',
+      url: cluster.url,
+      credential: `file:${token}`,
+      caFile: authority,
+      ...{ writeCredential: null, scheme: null, headers: {}, certFile: null, keyFile: null, options: {} },
+      ...{ timeoutSeconds: 60, createdBy: 'ada', createdAt: '2026-11-28T00:00:00Z' },
+    }
   })
   afterAll(async () => {
+    forgetSource(states, clusterSource)
     await lab?.stop()
     place.remove()
   })
@@ -81,12 +119,16 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
   })
 
   test.each(clusterFaults.map((name) => [name, clusterFaultRows[name]] as const))(
-    '%s shows in the API, raises its alert, and is healed',
+    '%s shows in the API, raises its alert and no other, is asked about, and is healed',
     async (name, { on, alert }) => {
+      broken.push(name)
       const { cluster: facts } = await lab.control.break(name, on)
       expect(Object.entries(facts ?? {}).filter(([, value]) => !value)).toEqual([])
       if (process.env.RECORD_CLUSTER) await recordFault(api, name, facts ?? {})
       await eventually(`${alert} to arrive`, () => lab.firing().some(({ labels }) => labels.alertname === alert))
+      expect(strangeAlerts()).toEqual([])
+      for (const question of clusterQuestions.filter(({ fault }) => fault === name))
+        answered.push(await askCluster({ source, states, nowMs: Date.now() }, question, facts ?? {}))
       // It is for a person, and stands as it was.
       expect(wrongOf(await lab.control.oracle(name, on))).toEqual([])
       await expect(lab.control.break(name, on)).rejects.toThrow(/it is not well already/)
@@ -94,6 +136,19 @@ when(`a cluster in the lab${lacking.length > 0 ? ` (${lacking.join('; ')})` : ''
       expect(wrongOf(await lab.control.oracle('nothing'))).toEqual([])
     },
   )
+
+  test('ninety-five of a hundred questions are answered in two calls of 2 kB, most by the first turn alone', () => {
+    const wrong = answered.filter(({ missing }) => missing.length > 0)
+    const byContext = answered.filter(({ missing, calls }) => missing.length === 0 && calls.length === 0)
+    note(
+      'questions answered',
+      `${answered.length - wrong.length} of ${answered.length}, ${byContext.length} by the context`,
+    )
+    if (process.env.SHOW) console.log(answered.map(sayAnswered).join('\n'))
+    expect(answered).toHaveLength(60)
+    expect(wrong.length <= 3 ? [] : wrong.map(sayAnswered)).toEqual([])
+    expect(byContext.length).toBeGreaterThan(30)
+  })
 
   test('the oracle says so when somebody changed what is for a person', async () => {
     await lab.control.break('k8s_no_room', 'shop/recommender')
