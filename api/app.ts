@@ -35,6 +35,7 @@ import { attachmentRoutes } from './routes/attachments.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { capabilityGapRoutes } from './routes/capability-gaps.ts'
 import { changeRoutes } from './routes/changes.ts'
+import { clusterRoutes } from './routes/clusters.ts'
 import { databaseRoutes } from './routes/databases.ts'
 import { destinationRoutes } from './routes/destinations.ts'
 import { deviceCallRoutes } from './routes/device-calls.ts'
@@ -157,6 +158,7 @@ const operations = [
   linkRoutes,
   resourceRoutes,
   resourceStateRoutes,
+  clusterRoutes,
   deviceRoutes,
   deviceCallRoutes,
   effectRoutes,

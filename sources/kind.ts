@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { ClusterNow, PodLog, PodLogQuestion } from '../domain/cluster-now.ts'
 import type { DatabaseState } from '../domain/database-state.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import type { ListedCluster } from '../domain/listed-cluster.ts'
@@ -167,6 +168,16 @@ export type SourceKind<Ask = AskSource> = {
   is?: InventoryKind
   /** How a thing that it lists is now, by what is kept of it. Null: it has no such thing. */
   stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
+  /** Of a cluster: how a thing of it is now, and lines of a pod's log, for its page. Null: it has no such thing. */
+  clusterPage?: {
+    now(ask: Ask, resource: ResourceRef & { name: string }, nowMs: number): Promise<ClusterNow | null>
+    log(
+      ask: Ask,
+      resource: ResourceRef & { name: string },
+      question: PodLogQuestion,
+      nowMs: number,
+    ): Promise<PodLog | null>
+  }
   /** Of a server of databases: how it is now, for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
   /** Of a server of databases: what it has counted of its statements. Null: it counts none. */

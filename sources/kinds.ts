@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ClusterNow, PodLog, PodLogQuestion } from '../domain/cluster-now.ts'
 import type { DatabaseState } from '../domain/database-state.ts'
 import type { ResourceRef, ResourceState } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
@@ -148,6 +149,29 @@ export async function readStateOf(
 ): Promise<ResourceState | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.stateOf?.(ask, resource).catch(rethrow)) ?? null
+}
+
+type NamedResource = ResourceRef & { name: string }
+
+/** How a thing of a cluster is now, for its page; null where the source is no cluster, or has it not. Throws SourceError. */
+export async function readClusterNow(
+  source: Source,
+  resource: NamedResource,
+  states: SourceStates,
+): Promise<ClusterNow | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.clusterPage?.now(ask, resource, Date.now()).catch(rethrow)) ?? null
+}
+
+/** The newest lines of a pod of a workload; null where there is no such workload. Throws SourceError. */
+export async function readPodLog(
+  source: Source,
+  resource: NamedResource,
+  question: PodLogQuestion,
+  states: SourceStates,
+): Promise<PodLog | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.clusterPage?.log(ask, resource, question, Date.now()).catch(rethrow)) ?? null
 }
 
 /** What the server of a source has counted of its statements; null where it counts none. Throws SourceError. */

@@ -17,3 +17,15 @@ export async function clusterSourcesOf(db: Db, { kind, id }: ResourceRef): Promi
     .execute()
   return rows.map(({ source, name }) => ({ source: source.slice(prefix.length), name }))
 }
+
+/** The ids of a cluster's nodes by what the cluster calls them. */
+export async function nodesOfCluster(db: Db, cluster: string, names: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('resourceSource')
+    .select(['id', 'name'])
+    .where('kind', '=', 'node')
+    .where('source', '=', clusterSource(cluster).name)
+    .where('name', 'in', [...names])
+    .execute()
+  return new Map(rows.map(({ id, name }) => [name, id]))
+}

@@ -6,7 +6,7 @@ import type { AskCluster, SeenCluster } from './connect.ts'
 import { type FoldedEvent, foldEvents, readEvents, showEvent } from './events.ts'
 import { cutInside, sentenceOf, toIso } from './fields.ts'
 import type { KeptPod } from './objects.ts'
-import { type ShownContainer, showCondition, showPod } from './pod.ts'
+import { type ShownContainer, type ShownPod, showCondition, showPod } from './pod.ts'
 import { type Rollouts, readRollouts, sayFirst } from './rollouts.ts'
 import {
   type ClusterSubject,
@@ -28,17 +28,22 @@ const recentMs = 24 * 3_600_000
 export type PodDiagnosis = {
   head: Record<string, unknown>
   rollout: Record<string, unknown> | null
+  /** The worst pod whole, its last lines, and all rollouts that were read: the page shows them. */
+  shown: ShownPod | null
+  lastLines: string[]
+  rollouts: Rollouts | null
   events: FoldedEvent[]
   /** What could not be read, with the reason. */
   partial: string[]
 }
 
-/** Reads all that a diagnosis says. A part that cannot be read is named and left out. */
+/** Reads all that a diagnosis says. A part that cannot be read is named and left out. `revisions`: so many are held against each other. */
 export async function diagnose(
   ask: AskCluster,
   cluster: SeenCluster,
   subject: ClusterSubject,
   nowMs: number,
+  revisions = 1,
 ): Promise<PodDiagnosis> {
   const { view } = cluster
   const { workload, pod, pods, goneMs } = subject
@@ -54,7 +59,7 @@ export async function diagnose(
   }
   const { name = '', namespace = '' } = pod ?? {}
   const shown = pod && (await attempt('the pod', async () => showPod(await ask({ read: 'Pod', namespace, name }))))
-  const rollouts = workload && (await attempt('rollouts', () => readRollouts(ask, view, workload, 1)))
+  const rollouts = workload && (await attempt('rollouts', () => readRollouts(ask, view, workload, revisions)))
   const events = (await attempt('events', () => eventsOf(ask, view, subject))) ?? []
   const lastLines = pod && shown ? await readLastLines(ask, pod, shown.containers[0]) : null
   const head = {
@@ -73,7 +78,16 @@ export async function diagnose(
     ...claimsOf(view, pod),
     ...servicesFor(view, subject),
   }
-  return { head, rollout: rollouts && showNewest(rollouts, nowMs), events, partial }
+  const rollout = rollouts ? showNewest(rollouts, nowMs) : null
+  return {
+    head,
+    rollout,
+    events,
+    partial,
+    shown: shown ?? null,
+    lastLines: lastLines ?? [],
+    rollouts: rollouts ?? null,
+  }
 }
 
 /** Of the pod, of what makes it, and of the claims that it waits for. */

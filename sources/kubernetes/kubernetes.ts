@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import { ClusterError } from '../../clients/kubernetes/server.ts'
-import { formatCount, formatSpan } from '../../domain/format.ts'
+import { formatCount } from '../../domain/format.ts'
 import { idPattern } from '../../domain/kinds.ts'
 import { defineSourceKind, type SourceKind } from '../kind.ts'
 import { readAccess } from './access.ts'
-import { type AskCluster, connectCluster, missingRule, type SeenCluster } from './connect.ts'
+import { type AskCluster, connectCluster } from './connect.ts'
 import { readClusterContext } from './context.ts'
 import { podDiagnosis } from './diagnosis.ts'
 import { kubernetesEvents } from './event-tool.ts'
@@ -12,7 +11,9 @@ import { fieldsOf, wordOf } from './fields.ts'
 import { getKubernetes } from './get.ts'
 import { rolloutHistory } from './history.ts'
 import { listCluster } from './inventory.ts'
-import { kubernetesLogs } from './logs.ts'
+import { findLacks, sayHeard } from './lacks.ts'
+import { kubernetesLogs, readPodLog } from './logs.ts'
+import { readClusterNow } from './now.ts'
 import { nodeLoss } from './read-node-loss.ts'
 import { stateOf } from './state.ts'
 import { namespaceField } from './subject.ts'
@@ -61,38 +62,8 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
   contextOf: { cluster: readClusterContext },
   listResources: listCluster,
   stateOf: async (ask, resource) => stateOf(await ask({ view: true }), resource),
+  clusterPage: { now: readClusterNow, log: readPodLog },
   isFollowed: true,
   is: 'cluster',
   tools: [podDiagnosis, getKubernetes, kubernetesEvents, kubernetesLogs, rolloutHistory, nodeLoss],
 })
-
-const sayHeard = (states: readonly { heardMs: number | null }[], nowMs: number): string =>
-  formatSpan(nowMs - Math.max(...states.map(({ heardMs }) => heardMs ?? 0)))
-
-/** A watch tells about once a minute that it lives. */
-const quietMs = 300_000
-
-/** What is not seen of the cluster, with the rule or the trouble that is in the way; null: all is followed. */
-function findLacks({ view: { states } }: SeenCluster, nowMs: number): string | null {
-  const isForbidden = (error: unknown) => error instanceof ClusterError && error.code === 'forbidden'
-  const forbidden = states.filter(({ trouble }) => trouble && isForbidden(trouble.error))
-  const quiet = states.filter(
-    ({ trouble, heardMs }) => trouble && !isForbidden(trouble.error) && nowMs - (heardMs ?? 0) > quietMs,
-  )
-  const unread = states.reduce((sum, each) => sum + each.unread, 0)
-  const kindsOf = (of: typeof states) => [...new Set(of.map(({ kind }) => kind))]
-  const lacks = [
-    ...(forbidden.length > 0
-      ? [
-          `it may not list ${kindsOf(forbidden).join(', ')}: its role lacks ${kindsOf(forbidden)
-            .map((read) => missingRule({ read }))
-            .join(' and ')}`,
-        ]
-      : []),
-    ...(quiet.length > 0
-      ? [`it does not follow ${kindsOf(quiet).join(', ')}: last heard of ${sayHeard(quiet, nowMs)} ago`]
-      : []),
-    ...(unread > 0 ? [`${formatCount(unread, 'object')} could not be read`] : []),
-  ]
-  return lacks.length === 0 ? null : lacks.join('; ')
-}

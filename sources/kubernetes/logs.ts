@@ -1,12 +1,18 @@
 import { z } from 'zod'
+import type { PodLog, PodLogQuestion } from '../../domain/cluster-now.ts'
 import { parseTime } from '../../domain/format.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { defineSourceTool, SourceError } from '../kind.ts'
 import { sayLogs, summarizeLogs } from '../logs/summary.ts'
-import type { AskCluster } from './connect.ts'
+import type { AskCluster, SeenCluster } from './connect.ts'
+import { toIso } from './fields.ts'
+import { isWorkload } from './kinds.ts'
+import type { KeptPod, KeptWorkload } from './objects.ts'
 import { showPod } from './pod.ts'
-import { findSubject, nameField, namespaceField, sourceField } from './subject.ts'
+import { findByResource } from './state.ts'
+import { findSubject, nameField, namespaceField, ofWorkload, sourceField } from './subject.ts'
 
 /** What a container wrote last, by the node that it runs on: as templates, like the logs of any source. */
 
@@ -44,28 +50,13 @@ export const kubernetesLogs = defineSourceTool({
     const cluster = await ask({ view: true })
     const { pod } = findSubject(cluster, namespace, name)
     if (!pod) throw new SourceError('REJECTED', `${cluster.name}: ${name} has no pod now, and so no log`)
-    const { containers } = showPod(await ask({ read: 'Pod', namespace, name: pod.name }))
-    const names = containers.map((each) => each.name)
-    const chosen = container ?? names[0] ?? ''
-    if (!names.includes(chosen))
-      throw new SourceError('REJECTED', `${cluster.name}: ${pod.name} has no container ${chosen}: ${names.join(', ')}`)
     const seconds = parseDuration(window) ?? 0
-    const { text, isCut } = await ask({
-      logOf: pod.name,
-      namespace,
-      query: {
-        container: chosen,
-        timestamps: 'true',
-        tailLines: String(maxLines),
-        limitBytes: String(maxBytes),
-        ...(previous ? { previous: 'true' } : { sinceSeconds: String(seconds) }),
-      },
-      maxBytes,
-    })
+    const query = { container, previous, tailLines: maxLines, maxBytes, ...(!previous && { sinceSeconds: seconds }) }
+    const { chosen, text, isCut } = await readContainerLog(ask, cluster, pod, query)
     const fromMs = nowMs - seconds * 1_000
     const all = readLines(text, nowMs)
     const lines = cleanse(all.filter((each) => contains === undefined || each.text.includes(contains)))
-    const query = {
+    const logQuery = {
       labels: { namespace, pod: pod.name, container: chosen, ...(previous && { previous: 'true' }) },
       contains: contains === undefined ? [] : [contains],
       excludes: [],
@@ -73,9 +64,79 @@ export const kubernetesLogs = defineSourceTool({
     }
     const isPart = isCut || all.length >= maxLines
     const found = { lines, total: isPart ? null : lines.length, isCut: isPart, before: null, newSinceMs: null }
-    return summarizeLogs(query, found, { fromMs: previous ? 0 : fromMs, untilMs: nowMs })
+    return summarizeLogs(logQuery, found, { fromMs: previous ? 0 : fromMs, untilMs: nowMs })
   },
 })
+
+type LogOfContainer = {
+  container?: string | undefined
+  previous: boolean
+  tailLines: number
+  maxBytes: number
+  sinceSeconds?: number
+}
+
+/** The text of one container's log: of the worst, where none is named. Throws SourceError with the names that are there. */
+async function readContainerLog(
+  ask: AskCluster,
+  { name: cluster }: SeenCluster,
+  { namespace, name }: KeptPod,
+  { container, previous, tailLines, maxBytes, sinceSeconds }: LogOfContainer,
+): Promise<{ chosen: string; names: string[]; text: string; isCut: boolean }> {
+  const { containers } = showPod(await ask({ read: 'Pod', namespace, name }))
+  const names = containers.map((each) => each.name)
+  const chosen = container ?? names[0] ?? ''
+  if (!names.includes(chosen))
+    throw new SourceError('REJECTED', `${cluster}: ${name} has no container ${chosen}: ${names.join(', ')}`)
+  const { text, isCut } = await ask({
+    logOf: name,
+    namespace: namespace ?? '',
+    query: {
+      container: chosen,
+      timestamps: 'true',
+      tailLines: String(tailLines),
+      limitBytes: String(maxBytes),
+      ...(previous && { previous: 'true' }),
+      ...(sinceSeconds !== undefined && { sinceSeconds: String(sinceSeconds) }),
+    },
+    maxBytes,
+  })
+  return { chosen, names, text, isCut }
+}
+
+const maxShownLines = 500
+const maxShownBytes = 256_000
+const maxShownCharacters = 1_000
+
+/** The newest lines of a pod of a workload, for its page. Null: the cluster has no such workload. Throws SourceError. */
+export async function readPodLog(
+  ask: AskCluster,
+  resource: ResourceRef & { name: string },
+  { pod: named, container, previous }: PodLogQuestion,
+  nowMs: number,
+): Promise<PodLog | null> {
+  const cluster = await ask({ view: true })
+  const workload = findByResource(cluster, resource)
+  if (!workload || !isWorkload(workload.kind)) return null
+  const { pod: worst, pods } = ofWorkload(cluster.view, workload as KeptWorkload, null)
+  const pod = named === null ? worst : pods.find(({ name }) => name === named)
+  if (!pod)
+    throw new SourceError(
+      'REJECTED',
+      `${cluster.name}: ${named ?? workload.name} is no pod of it now, and so has no log`,
+    )
+  const query = { container: container ?? undefined, previous, tailLines: maxShownLines, maxBytes: maxShownBytes }
+  const { chosen, names, text, isCut } = await readContainerLog(ask, cluster, pod, query)
+  const lines = readLines(text, nowMs).slice(-maxShownLines)
+  return cleanse({
+    pod: pod.name,
+    container: chosen,
+    containers: names,
+    isPrevious: previous,
+    lines: lines.map((each) => ({ at: toIso(each.atMs), text: each.text.slice(0, maxShownCharacters).toWellFormed() })),
+    isCut: isCut || lines.length >= maxShownLines,
+  })
+}
 
 /** Each line has its time before it; what has none is of the line before. Bytes that are no text are shown as such. */
 function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {

@@ -148,6 +148,8 @@ export function showPod(given: unknown) {
   }
 }
 
+export type ShownPod = ReturnType<typeof showPod>
+
 function gravity({ is, ready, restarts, ended, init, before }: ShownContainer): number {
   if (ended && ended.exitCode !== 0) return 4
   if (is !== 'running' && is !== 'ended' && !(init && is === 'not started')) return 3

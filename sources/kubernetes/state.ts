@@ -38,11 +38,15 @@ const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
 export function stateOf(cluster: SeenCluster, resource: ResourceRef & { name: string }): ResourceState | null {
   if (resource.kind === 'cluster') return stateOfCluster(cluster)
   const object = findByResource(cluster, resource)
-  if (!object) return null
+  return object && stateOfObject(cluster.view, object)
+}
+
+/** Null: a pod is no resource. */
+export function stateOfObject(view: ClusterView, object: KeptObject): ResourceState | null {
   if (object.kind === 'Node') return stateOfNode(object)
   if (object.kind === 'Pod') return null
-  if (isWorkload(object.kind)) return stateOfWorkload(cluster.view, object as KeptWorkload)
-  return stateOfOther(cluster.view, object as KeptOther)
+  if (isWorkload(object.kind)) return stateOfWorkload(view, object as KeptWorkload)
+  return stateOfOther(view, object as KeptOther)
 }
 
 const healthOf = (isWell: boolean): ResourceState['health'] => (isWell ? 'nominal' : 'degraded')

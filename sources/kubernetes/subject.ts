@@ -49,7 +49,8 @@ export function findSubject({ name: cluster, view }: SeenCluster, namespace: str
   )
 }
 
-function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | null): ClusterSubject {
+/** A workload with its pods, the worst first. */
+export function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | null): ClusterSubject {
   const pods = podsOf(view, workload).sort((a, b) => badness(b) - badness(a) || b.createdMs - a.createdMs)
   return { workload, pod: pods[0] ?? null, pods, goneMs }
 }

@@ -1,0 +1,122 @@
+import { z } from 'zod'
+
+/** A cluster, a node of it or a workload as its page shows it: read now by its own source. No value of an environment, an argument or a Secret is in it. */
+
+const fact = z.object({ name: z.string(), text: z.string(), isIll: z.boolean() })
+export type ClusterFact = z.infer<typeof fact>
+
+const condition = z.object({
+  /** What it is a condition of: `Deployment shop/web`. */
+  of: z.string(),
+  type: z.string(),
+  is: z.enum(['True', 'False', 'Unknown']),
+  isIll: z.boolean(),
+  since: z.string().nullable(),
+  reason: z.string(),
+  message: z.string(),
+})
+export type ShownCondition = z.infer<typeof condition>
+
+const podGroup = z.object({
+  state: z.string(),
+  isWell: z.boolean(),
+  count: z.number(),
+  /** The first of them. */
+  pods: z.array(z.object({ name: z.string(), node: z.string(), restarts: z.number() })),
+})
+export type PodGroup = z.infer<typeof podGroup>
+
+const end = z.object({
+  /** Of the container as it is, or of the one before it. */
+  isBefore: z.boolean(),
+  reason: z.string(),
+  exitCode: z.number(),
+  at: z.string().nullable(),
+  ranFor: z.string(),
+  message: z.string(),
+})
+
+const container = z.object({
+  name: z.string(),
+  image: z.string(),
+  is: z.string(),
+  isWell: z.boolean(),
+  message: z.string(),
+  restarts: z.number(),
+  ends: z.array(end),
+  /** Requests, limits and probes, a sentence each. */
+  rest: z.array(z.string()),
+})
+export type PodContainer = z.infer<typeof container>
+
+const rollout = z.object({
+  revision: z.number(),
+  at: z.string(),
+  isTakenUpAgain: z.boolean(),
+  set: z.string().nullable(),
+  ready: z.string().nullable(),
+  /** Null: nothing is held against it, as `first` says. */
+  changed: z.array(z.string()).nullable(),
+  first: z.string(),
+})
+export type ShownRollout = z.infer<typeof rollout>
+
+const event = z.object({
+  reason: z.string(),
+  about: z.string(),
+  objects: z.number(),
+  count: z.number(),
+  first: z.string(),
+  last: z.string(),
+  isWarning: z.boolean(),
+  message: z.string(),
+})
+export type ShownEvent = z.infer<typeof event>
+
+const unwell = z.object({
+  kind: z.enum(['node', 'workload', 'pod']),
+  text: z.string(),
+  /** The resource that it is, or is of: `workload:prod:shop:deployment:web`. */
+  resource: z.string().nullable(),
+})
+export type Unwell = z.infer<typeof unwell>
+
+export const clusterNow = z.object({
+  source: z.string(),
+  kind: z.enum(['cluster', 'node', 'workload']),
+  readAt: z.string(),
+  /** When the API server last said anything of it, or that nothing changed. */
+  heardAt: z.string().nullable(),
+  facts: z.array(fact),
+  conditions: z.array(condition),
+  pods: z.array(podGroup),
+  /** The pod that is worst off, with how its containers ended. */
+  worst: z
+    .object({ name: z.string(), state: z.string(), containers: z.array(container), lastLines: z.array(z.string()) })
+    .nullable(),
+  rollouts: z.array(rollout),
+  /** What changed without a rollout. */
+  changes: z.array(z.object({ text: z.string(), at: z.string().nullable() })),
+  unwell: z.array(unwell),
+  /** So many more are not well. */
+  unwellMore: z.number(),
+  events: z.array(event),
+  eventsMore: z.number(),
+  /** What could not be read, with the reason. */
+  partial: z.array(z.string()),
+})
+export type ClusterNow = z.infer<typeof clusterNow>
+
+export const podLog = z.object({
+  pod: z.string(),
+  container: z.string(),
+  containers: z.array(z.string()),
+  isPrevious: z.boolean(),
+  lines: z.array(z.object({ at: z.string(), text: z.string() })),
+  /** There is more than is shown. */
+  isCut: z.boolean(),
+})
+export type PodLog = z.infer<typeof podLog>
+
+/** Which log: null is the pod that is worst off, and its worst container. `previous`: of the container before it restarted. */
+export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }
