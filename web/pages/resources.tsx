@@ -12,6 +12,7 @@ import { useKeys } from '../keys.tsx'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
+import { ClusterThing } from './cluster.tsx'
 import { ServerNow } from './database.tsx'
 import { TopologyPicture } from './topology.tsx'
 
@@ -192,6 +193,7 @@ function Resource({ resource }: { resource: ShownResource }) {
         </p>
       )}
       {resource.kind === 'database' && <ServerNow name={resource.id} />}
+      {isInCluster(resource) && <ClusterThing kind={resource.kind} id={resource.id} />}
       <TopologyPicture resource={resource} />
       <Fires resource={resource} />
       <Acts acts={resource.acts} />
@@ -220,6 +222,11 @@ function Resource({ resource }: { resource: ShownResource }) {
     </article>
   )
 }
+
+/** A source of a cluster lists it, and reads it for the page. */
+const isInCluster = ({ kind, said }: ShownResource): boolean =>
+  (kind === 'cluster' || kind === 'node' || kind === 'workload') &&
+  said.some(({ source }) => source.startsWith('kubernetes:'))
 
 /** Lists who did what to it directly. */
 function Acts({ acts }: Pick<ShownResource, 'acts'>) {

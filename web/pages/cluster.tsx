@@ -1,0 +1,247 @@
+import type { ClusterNow, ShownCondition, ShownEvent, ShownRollout, Unwell } from '../../domain/cluster-now.ts'
+import { capitalize, formatCount, formatNumber } from '../../domain/format.ts'
+import { useAsk } from '../api.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Inert } from '../inert.tsx'
+import { Fact, Mark, Sign } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
+import { Link } from '../router.tsx'
+import { formatMoment, formatTimeOfDay } from '../time.ts'
+import { PodLogPane } from './pod-log.tsx'
+import { Ill, Pods, WorstPod } from './pods.tsx'
+
+const askAgainMs = 30_000
+
+/** A cluster, a node of it or a workload on the page of its resource: how it is now by the source of the cluster, asked again while it is looked at. */
+export function ClusterThing({ kind, id }: { kind: string; id: string }) {
+  const path = `/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/cluster`
+  const { data, error, refetch } = useAsk<ClusterNow>(['cluster', kind, id], path, {
+    refetchInterval: askAgainMs,
+    retry: false,
+  })
+  return (
+    <section className="about" aria-label="In the cluster now">
+      {error && <Failed error={error} isKept={data !== undefined} again={() => void refetch()} />}
+      {data && (
+        <>
+          <ClusterFacts now={data} />
+          <Unread partial={data.partial} />
+          <NotWell now={data} />
+          <Rollouts now={data} />
+          <Conditions items={data.conditions} />
+          <Pods groups={data.pods} />
+          {data.worst && <WorstPod worst={data.worst} />}
+          {data.kind === 'workload' && <PodLogPane path={path} groups={data.pods} />}
+          {data.kind !== 'cluster' && <Events now={data} />}
+        </>
+      )}
+    </section>
+  )
+}
+
+function ClusterFacts({ now: { facts, source, heardAt } }: { now: ClusterNow }) {
+  return (
+    <dl className="facts">
+      {facts.map(({ name, text, isIll }) => (
+        <Fact key={`${name} ${text}`} name={name} className="wraps">
+          {isIll ? <Ill text={text} /> : <Inert text={text} />}
+        </Fact>
+      ))}
+      <Fact name="Source">
+        <Inert text={source} />
+        {heardAt && <span className="soft small"> heard of last {formatTimeOfDay(heardAt)}</span>}
+      </Fact>
+    </dl>
+  )
+}
+
+function Unread({ partial }: { partial: readonly string[] }) {
+  return partial.map((text) => (
+    <p key={text} className="said lamp wraps">
+      <strong>Not read:</strong> <Inert text={text} />
+    </p>
+  ))
+}
+
+const noneIll = { cluster: 'Every node and every workload is well.', node: 'Every pod on it is well.', workload: '' }
+
+function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
+  if (kind === 'workload') return null
+  return (
+    <section className="stack tight">
+      <h2>{kind === 'cluster' ? 'Nodes and workloads that are not well' : 'Pods on it that are not well'}</h2>
+      {unwell.length === 0 && <p className="soft">{noneIll[kind]}</p>}
+      <ul className="things">
+        {unwell.map((each) => (
+          <li key={`${each.kind} ${each.text}`} className="wraps">
+            <UnwellThing thing={each} />
+          </li>
+        ))}
+      </ul>
+      {unwellMore > 0 && <p className="soft small">and {formatNumber(unwellMore)} more</p>}
+    </section>
+  )
+}
+
+function UnwellThing({ thing: { text, resource } }: { thing: Unwell }) {
+  const words = <Inert text={text} />
+  return (
+    <>
+      <span className="tone-broken">
+        <Sign shape="square" />
+      </span>{' '}
+      {resource ? <Link href={`/resources/${encodeURIComponent(resource)}`}>{words}</Link> : words}
+    </>
+  )
+}
+
+const conditionColumns: Column<ShownCondition>[] = [
+  {
+    head: 'Condition',
+    className: 'name wraps',
+    cell: ({ of, type, since, reason, message }) => (
+      <>
+        <Inert text={type} />
+        {of !== '' && (
+          <span className="soft small">
+            {' '}
+            <Inert text={of} />
+          </span>
+        )}
+        <div className="under small soft">
+          {since && <>since {formatMoment(since)} </>}
+          <Inert text={[reason, message].filter((each) => each !== '').join(': ')} />
+        </div>
+      </>
+    ),
+  },
+  {
+    head: 'Is',
+    className: 'nowrap',
+    cell: ({ is, isIll }) =>
+      isIll ? <Mark shape="square" tone="broken" strong word={is} /> : <Mark shape="check" tone="quiet" word={is} />,
+  },
+  { head: 'Since', className: 'wide nowrap', cell: ({ since }) => since && formatMoment(since) },
+  {
+    head: 'Why',
+    className: 'wide wraps',
+    cell: ({ reason, message }) => <Inert text={[reason, message].filter((each) => each !== '').join(': ')} />,
+  },
+]
+
+function Conditions({ items }: { items: ShownCondition[] }) {
+  if (items.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Conditions</h2>
+      <Table caption="Conditions" items={items} columns={conditionColumns} toKey={({ of, type }) => `${of} ${type}`} />
+    </section>
+  )
+}
+
+function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
+  if (rollouts.length + changes.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Rollouts, and what each changed</h2>
+      <ul className="things">
+        {rollouts.map((rollout) => (
+          <li key={rollout.revision} className="wraps">
+            <Rollout rollout={rollout} />
+          </li>
+        ))}
+        {changes.map(({ text, at }) => (
+          <li key={text} className="wraps">
+            <Inert text={text} /> {at && <span className="soft small">{formatMoment(at)}</span>}
+          </li>
+        ))}
+      </ul>
+      <p className="soft small">Values of environments, arguments and ConfigMaps are not read.</p>
+    </section>
+  )
+}
+
+function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed, first } }: { rollout: ShownRollout }) {
+  const words = changed ?? [capitalize(`${first}.`)]
+  return (
+    <>
+      <strong>Revision {revision}</strong>{' '}
+      <span className="soft small">
+        {isTakenUpAgain ? 'an older one that was taken up again, first used ' : ''}
+        {formatMoment(at)}
+        {set && (
+          <>
+            , <Inert text={set} />
+          </>
+        )}
+        {ready && `, ${ready}`}
+      </span>
+      <ul>
+        {words.map((text) => (
+          <li key={text} className={changed ? 'wraps' : 'wraps soft'}>
+            <Inert text={text} />
+          </li>
+        ))}
+        {words.length === 0 && <li className="soft">Nothing of the template changed.</li>}
+      </ul>
+    </>
+  )
+}
+
+const eventColumns: Column<ShownEvent>[] = [
+  { head: 'Times', className: 'num', cell: ({ count }) => formatNumber(count) },
+  {
+    head: 'What',
+    className: 'wraps',
+    cell: ({ reason, message, isWarning, about, objects }) => (
+      <>
+        {isWarning ? (
+          <Mark shape="triangle" tone="ink" strong word={<Inert text={reason} />} />
+        ) : (
+          <strong>
+            <Inert text={reason} />
+          </strong>
+        )}{' '}
+        <Inert text={message} />
+        <span className="soft small">
+          {' '}
+          <Inert text={about} />
+          {objects > 1 && `, ${formatCount(objects, 'object')}`}
+        </span>
+      </>
+    ),
+  },
+  {
+    head: 'First and last',
+    cell: ({ first, last }) => (
+      <>
+        <span className="nowrap">{formatTimeOfDay(first)}</span>
+        {last !== first && (
+          <>
+            {' '}
+            to <span className="nowrap">{formatTimeOfDay(last)}</span>
+          </>
+        )}
+      </>
+    ),
+  },
+]
+
+function Events({ now: { events, eventsMore } }: { now: ClusterNow }) {
+  return (
+    <section className="stack tight">
+      <h2>Events</h2>
+      {events.length === 0 ? (
+        <p className="soft">None is kept: an API server keeps an event for an hour by default.</p>
+      ) : (
+        <Table
+          caption="Events, folded, warnings first"
+          items={events}
+          columns={eventColumns}
+          toKey={({ reason, about, message }) => `${reason} ${about} ${message}`}
+        />
+      )}
+      {eventsMore > 0 && <p className="soft small">and {formatCount(eventsMore, 'more kind')} of events</p>}
+    </section>
+  )
+}

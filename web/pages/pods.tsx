@@ -1,0 +1,145 @@
+import type { ClusterNow, PodContainer, PodGroup } from '../../domain/cluster-now.ts'
+import { formatCount, formatNumber } from '../../domain/format.ts'
+import { type Column, Table } from '../data-table.tsx'
+import { Inert } from '../inert.tsx'
+import { Mark, Sign } from '../marks.tsx'
+import { formatMoment } from '../time.ts'
+
+/** The pods of a workload by their state, and how the containers of the worst one are and ended. */
+
+const maxNamed = 5
+
+const columns: Column<PodGroup>[] = [
+  {
+    head: 'State',
+    cell: ({ state, isWell }) =>
+      isWell ? (
+        <Mark shape="check" tone="quiet" word={<Inert text={state} />} />
+      ) : (
+        <Mark shape="square" tone="broken" strong word={<Inert text={state} />} />
+      ),
+  },
+  { head: 'Pods', className: 'num', cell: ({ count }) => formatNumber(count) },
+  {
+    head: 'Which',
+    className: 'wraps',
+    cell: ({ pods, count }) => (
+      <ul>
+        {pods.slice(0, maxNamed).map(({ name, node, restarts }) => (
+          <li key={name} className="wraps">
+            <Inert text={name} />{' '}
+            <span className="soft small">
+              {node === '' ? 'on no node' : <Inert text={`on ${node}`} />}
+              {restarts > 0 && `, ${formatCount(restarts, 'restart')}`}
+            </span>
+          </li>
+        ))}
+        {count > maxNamed && <li className="soft small">and {formatNumber(count - maxNamed)} more</li>}
+      </ul>
+    ),
+  },
+]
+
+export function Pods({ groups }: { groups: PodGroup[] }) {
+  if (groups.length === 0) return null
+  return (
+    <section className="stack tight">
+      <h2>Pods by state</h2>
+      <Table caption="Pods by state" items={groups} columns={columns} toKey={({ state }) => state} />
+    </section>
+  )
+}
+
+export function WorstPod({ worst: { name, containers, lastLines } }: { worst: ClusterNow['worst'] & {} }) {
+  return (
+    <section className="stack tight">
+      <h2>
+        Containers of <Inert text={name} />
+      </h2>
+      <ul className="things">
+        {containers.map((container) => (
+          <li key={container.name} className="wraps">
+            <Container container={container} />
+          </li>
+        ))}
+      </ul>
+      {lastLines.length > 0 && (
+        <figure className="stack tight">
+          <figcaption className="soft small">What it wrote last</figcaption>
+          <LogLines label="Last lines" lines={lastLines.map((text) => ({ text }))} />
+        </figure>
+      )}
+    </section>
+  )
+}
+
+function Container({ container }: { container: PodContainer }) {
+  const { name, image, is, isWell, message, restarts, ends, rest } = container
+  const said = `${is}, ${formatCount(restarts, 'restart')}`
+  return (
+    <>
+      <strong>
+        <Inert text={name} />
+      </strong>{' '}
+      {isWell ? (
+        <span className="soft">
+          <Inert text={said} />
+        </span>
+      ) : (
+        <Ill text={said} />
+      )}{' '}
+      <span className="soft small">
+        <Inert text={image} />
+      </span>
+      {message !== '' && (
+        <p>
+          <Inert text={message} />
+        </p>
+      )}
+      {ends.map(({ isBefore, reason, exitCode, at, ranFor, message: why }) => (
+        <p key={`${isBefore} ${at}`}>
+          {isBefore ? 'The container before ended' : 'It ended'}
+          {at && ` ${formatMoment(at)}`}: <Inert text={reason} />, exit code {exitCode}
+          {ranFor !== '' && `, after ${ranFor}`}
+          {why !== '' && (
+            <>
+              : <Inert text={why} />
+            </>
+          )}
+        </p>
+      ))}
+      {rest.length > 0 && (
+        <p className="soft small">
+          <Inert text={rest.join('; ')} />
+        </p>
+      )}
+    </>
+  )
+}
+
+/** What is broken now, however long it is: a mark has one line. */
+export function Ill({ text }: { text: string }) {
+  return (
+    <span className="tone-broken wraps">
+      <Sign shape="square" /> <Inert text={text} />
+    </span>
+  )
+}
+
+/** Lines that a program wrote, in a box that they cannot leave. */
+export function LogLines({ label, lines }: { label: string; lines: readonly { at?: string; text: string }[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
+    <section className="exact" aria-label={label} tabIndex={0}>
+      <pre dir="ltr">
+        {lines.map(({ at, text }, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: two lines may be alike
+          <div key={index}>
+            {at && <span className="soft">{at} </span>}
+            <Inert text={text} />
+          </div>
+        ))}
+      </pre>
+    </section>
+  )
+}
