@@ -229,16 +229,16 @@ const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (e
 /** What goes by any of these names, with everything up to three steps above it. */
 export async function findByNames(db: Db | Trx, names: readonly string[]): Promise<KnownResource[]> {
   if (names.length === 0) return []
+  const wanted = [...new Set(names)]
   const { rows } = await sql<KnownResource>`
-    with recursive wanted as (select ${[...new Set(names)]}::text[] as names),
-    member as (
+    with recursive member as (
       select id, array_agg(name) as names from (
         select distinct on (source, namespace, name) workload as id, name from cluster_member
-        where name = any((select names from wanted)::text[]) order by source, namespace, name, gone_at desc nulls first) newest
+        where name = any(${wanted}::text[]) order by source, namespace, name, gone_at desc nulls first) newest
       group by id
     ), found as (
       select kind, id, names, canonical from resource
-      where names && (select names from wanted) and not (kind = 'workload' and id in (select id from member))
+      where names && ${wanted}::text[] and not (kind = 'workload' and id in (select id from member))
       union all
       select kind, id, resource.names || member.names, canonical from member join resource using (id) where kind = 'workload'
     ), above as (

@@ -69,7 +69,8 @@ export async function follow(following: Following): Promise<void> {
       failures = 0
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof ClusterError && error.code === 'gone') {
+      // Of a watch; a list that its server forgets while it is read is a failure as any other.
+      if (error instanceof ClusterError && error.code === 'gone' && version !== null) {
         version = null
         continue
       }

@@ -37,8 +37,11 @@ export const rolloutHistory = defineSourceTool({
     const [newest] = toList(revisions)
     if (!newest) return `${toText(workload)} keeps no revisions`
     const changed = toWords(newest.changed)
-    const what = changed.length > 0 ? changed.slice(0, 2).join('; ') : toText(newest.changed) || 'nothing'
-    return `${toText(workload)}: revision ${toText(newest.revision)}${newest.at ? ` at ${toText(newest.at)}` : ''} changed ${what}`
+    const what =
+      changed.length > 0
+        ? `changed ${changed.slice(0, 2).join('; ')}`
+        : toText(newest.changed) || 'changed nothing of its pods'
+    return `${toText(workload)}: revision ${toText(newest.revision)}${newest.at ? ` at ${toText(newest.at)}` : ''}${changed.length > 0 ? '' : ':'} ${what}`
   },
   async read(ask: AskCluster, { namespace, name }) {
     const cluster = await ask({ view: true })

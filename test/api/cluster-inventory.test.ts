@@ -229,6 +229,52 @@ test('a cluster is a resource with its nodes, namespaces, workloads and what lea
   expect(await shown('namespace:prod:shop')).toEqual(['belongs_to cluster:prod'])
 })
 
+test('an incident about a pod begins with how its workload is, and the workload has a state', async () => {
+  const labels = {
+    alertname: 'KubePodCrashLooping',
+    severity: 'critical',
+    namespace: 'shop',
+    pod: 'web-7fd8966c8d-8cjqz',
+  }
+  const alert = { status: 'firing', labels, annotations: {}, startsAt: new Date().toISOString() }
+  await api.post('/ingest/alertmanager', { body: { version: '4', status: 'firing', alerts: [alert] } })
+  const { body } = await api.get('/incidents')
+  const [incident] = body.items as unknown as { id: string; resource: unknown }[]
+  expect(incident?.resource).toEqual({ kind: 'workload', id: 'prod:shop:deployment:web' })
+  const { items } = (await api.get(`/incidents/${incident?.id}/cluster`)).body as unknown as {
+    items: { source: string; facts: string[] }[]
+  }
+  const facts = items[0]?.facts ?? []
+  expect(items).toMatchObject([{ source: 'prod' }])
+  expect(facts[0]).toBe('Deployment shop/web: 0 of 1 pods ready, 1 wanted; not ready: 1 CrashLoopBackOff')
+  expect(facts.join('\n')).toContain(
+    'revision 2 (web-7fd8966c8d) at 2026-11-21T11:30:00Z: container app image: web:1 → web:2',
+  )
+  expect(Buffer.byteLength(JSON.stringify(facts))).toBeLessThanOrEqual(1_500)
+  const state = await api.get('/resources/workload/prod:shop:deployment:web/state')
+  expect(state.body).toMatchObject({ health: 'degraded', fields: { wanted: 1, revision: 0, paused: false } })
+  expect((await api.get('/resources/node/prod:node-2/state')).body).toMatchObject({
+    health: 'nominal',
+    observed: 'node node-2 is ready',
+  })
+})
+
+test('a cluster that does not answer is one line of the context, and says why', async () => {
+  const { body } = await api.get('/incidents')
+  const [incident] = body.items as unknown as { id: string }[]
+  cluster.refuse('Pod', { status: 403 })
+  forgetSource(api.api.deps.sources, 'prod')
+  const { items } = (await api.get(`/incidents/${incident?.id}/cluster`)).body as unknown as {
+    items: { notRead?: string }[]
+  }
+  expect(items).toMatchObject([
+    { source: 'prod', notRead: expect.stringContaining('does not let its account read pods') },
+  ])
+  cluster.allow('Pod')
+  forgetSource(api.api.deps.sources, 'prod')
+  await sync()
+})
+
 test('a cluster brings nothing near on which a write would run unasked', async () => {
   for (const [kind, id] of [
     ['workload', 'prod:shop:deployment:web'],

@@ -60,6 +60,15 @@ test('a version that the server no longer keeps (410) is answered by another lis
   await eventually('a second list', () => lists('pods').length === 2)
 })
 
+test('a server that forgets each list while it is read is asked again after a pause', async () => {
+  stage.cluster.refuse('Pod', { status: 410 }, 3)
+  await expect(probe()).rejects.toThrow('prod refused the question')
+  await eventually('the pods', async () => (await probe().catch(() => '')).includes('no pod;'))
+  const times = lists('pods').map(({ atMs }) => atMs)
+  expect(times).toHaveLength(4)
+  expect((times[2] ?? 0) - (times[1] ?? 0)).toBeGreaterThan(400)
+})
+
 test('an event that cannot be read is a reason to list again, and no end', async () => {
   await probe()
   await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
