@@ -193,10 +193,14 @@ function listIncidentsOfType(api: ApiClient, type: string): Promise<ApiIncident[
 
 function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   const { on, target, hosts } = fault
-  if (isClusterFault(fault.fault)) return resource !== null && isAboutClusterFault(resource.id, fault.fault)
-  const names = [on, target, ...hosts]
   // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
+  if (isClusterFault(fault.fault)) {
+    // What is as young as a job of the lab is not in the registry yet: its alert names it, and is about its namespace.
+    const name = on.split('/').at(-1) ?? on
+    return (resource !== null && isAboutClusterFault(resource.id, fault.fault)) || words.includes(name)
+  }
+  const names = [on, target, ...hosts]
   return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))
 }
 

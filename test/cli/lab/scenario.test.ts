@@ -3,7 +3,7 @@ import { incidentExample } from '../../../api/routes/examples.ts'
 import type { ApiClient } from '../../../cli/api.ts'
 import { describeEvent } from '../../../cli/incidents/timeline.ts'
 import { describeHolder, printFiringAlerts } from '../../../cli/lab/demo.ts'
-import { checkEnding, scenarioNames } from '../../../cli/lab/endings.ts'
+import { checkEnding, faultRows, scenarioNames } from '../../../cli/lab/endings.ts'
 import { clearStage, findFreshTarget, untilQuiet } from '../../../cli/lab/place.ts'
 import { type Audience, breakAndFind, findIncident } from '../../../cli/lab/play.ts'
 import { withShortTimes } from '../../../cli/lab/scripts.ts'
@@ -28,7 +28,7 @@ type Stored = {
 }
 
 /** An API that knows these incidents, newest first, each with the starts of its alerts. */
-function apiWith(stored: Stored[]): ApiClient {
+function apiWith(stored: Stored[], type = 'service_down'): ApiClient {
   const items = stored.map(
     ({ id, on = node, title = 'Node down', status = 'open', closedAt = null, category = null }) => ({
       ...incidentExample,
@@ -36,7 +36,7 @@ function apiWith(stored: Stored[]): ApiClient {
       status,
       closedAt,
       category,
-      type: 'service_down',
+      type,
       title,
       resource: on === null ? null : { kind: 'node', id: on },
     }),
@@ -47,7 +47,7 @@ function apiWith(stored: Stored[]): ApiClient {
     const one = items.find(({ id }) => path.endsWith(`/${id}`))
     if (one) return one
     if (about) return { alerts: about.alerts.map((startsAt) => ({ startsAt, status: 'firing' })) }
-    expect(path).toContain('type=service_down')
+    expect(path).toContain(`type=${type}`)
     return { items, nextCursor: null }
   }
   return { url: 'http://api.test', get } as unknown as ApiClient
@@ -88,6 +88,24 @@ test.each<[string, Stored[], string]>([
   ],
 ])('the incident of a fault is %s', async (_, stored, expected) => {
   expect((await findIncident(apiWith(stored), fault)).id).toBe(expected)
+})
+
+test.each<[string, string, string, string]>([
+  [
+    'k8s_crash_loop',
+    'shop/cart',
+    'lab-cluster:shop:deployment:cart',
+    'Pod is crash looping. (shop/cart-6676c9bfb4-x4hdb)',
+  ],
+  ['k8s_job_endless', 'shop/reindex-catalog', 'lab-cluster:shop', 'Job did not complete (shop/reindex-catalog)'],
+])('the incident of %s is found by its resource, or by the name of what is too young to be known', async (...words) => {
+  const [name, on, id, title] = words
+  const broken = { ...fault, fault: name, target: on, on } as unknown as Fault
+  const stored = [
+    { id: 'inc_other', on: 'lab-cluster:shop:deployment:catalog', title: 'Another (shop/catalog)', alerts: [at(11)] },
+    { id: 'inc_own', on: id, title, alerts: [at(11)] },
+  ]
+  expect((await findIncident(apiWith(stored, faultRows[broken.fault].alert ?? ''), broken)).id).toBe('inc_own')
 })
 
 test('an incident that comes late is waited for, and people read for what; the end names it too', async () => {
