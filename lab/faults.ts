@@ -42,6 +42,7 @@ export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Faul
 
 async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const placement = { ...lab.placement }
+  const begun = new Date()
   const {
     on,
     files = [],
@@ -64,7 +65,8 @@ async function breakNow(lab: Lab, name: FaultName, target: string): Promise<Faul
     placement,
     kept,
     pids,
-    at: new Date().toISOString(),
+    // A cluster may alert about the first part of a fault before it shows in whole.
+    at: (isClusterFault(name) ? begun : new Date()).toISOString(),
     tenantData: tenantData(lab),
     database,
     cluster,
