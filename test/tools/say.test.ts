@@ -125,6 +125,15 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
     reading({ used: 97, max: 100, holders: [{ application: 'billing', count: 80, state: 'idle' }] }),
     'prom: 97 of 100 connections in use; most by billing (80, idle)',
   ],
+  foresee_node_loss: [
+    { nodes: ['node-1'] },
+    reading({
+      moves: 3,
+      stayPending: 1,
+      pending: [{ workload: 'Deployment shop/web', pods: 1, certain: true, why: 'cordoned on node-2' }],
+    }),
+    'prom: 3 pods would leave node-1, and 1 would stay pending: Deployment shop/web (cordoned on node-2)',
+  ],
   pod_diagnosis: [
     { namespace: 'shop', name: 'web' },
     reading({
