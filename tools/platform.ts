@@ -142,7 +142,7 @@ export const getResource = defineTool({
 
 export const findResource = defineTool({
   name: 'find_resource',
-  description: 'Find resources of the inventory whose id, name or alias has a text.',
+  description: 'Find resources whose id, name or alias has a text.',
   input: z.strictObject({
     kind: resourceKind.optional().describe('as node'),
     text: z.string().min(1).max(100).describe('part of it'),

@@ -30,7 +30,7 @@ const reading = z.looseObject({ source: z.string(), summary: foreseen })
 export async function explainNodes(options: NodeOptions): Promise<void> {
   const { node: nodes, fails = false, cluster, json } = options
   const asked = { nodes, intent: fails ? 'failure' : 'drain', ...(cluster && { source: cluster }) }
-  const body = { tool: 'foresee_node_loss', arguments: asked }
+  const body = { tool: 'kubernetes_node_loss', arguments: asked }
   const answer = reading.parse(await connect(options).api.post('/api/v1/sources/read', body))
   if (json) printJson(answer)
   else print(formatForeseen(answer.summary, nodes, fails))

@@ -182,7 +182,7 @@ function refuseUnknown({ name, view }: SeenCluster, load: ClusterLoad, nodes: re
 }
 
 export const nodeLoss = defineSourceTool({
-  name: 'foresee_node_loss',
+  name: 'kubernetes_node_loss',
   firstFor: ['cluster'],
   isRare: true,
   description:
@@ -194,7 +194,7 @@ export const nodeLoss = defineSourceTool({
       .min(1)
       .max(20)
       .meta({ examples: [['node-1']], description: 'all at once' }),
-    intent: z.enum(['drain', 'failure']).default('drain'),
+    intent: z.enum(['drain', 'failure']).default('drain').describe('emptied first, or lost'),
   }),
   judge: () => ({ ok: true as const }),
   labels: ({ nodes, source }) => ({

@@ -125,7 +125,7 @@ const samples: Record<string, [input: object, data: object, said: string]> = {
     reading({ used: 97, max: 100, holders: [{ application: 'billing', count: 80, state: 'idle' }] }),
     'prom: 97 of 100 connections in use; most by billing (80, idle)',
   ],
-  foresee_node_loss: [
+  kubernetes_node_loss: [
     { nodes: ['node-1'] },
     reading({
       moves: 3,

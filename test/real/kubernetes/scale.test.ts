@@ -145,7 +145,7 @@ about(`a cluster of ${nodes} nodes${missing.length > 0 ? ` (missing: ${missing.j
     for (let at = 0; at < 20; at += 1)
       diagnosed.push((await read('pod_diagnosis', { namespace: 'default', name: `app-${at}` })).ms)
     note('diagnosis of a workload, median of 20', `${middle(diagnosed)} ms`)
-    const loss = await read('foresee_node_loss', { nodes: ['node-1', 'node-2'] })
+    const loss = await read('kubernetes_node_loss', { nodes: ['node-1', 'node-2'] })
     expect(loss.answer.summary).toMatchObject({ stayPending: 0 })
     note('what two nodes would leave', `${(loss.ms / 1_000).toFixed(1)} s`)
     forgetSource(states, 'prod')

@@ -366,7 +366,7 @@ const shown: Record<string, Shown | null> = {
       ),
     },
   },
-  foresee_node_loss: null,
+  kubernetes_node_loss: null,
   query_database: {
     whole: statement([]),
     short: {

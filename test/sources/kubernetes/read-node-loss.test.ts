@@ -36,7 +36,7 @@ function putSite() {
 
 test('a drain that leaves a pod without a place says of which workload, by which rule, and what would make room', async () => {
   putSite()
-  const { summary } = await read('foresee_node_loss', { nodes: ['node-1'] })
+  const { summary } = await read('kubernetes_node_loss', { nodes: ['node-1'] })
   expect(summary).toEqual({
     moves: 1,
     stayPending: 1,
@@ -72,13 +72,13 @@ test('a volume that another node holds is named with its claim', async () => {
       },
     },
   })
-  const { summary } = await read('foresee_node_loss', { nodes: ['node-1'] })
+  const { summary } = await read('kubernetes_node_loss', { nodes: ['node-1'] })
   expect(JSON.stringify(summary.pending)).toContain('its volume is elsewhere: data on node-2')
 })
 
 test('a node that is not there is refused with those that are', async () => {
   putSite()
-  await expect(read('foresee_node_loss', { nodes: ['node-9'] })).rejects.toThrow(
+  await expect(read('kubernetes_node_loss', { nodes: ['node-9'] })).rejects.toThrow(
     'prod has no node node-9: there is node-1, node-2',
   )
 })
@@ -86,11 +86,13 @@ test('a node that is not there is refused with those that are', async () => {
 test('a source that is read by namespace says that nodes belong to none', async () => {
   stage.source = { ...stage.source, options: { namespaces: 'shop' } }
   putSite()
-  await expect(read('foresee_node_loss', { nodes: ['node-1'] })).rejects.toThrow('rights for the whole cluster')
+  await expect(read('kubernetes_node_loss', { nodes: ['node-1'] })).rejects.toThrow('rights for the whole cluster')
 })
 
 test('a role that lacks budgets is told the rule', async () => {
   putSite()
   stage.cluster.refuse('PodDisruptionBudget', { status: 403 })
-  await expect(read('foresee_node_loss', { nodes: ['node-1'] })).rejects.toThrow('resources: ["poddisruptionbudgets"]')
+  await expect(read('kubernetes_node_loss', { nodes: ['node-1'] })).rejects.toThrow(
+    'resources: ["poddisruptionbudgets"]',
+  )
 })
