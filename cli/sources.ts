@@ -246,7 +246,7 @@ function addRightsCommand(parent: CliCommand): void {
     .option('--write', 'of a database: of the login that writes')
     .option('--namespaces <names>', 'of a cluster: a role in each of these, by commas, instead of one for all of it')
     .connected(
-      '\nExamples:\n  nightshift sources rights pg-1 --write\n  nightshift sources rights kubernetes | kubectl apply -f -',
+      '\nExample:\n  nightshift sources rights pg-1 --write\n  nightshift sources rights kubernetes | kubectl apply -f -',
     )
     .calls(async (api, name: string, { write, namespaces, json }: RightsOptions) => {
       const isKind = isDatabaseKind(name) || name === clusterKind
