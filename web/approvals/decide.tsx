@@ -110,9 +110,11 @@ export function Ways({ deciding }: { deciding: Deciding }) {
             onWish={setGrant}
           />
         </form>
-        <p className="soft">
-          <Inert text={refused ?? formatDispute(approval.deaths) ?? '“Approve…” below asks you to confirm first.'} />
-        </p>
+        {refused === null && (
+          <p className="soft">
+            <Inert text={formatDispute(approval.deaths) ?? '“Approve…” below asks you to confirm first.'} />
+          </p>
+        )}
       </section>
     </>
   )
