@@ -273,7 +273,7 @@ type RightsOptions = ConnectionOptions & { write?: boolean; namespaces?: string 
 
 const clusterKind = 'kubernetes'
 
-/** Of a cluster whose rights are given by namespace; undefined: they are for all of it. */
+/** The namespaces that the rights to a cluster are given for; undefined: they are for all of it. */
 const namespacesOf = ({ namespaces }: Record<string, unknown>): string[] | undefined =>
   typeof namespaces === 'string' ? namespaces.split(',').map((each) => each.trim()) : undefined
 

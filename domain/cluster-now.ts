@@ -27,7 +27,7 @@ const podGroup = z.object({
 export type PodGroup = z.infer<typeof podGroup>
 
 const end = z.object({
-  /** Of the container as it is, or of the one before it. */
+  /** How this container ended, and how the one before it did. */
   isBefore: z.boolean(),
   reason: z.string(),
   exitCode: z.number(),
@@ -98,7 +98,7 @@ export const clusterNow = z.object({
   /** What changed without a rollout. */
   changes: z.array(z.object({ text: z.string(), at: z.string().nullable() })),
   unwell: z.array(unwell),
-  /** So many more are not well. */
+  /** How many more are not well. */
   unwellMore: z.number(),
   events: z.array(event),
   eventsMore: z.number(),
@@ -118,5 +118,5 @@ export const podLog = z.object({
 })
 export type PodLog = z.infer<typeof podLog>
 
-/** Which log: null is the pod that is worst off, and its worst container. `previous`: of the container before it restarted. */
+/** Names a log. Null: the pod that is worst off, and its worst container. `previous`: the container before the restart. */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

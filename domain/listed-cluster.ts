@@ -52,8 +52,8 @@ export const workloadId = (cluster: string, { kind, namespace, name }: ListedWor
 const maxNodes = 50
 
 /**
- * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A node of the cluster whose address is that of a node that is known is
- * that node; where two claim one machine, neither is.
+ * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A node of the cluster with the address of a known node is that node.
+ * Where two nodes of the cluster have the address of one machine, neither is joined to it.
  */
 export function clusterToDeclared(
   cluster: string,

@@ -9,7 +9,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       namespace text not null check (length(namespace) <= 253),
       name text not null check (length(name) <= 253),
       workload text not null check (length(workload) <= 128),
-      seen_at timestamptz not null default nightshift_now(),
       gone_at timestamptz,
       primary key (source, uid)
     )`.execute(db)

@@ -168,7 +168,7 @@ export type SourceKind<Ask = AskSource> = {
   is?: InventoryKind
   /** How a thing that it lists is now, by what is kept of it. Null: it has no such thing. */
   stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
-  /** Of a cluster: how a thing of it is now, and lines of a pod's log, for its page. Null: it has no such thing. */
+  /** What the page of a thing of a cluster shows: how it is now, and lines of a pod's log. Null: the cluster has no such thing. */
   clusterPage?: {
     now(ask: Ask, resource: ResourceRef & { name: string }, nowMs: number): Promise<ClusterNow | null>
     log(

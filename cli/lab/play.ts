@@ -196,7 +196,7 @@ function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   if (isClusterFault(fault.fault)) {
-    // What is as young as a job of the lab is not in the registry yet: its alert names it, and is about its namespace.
+    // A job that just began is not in the registry yet, so that its alert is about the namespace, and its title names the job.
     const name = on.split('/').at(-1) ?? on
     return (resource !== null && isAboutClusterFault(resource.id, fault.fault)) || words.includes(name)
   }

@@ -45,7 +45,10 @@ function formatForeseen(found: Foreseen, nodes: readonly string[], fails: boolea
   const worst = found.inTheWorstOrderTried
   const head =
     found.stayPending === 0
-      ? paint('green', `With ${what}, ${formatCount(found.moves, 'pod')} would move, and all have a place.`)
+      ? paint(
+          'green',
+          `With ${what}, ${formatCount(found.moves, 'pod')} would move, and all have a place${worst ? ` in the best order tried; in another, up to ${worst} would stay pending` : ''}.`,
+        )
       : paint(
           ['bold', 'red'],
           `With ${what}, ${formatCount(found.moves, 'pod')} would move, and ${found.stayPending} would stay pending${worst ? `; up to ${worst} in another order` : ''}.`,
@@ -64,7 +67,7 @@ function formatForeseen(found: Foreseen, nodes: readonly string[], fails: boolea
     ...list('Start elsewhere only once the node is deleted:', found.waitForTheNodeToBeDeleted),
     ...list('Lose their local data:', found.loseLocalData),
     ...(found.endWithTheNode > 0
-      ? [`${formatCount(found.endWithTheNode, 'pod')} of DaemonSets or of the node itself end with it.`]
+      ? [`${formatCount(found.endWithTheNode, 'pod')} of DaemonSets or of the node itself go nowhere else.`]
       : []),
     paint('dim', wrap(`Not weighed: ${found.leftOut.map((each) => inert(each)).join('; ')}.`, width)),
   ].join('\n\n')

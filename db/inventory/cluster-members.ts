@@ -7,7 +7,7 @@ import type { Trx } from '../connect.ts'
 
 /** Pods of clusters, and what makes them, by their names: alerts name these, and go on to after they are gone. */
 
-/** What is gone is kept for so long, and so many of a cluster. */
+/** How long pods that are gone are kept, and how many of them for each cluster. */
 const keptDays = sql`interval '7 days'`
 const maxGone = 50_000
 

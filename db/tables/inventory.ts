@@ -144,7 +144,6 @@ export type SourceTables = {
     namespace: string
     name: string
     workload: string
-    seenAt: Generated<Time>
     goneAt: string | null
   }
   /** What each cluster listed of them last, as a digest: the same list is not merged again. */

@@ -17,7 +17,7 @@ export type ClusterApi = {
   patch(path: string, change: object, manager?: string): Promise<ApiObject>
   /** Reads an object, changes it, and writes it back. `manager` stands as the one who changed it. */
   change(path: string, change: (object: ApiObject) => void, manager?: string): Promise<ApiObject>
-  /** What is gone already is as it should be. */
+  /** Does nothing where the object is gone already. */
   remove(path: string): Promise<void>
   text(path: string): Promise<string>
 }

@@ -3,7 +3,7 @@ import { webcrypto } from 'node:crypto'
 /** A certificate with its key, both PEM. */
 export type ClusterCertificate = { certificate: string; key: string }
 
-/** Who signs the certificates of one cluster. */
+/** The authority that signs the certificates of one cluster. */
 export type ClusterAuthority = {
   /** PEM, for those who trust it. */
   certificate: string

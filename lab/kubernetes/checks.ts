@@ -39,7 +39,7 @@ function describe({ object, since, change, set, why }: ClusterFacts): string {
   return `${object} since ${since}${by}: ${why}`
 }
 
-/** Whether the cluster is well where no fault stands; nothing where there is none. */
+/** Checks that the cluster is well where no fault stands; empty where there is no cluster. */
 export async function checkCluster(lab: Lab): Promise<Check[]> {
   if (!lab.cluster) return []
   const hit = lab.faults.flatMap(({ fault }) => (isClusterFault(fault) ? clusterFaultWork[fault].hits : []))

@@ -123,7 +123,7 @@ export const clusterFaultRows: Record<ClusterFault, ClusterFaultRow> = {
   k8s_red_herring: {
     on: 'shop/pricing',
     does: 'rolls out settings that name a missing file, beside another workload that restarts noisily',
-    root: 'the ConfigMap pricing-settings-2, which the newest revision of pricing names: its file of rates is not there; log-shipper restarts for a reason of its own',
+    root: 'the ConfigMap pricing-settings-2, which the newest revision of pricing names: it points at a file of rates that does not exist. log-shipper restarts for another reason',
     endedBy: 'kubectl -n shop rollout undo deployment/pricing',
     alert: 'KubeDeploymentRolloutStuck',
   },

@@ -66,8 +66,8 @@ type ClusterLack = { toBuild: string[]; problems: string[] }
 export function whatClusterLacks(): ClusterLack {
   const missing = (Object.keys(origins) as ClusterProgram[]).filter((name) => findClusterProgram(name) === null)
   const toBuild = missing.filter((name) => origins[name] === 'built')
-  const packages = new Set(missing.map((name) => origins[name]).filter((origin) => origin !== 'built'))
-  if (!isProgram(join(networkPlugins, 'bridge'))) packages.add('containernetworking-plugins' as 'runc')
+  const packages = new Set<string>(missing.map((name) => origins[name]).filter((origin) => origin !== 'built'))
+  if (!isProgram(join(networkPlugins, 'bridge'))) packages.add('containernetworking-plugins')
   const busybox = findClusterProgram('busybox')
   // What containers run has nothing beside it.
   if (busybox !== null && isLinked(busybox)) packages.add('busybox-static')

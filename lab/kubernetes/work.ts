@@ -69,7 +69,7 @@ export async function eventsOf(api: ClusterApi, { metadata }: ApiObject): Promis
   return events.map(({ reason, message }) => `${reason}: ${message}`).join('\n')
 }
 
-/** What a pod's container wrote; `previous`: the one before it. Empty where there is none. */
+/** The log of a pod's container; `previous`: of the container before the restart. Empty where there is none. */
 export async function logOf(api: ClusterApi, { metadata }: ApiObject, previous = false): Promise<string> {
   const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/log?previous=${previous}`
   return await api.text(path).catch(() => '')

@@ -90,7 +90,7 @@ export async function diagnose(
   }
 }
 
-/** Of the pod, of what makes it, and of the claims that it waits for. */
+/** Events of the pod, of what makes it, and of the claims that it waits for. */
 async function eventsOf(ask: AskCluster, view: ClusterView, { workload, pod }: ClusterSubject): Promise<FoldedEvent[]> {
   const newest = [...(view.owned.get(workload?.uid ?? '') ?? [])]
     .flatMap((uid) => view.objects.get(uid) ?? [])

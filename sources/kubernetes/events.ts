@@ -1,7 +1,8 @@
 import { cutText } from '../kind.ts'
 import { groupLines } from '../logs/last.ts'
 import type { AskCluster } from './connect.ts'
-import { cutInside, type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
+import { cutInside, type Fields, fieldsOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
+import { readPages } from './pages.ts'
 import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
 /** Events of a cluster, folded: those that say the same of one workload are one line, with how often, and when first and last. */
@@ -29,8 +30,7 @@ export type FoldedEvent = {
 }
 
 /** The server keeps an hour of them by default; a storm has more than anybody reads. */
-const pageSize = 500
-const maxPages = 20
+const bounds = { pageSize: 500, maxPages: 20 }
 const maxMessage = 300
 /** An API server takes no longer ones. */
 const maxRead = 1_024
@@ -43,21 +43,13 @@ export async function readEvents(
   { namespace, about = {} }: EventQuestion,
 ): Promise<{ events: ClusterEvent[]; isCut: boolean }> {
   const chosen = Object.entries(about).map(([field, value]) => `involvedObject.${field}=${value}`)
-  const events: ClusterEvent[] = []
-  let next = ''
-  for (let page = 0; page < maxPages; page += 1) {
-    const query = {
-      limit: String(pageSize),
-      ...(chosen.length > 0 && { fieldSelector: chosen.join(',') }),
-      ...(next !== '' && { continue: next }),
-    }
-    const { items, metadata } = fieldsOf(await ask({ read: 'Event', namespace, query }))
-    events.push(...listOf(items).flatMap((each) => toEvent(each) ?? []))
-    const rest = fieldsOf(metadata).continue
-    next = typeof rest === 'string' ? rest : ''
-    if (next === '') return { events, isCut: false }
+  const question = {
+    read: 'Event' as const,
+    namespace,
+    query: { ...(chosen.length > 0 && { fieldSelector: chosen.join(',') }) },
   }
-  return { events, isCut: true }
+  const { items, isCut } = await readPages(ask, question, bounds, toEvent)
+  return { events: items, isCut }
 }
 
 /** `web-0_shop(3f…)`: the kubelet writes namespace and uid behind the name of a pod. */

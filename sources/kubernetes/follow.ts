@@ -69,7 +69,7 @@ export async function follow(following: Following): Promise<void> {
       failures = 0
     } catch (error) {
       if (signal.aborted) return
-      // Of a watch; a list that its server forgets while it is read is a failure as any other.
+      // A watch begins again with a list. A list that its server forgets while it is read counts as a failure, and waits.
       if (error instanceof ClusterError && error.code === 'gone' && version !== null) {
         version = null
         continue

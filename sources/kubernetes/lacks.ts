@@ -4,8 +4,11 @@ import { missingRule, type SeenCluster } from './connect.ts'
 
 /** How a cluster is followed: when it was heard of last, and what of it is not seen. */
 
-export const sayHeard = (states: readonly { heardMs: number | null }[], nowMs: number): string =>
-  formatSpan(nowMs - Math.max(...states.map(({ heardMs }) => heardMs ?? 0)))
+/** `last heard of 3 min ago`, or that nothing was heard yet. */
+export function sayHeard(states: readonly { heardMs: number | null }[], nowMs: number): string {
+  const heard = states.flatMap(({ heardMs }) => heardMs ?? [])
+  return heard.length === 0 ? 'never heard of' : `last heard of ${formatSpan(nowMs - Math.max(...heard))} ago`
+}
 
 /** A watch tells about once a minute that it lives. */
 const quietMs = 300_000
@@ -27,9 +30,7 @@ export function findLacks({ view: { states } }: SeenCluster, nowMs: number): str
             .join(' and ')}`,
         ]
       : []),
-    ...(quiet.length > 0
-      ? [`it does not follow ${kindsOf(quiet).join(', ')}: last heard of ${sayHeard(quiet, nowMs)} ago`]
-      : []),
+    ...(quiet.length > 0 ? [`it does not follow ${kindsOf(quiet).join(', ')}: ${sayHeard(quiet, nowMs)}`] : []),
     ...(unread > 0 ? [`${formatCount(unread, 'object')} could not be read`] : []),
   ]
   return lacks.length === 0 ? null : lacks.join('; ')

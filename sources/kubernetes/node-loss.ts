@@ -6,7 +6,8 @@ import { type Board, judgeNodes, newBoard, type Obstruction, putPod, selects } f
  * decides: several are tried. Pure.
  */
 
-type Budget = { namespace: string; name: string; selector: Selector; allowed: number }
+/** `allowsNone`: it never lets a pod go, however many are healthy. */
+type Budget = { namespace: string; name: string; selector: Selector; allowed: number; allowsNone: boolean }
 export type ClusterLoad = {
   nodes: readonly ScheduledNode[]
   pods: readonly ScheduledPod[]
@@ -39,7 +40,6 @@ export type NodeLoss = {
 
 type Order = 'priority' | 'size'
 type Choice = 'free' | 'tight'
-type Outcome = { pending: PendingPod[] }
 
 const orders: readonly [Order, Choice][] = [
   ['priority', 'free'],
@@ -58,12 +58,11 @@ export function foreseeLoss(load: ClusterLoad, names: readonly string[], intent:
   const stuck = intent === 'failure' ? others.filter(({ owner }) => owner?.kind === 'StatefulSet') : []
   const moving = others.filter((pod) => !lost.includes(pod) && !stuck.includes(pod))
   const outcomes = orders.map(([order, choice]) => place(load, gone, moving, order, choice))
-  const best = outcomes.reduce((one, two) => (isLess(two, one) ? two : one))
-  const pending = best.pending
+  const pending = outcomes.reduce((one, two) => (isLess(two, one) ? two : one))
   return {
     moving,
     pending,
-    mostPending: Math.max(...outcomes.map((each) => each.pending.length)),
+    mostPending: Math.max(...outcomes.map((each) => each.length)),
     lost,
     bound,
     stuck,
@@ -74,8 +73,8 @@ export function foreseeLoss(load: ClusterLoad, names: readonly string[], intent:
 }
 
 /** Fewer of the most important, and so on. */
-function isLess(one: Outcome, two: Outcome): boolean {
-  const byPriority = ({ pending }: Outcome) => pending.map(({ pod }) => pod.priority).sort((a, b) => b - a)
+function isLess(one: readonly PendingPod[], two: readonly PendingPod[]): boolean {
+  const byPriority = (pending: readonly PendingPod[]) => pending.map(({ pod }) => pod.priority).sort((a, b) => b - a)
   const [a, b] = [byPriority(one), byPriority(two)]
   for (let at = 0; at < Math.max(a.length, b.length); at += 1)
     if (a[at] !== b[at]) return (a[at] ?? Number.NEGATIVE_INFINITY) < (b[at] ?? Number.NEGATIVE_INFINITY)
@@ -106,7 +105,7 @@ function place(
   moving: readonly ScheduledPod[],
   order: Order,
   choice: Choice,
-): Outcome {
+): PendingPod[] {
   const board = boardWithout(load, gone)
   const pending: PendingPod[] = []
   const size = new Map(moving.map((pod) => [pod.uid, fractionOf(pod, board.nodes)]))
@@ -123,7 +122,7 @@ function place(
     else pending.push({ pod, why, isCertain: false })
   }
   if (pending.length > 0) markCertain(pending, boardWithout(load, gone))
-  return { pending }
+  return pending
 }
 
 const lasting: ReadonlySet<Obstruction['rule']> = new Set([
@@ -164,7 +163,7 @@ function listWaiting(
       namespace === budget.namespace && selects(budget.selector, labels)
     const covered = leaving.filter(covers)
     if (covered.length <= budget.allowed) return []
-    const isEndless = budget.allowed === 0 || pending.some(({ pod }) => covers(pod))
+    const isEndless = budget.allowsNone || pending.some(({ pod }) => covers(pod))
     return [{ budget, leaving: covered.length, isEndless }]
   })
 }
@@ -174,7 +173,7 @@ const maxUncordoned = 5
 /** Single changes, each tried. */
 function findRoom(load: ClusterLoad, gone: ReadonlySet<string>, moving: readonly ScheduledPod[]): NodeLoss['room'] {
   const after = (changed: ClusterLoad) =>
-    Math.min(...orders.map(([order, choice]) => place(changed, gone, moving, order, choice).pending.length))
+    Math.min(...orders.map(([order, choice]) => place(changed, gone, moving, order, choice).length))
   const cordoned = load.nodes.filter(({ name, isCordoned }) => isCordoned && !gone.has(name)).slice(0, maxUncordoned)
   const uncordoned = cordoned.map(({ name }) => ({
     change: `uncordon ${name}`,

@@ -4,9 +4,10 @@ import { toList, toText } from '../../domain/say.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
-import { fieldsOf, listOf, numberOf, wordOf } from './fields.ts'
+import { type Fields, fieldsOf, numberOf, wordOf } from './fields.ts'
 import type { ClusterKind } from './kinds.ts'
 import { type ClusterLoad, foreseeLoss, type NodeLoss, type PendingPod } from './node-loss.ts'
+import { readPages } from './pages.ts'
 import { nodeTermsIn, readScheduledNode, readScheduledPod, type ScheduledPod, selectorIn } from './scheduled.ts'
 import { matchesNode, type Obstruction } from './scheduling-rules.ts'
 import { nameField, nameOfWorkload, sourceField } from './subject.ts'
@@ -14,25 +15,14 @@ import { type ClusterView, objectsOf, workloadOf } from './view.ts'
 
 /** What would stay pending if nodes were drained or failed, by which rule, and what would make room. It only reads. */
 
-const pageSize = 500
-const maxPages = 60
+/** As many as are followed: pages of 200 keep memory small. */
+const bounds = { pageSize: 200, maxPages: 150 }
 
-/** A whole list, page by page, each object at once in the short form that is kept. */
-async function readAll<T>(ask: AskCluster, read: ClusterKind, toKept: (given: unknown) => T | null): Promise<T[]> {
-  const all: T[] = []
-  let next = ''
-  for (let page = 0; page < maxPages; page += 1) {
-    const query = { limit: String(pageSize), ...(next && { continue: next }) }
-    const { items, metadata } = fieldsOf(await ask({ read, namespace: null, query }))
-    for (const each of listOf(items)) {
-      const kept = toKept(each)
-      if (kept !== null) all.push(kept)
-    }
-    const { continue: more } = fieldsOf(metadata)
-    next = typeof more === 'string' ? more : ''
-    if (next === '') return all
-  }
-  throw new SourceError('TOO_LARGE', `there are more than ${maxPages * pageSize} ${read}s`)
+/** Throws SourceError where there are more than are read: of a part nothing could be said. */
+async function readAll<T>(ask: AskCluster, read: ClusterKind, toKept: (given: Fields) => T | null): Promise<T[]> {
+  const { items, isCut } = await readPages(ask, { read, namespace: null }, bounds, toKept)
+  if (isCut) throw new SourceError('TOO_LARGE', `there are more than ${bounds.pageSize * bounds.maxPages} of ${read}`)
+  return items
 }
 
 async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
@@ -41,8 +31,15 @@ async function readLoad(ask: AskCluster): Promise<ClusterLoad> {
   const budgets = await readAll(ask, 'PodDisruptionBudget', (given) => {
     const { metadata, spec, status } = fieldsOf(given)
     const [name, namespace] = [wordOf(fieldsOf(metadata).name), wordOf(fieldsOf(metadata).namespace)]
-    const { selector } = fieldsOf(spec)
-    return { name, namespace, selector: selectorIn(selector), allowed: numberOf(fieldsOf(status).disruptionsAllowed) }
+    const { disruptionsAllowed, expectedPods, desiredHealthy } = fieldsOf(status)
+    return {
+      name,
+      namespace,
+      selector: selectorIn(fieldsOf(spec).selector),
+      allowed: numberOf(disruptionsAllowed),
+      // With as many pods as it wants healthy it lets none go, however well they are.
+      allowsNone: numberOf(expectedPods) > 0 && numberOf(desiredHealthy) >= numberOf(expectedPods),
+    }
   })
   const volumes = await readAll(ask, 'PersistentVolume', (given) => {
     const { claimRef, nodeAffinity } = fieldsOf(fieldsOf(given).spec)
@@ -201,12 +198,14 @@ export const nodeLoss = defineSourceTool({
     ...(nodes.length === 1 && { node: nodes[0] as string }),
     ...(source && { cluster: source }),
   }),
-  say: ({ moves, stayPending, pending }, { nodes }) => {
+  say: ({ moves, stayPending, inTheWorstOrderTried, pending }, { nodes }) => {
     const [first] = toList(pending)
     const of = `${formatCount(numberOf(moves), 'pod')} would leave ${nodes.join(', ')}`
+    const most = numberOf(inTheWorstOrderTried)
+    const worst = most > 0 ? `; up to ${most} in another order` : ''
     return numberOf(stayPending) === 0
-      ? `${of}, and all have a place`
-      : `${of}, and ${stayPending} would stay pending: ${toText(first?.workload)} (${toText(first?.why)})`
+      ? `${of}, and all have a place${worst === '' ? '' : ` in the best order tried${worst}`}`
+      : `${of}, and ${stayPending} would stay pending: ${toText(first?.workload)} (${toText(first?.why)})${worst}`
   },
   async read(ask: AskCluster, { nodes, intent }) {
     const cluster = await ask({ view: true })

@@ -63,7 +63,7 @@ function Unread({ partial }: { partial: readonly string[] }) {
   ))
 }
 
-const noneIll = { cluster: 'Every node and every workload is well.', node: 'Every pod on it is well.', workload: '' }
+const noneIll = { cluster: 'None of those that are read.', node: 'None.', workload: '' }
 
 function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
   if (kind === 'workload') return null
@@ -156,7 +156,7 @@ function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
           </li>
         ))}
       </ul>
-      <p className="soft small">Values of environments, arguments and ConfigMaps are not read.</p>
+      <p className="soft small">Values of environments, arguments and ConfigMaps are not shown.</p>
     </section>
   )
 }

@@ -237,11 +237,13 @@ test('the more important pods take the room first, and what the order decides is
   expect(mostPending).toBe(1)
 })
 
-test('a budget that lets none go makes a drain that does not end by itself', () => {
+test('a budget that never lets one go makes a drain that does not end by itself', () => {
   const budget = { namespace: 'shop', name: 'web', selector: [{ key: 'app', operator: 'In', values: ['web'] }] }
-  const waiting = (allowed: number) =>
-    foresee([a, b], [pod('web-1', 'a'), pod('web-2', 'a')], { budgets: [{ ...budget, allowed }] }).waiting
-  expect(waiting(0)).toMatchObject([{ leaving: 2, isEndless: true }])
+  const waiting = (allowed: number, allowsNone = false) =>
+    foresee([a, b], [pod('web-1', 'a'), pod('web-2', 'a')], { budgets: [{ ...budget, allowed, allowsNone }] }).waiting
+  expect(waiting(0, true)).toMatchObject([{ leaving: 2, isEndless: true }])
+  // A pod of it is not ready at the moment, and may be soon.
+  expect(waiting(0)).toMatchObject([{ leaving: 2, isEndless: false }])
   expect(waiting(1)).toMatchObject([{ leaving: 2, isEndless: false }])
   expect(waiting(2)).toEqual([])
 })

@@ -30,7 +30,7 @@ function putSite() {
   put('PodDisruptionBudget', {
     metadata: { name: 'web', namespace: 'shop' },
     spec: { selector: { matchLabels: { app: 'web' } } },
-    status: { disruptionsAllowed: 0 },
+    status: { disruptionsAllowed: 0, expectedPods: 2, desiredHealthy: 2 },
   })
 }
 
