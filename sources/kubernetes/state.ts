@@ -74,7 +74,7 @@ function stateOfWorkload(view: ClusterView, workload: KeptWorkload): ResourceSta
   const isOfRuns = kind === 'Job' || kind === 'CronJob'
   const reasons = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
   const counts = isOfRuns ? formatCount(pods, 'running pod') : `${workload.ready} of ${wanted} ready`
-  const words = [counts, ...reasons, ...ill.map(({ type, reason }) => `${type} is ill (${reason})`)]
+  const words = [counts, ...reasons, ...ill.map(({ type, reason }) => `${type}: ${reason}`)]
   const isWell = isOfRuns
     ? ill.length === 0 && reasons.length === 0
     : workload.ready >= wanted && ready >= wanted && ill.length === 0

@@ -349,7 +349,9 @@ test('VMs come home with the last host that is healed, so that a play finds what
 test('a host to be emptied alerts until it is, and takes no VM meanwhile', async () => {
   const { counters } = await lab.control.break('drain', 'host-osl-3')
   expect((await lab.inventory()).hosts.find(({ id }) => id === 'host-osl-3')?.state).toBe('draining')
-  const alert = await eventually('the alert', () => alertsNamed('host_draining')[0])
+  const alert = await eventually('the alert', () =>
+    alertsNamed('host_draining').find(({ labels }) => labels.host === 'host-osl-3'),
+  )
   expect(alert).toMatchObject({
     labels: { severity: 'warning', host: 'host-osl-3', rack: 'osl-r2' },
     annotations: { summary: 'Host host-osl-3 is to be emptied for maintenance' },
