@@ -4,7 +4,7 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { formatSpan } from '../../domain/format.ts'
 import { closedStatuses } from '../../domain/incident.ts'
 import type { LabClient } from '../../lab/client.ts'
-import { isAboutClusterFault, isClusterFault } from '../../lab/kubernetes/faults.ts'
+import { isAboutClusterFault, isClusterFault, listAlerted } from '../../lab/kubernetes/faults.ts'
 import type { OracleVerdict, Scenario } from '../../lab/oracle.ts'
 import type { Fault, FaultName } from '../../lab/state.ts'
 import type { LocalRun } from '../../start/run-file.ts'
@@ -196,9 +196,9 @@ function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   if (isClusterFault(fault.fault)) {
-    // A job that just began is not in the registry yet, so that its alert is about the namespace, and its title names the job.
-    const name = on.split('/').at(-1) ?? on
-    return (resource !== null && isAboutClusterFault(resource.id, fault.fault)) || words.includes(name)
+    // A job or claim that was just made is not in the registry yet: its alert is about the namespace, and its title names it.
+    const isNamed = words.includes(listAlerted(fault.fault).at(-1) ?? on)
+    return isNamed || (resource !== null && isAboutClusterFault(resource.id, fault.fault))
   }
   const names = [on, target, ...hosts]
   return resource ? names.includes(resource.id) : names.some((name) => words.includes(name))

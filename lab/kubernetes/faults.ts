@@ -129,11 +129,16 @@ export const clusterFaultRows: Record<ClusterFault, ClusterFaultRow> = {
   },
 }
 
+/** What the alert of a fault names, outermost first: `shop`, `ledger-data-fast`, or a node alone. */
+export function listAlerted(fault: ClusterFault): string[] {
+  const { on, alertOn = on } = clusterFaultRows[fault]
+  return alertOn.split('/')
+}
+
 /** Whether a resource is what the alert of this fault is about. Things of a cluster have ids as `lab-cluster:shop:deployment:cart`. */
 export function isAboutClusterFault(resourceId: string, fault: ClusterFault): boolean {
-  const { on, alertOn = on } = clusterFaultRows[fault]
   const parts = resourceId.split(':')
-  return alertOn
-    .split('/')
-    .every((name, n, names) => (n === names.length - 1 ? parts.at(-1) === name : parts.includes(name)))
+  return listAlerted(fault).every((name, n, names) =>
+    n === names.length - 1 ? parts.at(-1) === name : parts.includes(name),
+  )
 }

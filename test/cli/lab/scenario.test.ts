@@ -98,6 +98,7 @@ test.each<[string, string, string, string]>([
     'Pod is crash looping. (shop/cart-6676c9bfb4-x4hdb)',
   ],
   ['k8s_job_endless', 'shop/reindex-catalog', 'lab-cluster:shop', 'Job did not complete (shop/reindex-catalog)'],
+  ['k8s_volume_unbound', 'shop/ledger', 'lab-cluster:shop', 'Claim pending (shop/ledger-data-fast)'],
 ])('the incident of %s is found by its resource, or by the name of what is too young to be known', async (...words) => {
   const [name, on, id, title] = words
   const broken = { ...fault, fault: name, target: on, on } as unknown as Fault
