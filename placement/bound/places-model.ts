@@ -31,6 +31,8 @@ type Goal = {
   atLeast?: readonly Worth[]
   /** So many of those that run stay where they are. */
   atHome?: number
+  /** Of as many that stay, other ones at each question: numbers from 0 to 1. */
+  random?: () => number
 }
 
 export type PlacesModel = { model: LinearModel; columns: [vm: number, host: number][] }
@@ -59,7 +61,7 @@ export function buildWholeModel(
 export function buildPlacesModel(
   instance: Instance,
   { room, kept, open, hosts }: Neighbourhood,
-  { worth, atLeast = [], atHome = 0 }: Goal,
+  { worth, atLeast = [], atHome = 0, random = () => 1 }: Goal,
 ): PlacesModel | null {
   const { hostRam, hostCpu, domain, vmRam, vmCpu, groupsOf, home, movable } = instance
   const columns: [number, number][] = []
@@ -105,7 +107,7 @@ export function buildPlacesModel(
   const allRam = homes.reduce((sum, [column]) => sum + vmRam[columns[column]![0]]!, 1)
   const objective = worth
     ? termsOf(worth)
-    : homes.map(([column]): Term => [column, 1 + (0.5 * vmRam[columns[column]![0]]!) / allRam])
+    : homes.map(([column]): Term => [column, 1 + (0.5 * random() * vmRam[columns[column]![0]]!) / allRam])
   const model: LinearModel = {
     columns: columns.length,
     binaries: columns.length,

@@ -99,6 +99,9 @@ type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
+  // A plan for all, or one with fewer moves, is worth more than a better bound.
+  const share = isComplete(state) && !isFarFromBound(state) ? 1 : 0.15
+  const endMs = performance.now() + remainingMs(state) * share
   let best: ClassBound | null = null
   let cells = 0
   for (const units of tableUnits) {
@@ -109,14 +112,14 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
     if (largest === cells) break
     cells = largest
     for (const slackCost of slackCosts) {
-      const untilMs = performance.now() + Math.min(3_000, remainingMs(state) * 0.4)
+      const untilMs = Math.min(endMs, performance.now() + Math.min(3_000, remainingMs(state) * 0.4))
       const bound = await lowerBound(sizeClasses, buildMaster(sizeClasses, engine, slackCost, untilMs), upTo, untilMs)
       if (bound.proof) {
         const certificate = toCertificate(sizeClasses, bound.proof)
         recordBound(state, forcedMigrations + bound.atLeast, 'certificate', certificate)
       }
       if (!best || bound.atLeast > best.bound.atLeast) best = { sizeClasses, bound }
-      if (isSettled(state) || bound.atLeast >= upTo || isUp(deadlineMs - 4_000)) return best
+      if (isSettled(state) || bound.atLeast >= upTo || isUp(Math.min(endMs, deadlineMs - 4_000))) return best
     }
   }
   return best
@@ -134,7 +137,7 @@ async function placeAll(state: SearchState): Promise<void> {
   const built = buildWholeModel(instance, movers, movers.length)
   if (!built) return recordInfeasible(state, 'engine')
   // Any end places first: they take a tenth of the time that few migrations take.
-  const limitMs = () => Math.min(placeAllMs, remainingMs(state) * 0.5)
+  const limitMs = () => Math.min(Math.max(placeAllMs, remainingMs(state) * 0.35), remainingMs(state) * 0.5)
   const any = await mip.solve({ ...built.model, objective: [] }, limitMs(), maxNodes)
   if (any.status === 'infeasible') return recordInfeasible(state, 'engine')
   if (any.status !== 'optimal' && any.status !== 'feasible') return
@@ -228,7 +231,7 @@ async function closeGap(state: SearchState): Promise<void> {
   if (!isFewHosts(instance)) await solveRestarts(state)
   // Of a plan that leaves some down it is not yet the question how few migrations do.
   if (!isComplete(state)) await findPlace(state)
-  for (let turn = 0; turn < 3 && isLong(state); turn += 1) await shorten(state)
+  for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
   // The memory that it took for the bound is not needed for small models: the next question gets a new process.
   if (instance.home.length > manyVms) engine.stop()
@@ -236,6 +239,7 @@ async function closeGap(state: SearchState): Promise<void> {
   if (scope && !isSettled(state)) await askForPlan(state, scope, 3, null)
   for (let round = 0; remainingMs(state) > 300 && !isSettled(state); round += 1) {
     if (!isComplete(state)) await exchange(state, exchangesWhileDown)
+    else if (isFarFromBound(state)) await shorten(state)
     searchRuns(state, roundWork)
     if (isSettled(state) || remainingMs(state) < 500) break
     if (round === 1 && mip !== engine) await closeByOne(state)
@@ -262,9 +266,9 @@ async function shorten(state: SearchState): Promise<void> {
   )
 }
 
-/** Is so much more moved than the bound asks for that fewer moves are worth more than a better bound? */
-function isLong(state: SearchState): boolean {
-  return isComplete(state) && incumbentMigrations(state) > 2 * state.incumbent.lowerBound + 6
+/** Is so much more moved than is proved to be needed that there are likely plans with fewer moves? */
+function isFarFromBound(state: SearchState): boolean {
+  return isComplete(state) && incumbentMigrations(state) > state.incumbent.lowerBound + 3
 }
 
 function endPlacesOf({ instance, incumbent }: SearchState): Map<number, number> {

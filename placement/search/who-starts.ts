@@ -115,17 +115,19 @@ export async function bringHome(
     const room = buildCapacityState(instance)
     for (const vm of [...listMovable(instance), ...instance.evacuees]) room.place(vm, -1)
     for (const [vm, host] of end) if (!hosts.has(host)) room.place(vm, host)
-    const built = buildPlacesModel(instance, { room, kept, open: [], hosts: [...hosts] }, { worth: null })
+    const built = buildPlacesModel(instance, { room, kept, open: [], hosts: [...hosts] }, { worth: null, random })
     const answer = built && (await mip.solve(built.model, Math.min(1_000, untilMs - performance.now()), visitNodes))
     if (answer?.status !== 'optimal' && answer?.status !== 'feasible') continue
     const places = readPlaces(built as PlacesModel, answer.values)
     const isAway = ([vm, host]: [number, number]) => movable[vm] && home[vm] !== host
-    if ([...places].filter(isAway).length >= kept.filter((vm) => isAway([vm, end.get(vm)!])).length) continue
+    const more = [...places].filter(isAway).length - kept.filter((vm) => isAway([vm, end.get(vm)!])).length
+    if (more > 0) continue
     const next = new Map([...end, ...places])
     const isOrdered = keep(next)
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
+    // As good and elsewhere: what comes next may be better.
     end = next
-    vain = 0
+    if (more < 0) vain = 0
   }
 }
