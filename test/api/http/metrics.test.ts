@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { parse } from 'yaml'
 import { createApi } from '../../../api/app.ts'
 import { noteProvider } from '../../../db/event-counters.ts'
 import { append } from '../../../db/log/append.ts'
@@ -42,6 +44,16 @@ async function answered(incidentId: string, model: string): Promise<void> {
   } as NewEvent
   await api.db.transaction().execute((trx) => append(trx, incidentId, 1, event))
 }
+
+test('each metric that the example rules ask for is answered', async () => {
+  const { groups } = parse(readFileSync('examples/nightshift-rules.yaml', 'utf8'))
+  const asked = groups.flatMap(({ rules }: { rules: { expr: string }[] }) =>
+    rules.flatMap(({ expr }) => expr.match(/nightshift_\w+/g) ?? []),
+  )
+  const answered = await (await api.api.app.request('/metrics')).text()
+  expect(asked).toHaveLength(4)
+  for (const name of asked) expect(answered).toContain(`# TYPE ${name} `)
+})
 
 test('three hundred alert types make fifty series and one for all others, and none is lost', async () => {
   const types = Array.from({ length: 300 }, (_, type) => `type_${type}`)
