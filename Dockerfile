@@ -11,7 +11,7 @@ RUN npm ci --omit=dev --no-audit --no-fund \
 # The pages: bundled with the development packages, of which the image gets nothing but the result.
 FROM node:24.21.0-bookworm-slim AS pages
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --no-audit --no-fund
 COPY domain ./domain
 COPY start ./start
