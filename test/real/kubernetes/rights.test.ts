@@ -126,6 +126,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
           'pods',
           'services',
           'persistentvolumeclaims',
+          'persistentvolumes',
           'configmaps',
           'resourcequotas',
           'events',
@@ -134,6 +135,7 @@ import { lacking, type RealCluster, startRealCluster } from './site.ts'
         ...three('apps', 'deployments', 'replicasets', 'statefulsets', 'daemonsets', 'controllerrevisions'),
         ...three('batch', 'jobs', 'cronjobs'),
         ...three('networking.k8s.io', 'ingresses'),
+        ...three('policy', 'poddisruptionbudgets'),
         ...ofAll,
       ].sort(),
     )
