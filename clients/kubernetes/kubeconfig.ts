@@ -26,8 +26,8 @@ type Fields = Record<string, unknown>
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Is the text a kubeconfig, and not a token? */
-export const isKubeconfig = (text: string): boolean => /^\s*["']?(?:clusters|contexts|users)["']?\s*:/m.test(text)
+/** A token is one word. All else, such as a kubeconfig on one line or a key, would be sent whole to a server that it is not for. */
+export const isToken = (text: string): boolean => /^[^\s"'{}[\]]+$/.test(text)
 
 /** What one context of a kubeconfig says; null takes its current one. Throws KubeconfigRefused. */
 export function readKubeconfig(text: string, context: string | null): Kubeconfig {

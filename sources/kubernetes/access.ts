@@ -1,5 +1,5 @@
 import {
-  isKubeconfig,
+  isToken,
   type Kubeconfig,
   type KubeconfigPart,
   KubeconfigRefused,
@@ -32,7 +32,7 @@ export function readAccess(source: Named, directory: string, account = accountDi
   try {
     if (options.account === 'in-cluster') return { ...readAccount(source, account, timeoutMs) }
     const text = source.credential === null ? null : readRef(source.credential, directory)
-    if (text !== null && isKubeconfig(text)) {
+    if (text !== null && !isToken(text)) {
       const config = readKubeconfig(text, typeof options.context === 'string' ? options.context : null)
       return readConfigured(source, config, { directory, timeoutMs })
     }
@@ -68,9 +68,12 @@ type Place = { directory: string; timeoutMs: number }
 
 function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutMs }: Place): ClusterAccess {
   const { url, caFile, certFile } = source
-  if (toPlain(config.server) !== toPlain(url))
+  const server = toPlain(config.server)
+  if (server === '')
+    throw new KubeconfigRefused(`names a server in its context ${config.context} whose address cannot be read`)
+  if (server !== toPlain(url))
     throw new KubeconfigRefused(
-      `is for another server in its context ${config.context}: give that address, --at ${new URL(config.server).href}, or another context`,
+      `is for another server in its context ${config.context}: give that address, --at ${server}, or another context`,
     )
   const ca = caFile !== null ? readAuthorities(caFile, directory) : readPart(config.ca, directory, 'authority')
   const cert = readPart(config.cert, directory, 'authority')
@@ -79,6 +82,8 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
   if (certFile !== null)
     throw new KubeconfigRefused('brings its own certificate: leave --cert out, or name a token instead of it')
   const token = readPart(config.token, directory, 'secret')
+  if (token !== null && !isToken(token))
+    throw new KubeconfigRefused(`has no token but something else for its context ${config.context}`)
   if (token === null && cert === null)
     throw new KubeconfigRefused(`has neither token nor certificate for its context ${config.context}`)
   const client = cert !== null && key !== null ? { cert, key } : null
@@ -88,10 +93,10 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
   }
 }
 
-/** One spelling of an address: `https://h:443/` is `https://h`. */
+/** One spelling of an address, without a password in it: `https://h:443/` is `https://h`. Empty where it cannot be read. */
 function toPlain(address: string): string {
   const url = URL.parse(address)
-  return url === null ? '' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  return url === null || !/^https?:$/.test(url.protocol) ? '' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
 /** A file that a kubeconfig names is read by the rule of all files of sources. */

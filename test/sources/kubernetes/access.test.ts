@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { parse } from 'yaml'
 import { readKubeconfig } from '../../../clients/kubernetes/kubeconfig.ts'
 import { readAccess } from '../../../sources/kubernetes/access.ts'
 import { sourceOf, useCluster } from './site.ts'
@@ -59,10 +60,39 @@ test.each([
   [
     'another server',
     'server: https://elsewhere.example.com',
-    'is for another server in its context main: give that address, --at https://elsewhere.example.com/',
+    'is for another server in its context main: give that address, --at https://elsewhere.example.com, or',
+  ],
+  [
+    'a password in the address of its server',
+    'server: "https://ada:planted-password@elsewhere.example.com/?token=planted"',
+    'is for another server in its context main: give that address, --at https://elsewhere.example.com, or',
+  ],
+  [
+    'an address that is none',
+    'server: "elsewhere:6443"',
+    'names a server in its context main whose address cannot be read',
   ],
 ])('a kubeconfig with %s is refused', (_, cluster, said) => {
-  expect(() => readAccess(sourceWith(config('token: abcdefgh', cluster)), stage.directory)).toThrow(said)
+  const refused = () => readAccess(sourceWith(config('token: abcdefgh', cluster)), stage.directory)
+  expect(refused).toThrow(said)
+  expect(refused).not.toThrow('planted')
+})
+
+test('a kubeconfig on one line is read as one, and never sent as a token', () => {
+  const text = JSON.stringify(parse(config('token: abcdefgh')))
+  expect(readAccess(sourceWith(text), stage.directory).server.token).toBe('abcdefgh')
+})
+
+test.each([
+  ['a key', '-----BEGIN PRIVATE KEY-----\nMIIEvQ==\n-----END PRIVATE KEY-----'],
+  ['an answer of kubectl', '{"kind":"TokenRequest","status":{"token":"planted-token"}}'],
+  ['words', 'token: planted-token'],
+])('a credential that is %s is no token, and is sent nowhere', (_, text) => {
+  expect(() => readAccess(sourceWith(text), stage.directory)).toThrow(/^prod: its kubeconfig (?:is no|has no)/)
+  const file = write('other', text)
+  expect(() => readAccess(sourceWith(config(`tokenFile: ${file}`)), stage.directory)).toThrow(
+    'has no token but something else for its context main',
+  )
 })
 
 test('a context is chosen by its name, and one that is not there is answered with those that are', () => {
