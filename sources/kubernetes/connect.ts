@@ -94,9 +94,12 @@ const maxQuietMs = 600_000
 async function seeCluster(source: Source, directory: string, hide: CredentialHider): Promise<SeenCluster> {
   const { name, url, credential, caFile, certFile, keyFile, options, timeoutSeconds } = source
   const namespaces = namespacesOf(options)
-  const openServer = () => readAccess(source, directory).server
+  const open = () => {
+    const { server, secrets } = readAccess(source, directory)
+    return { server, hide: hideCredentials(secrets) }
+  }
   const key = JSON.stringify({ url, credential, caFile, certFile, keyFile, options, directory })
-  const view = await viewOf({ name, key, namespaces, openServer }, timeoutSeconds * 1_000)
+  const view = await viewOf({ name, key, namespaces, open }, timeoutSeconds * 1_000)
   const pods = view.states.filter(({ kind }) => kind === 'Pod')
   const [first] = pods
   if (first && pods.every(({ listedMs }) => listedMs === null)) throw notListed(source, first, hide)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { toList, toText } from '../../domain/say.ts'
 import { cleanse } from '../../safety/redact.ts'
+import { redactKeyLines } from '../../safety/redact-lines.ts'
 import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
 import { type FoldedEvent, foldEvents, readEvents, showEvent } from './events.ts'
@@ -129,9 +130,9 @@ async function readLastLines(
   const query = { container: worst.name, tailLines: '5', limitBytes: '8000', ...(isOver && { previous: 'true' }) }
   try {
     const { text } = await ask({ logOf: name, namespace: namespace ?? '', query, maxBytes: 8_000 })
-    const lines = text
-      .split('\n')
-      .filter((line) => line.trim() !== '' && !line.startsWith('unable to retrieve container logs'))
+    const lines = redactKeyLines(text.split('\n')).filter(
+      (line) => line.trim() !== '' && !line.startsWith('unable to retrieve container logs'),
+    )
     return lines.slice(-2).map((line) => cutInside(sentenceOf(line, 1_000), maxLine))
   } catch (error) {
     if (error instanceof SourceError) return []

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpError } from '../../clients/http.ts'
 import { ClusterError, type ClusterServer, getObject, watchObjects } from '../../clients/kubernetes/server.ts'
+import type { CredentialHider } from '../../domain/hidden-credentials.ts'
 import { fieldsOf, wordOf } from './fields.ts'
 import { pathOf } from './kinds.ts'
 import { keep } from './objects.ts'
@@ -37,11 +38,14 @@ const maxPageBytes = 24_000_000
 /** A list that never ends is no list. */
 const maxPages = 2_000
 
+/** An API server with what hides its credential: an object may repeat it. */
+export type OpenServer = () => { server: ClusterServer; hide: CredentialHider }
+
 type Following = {
   view: ClusterView
   state: FollowState
   /** Read each time: tokens rotate. */
-  openServer: () => ClusterServer
+  open: OpenServer
   signal: AbortSignal
   times: FollowTimes
   /** Called once, after the first list or the first failure. */
@@ -102,7 +106,7 @@ function waitAfter(error: unknown, failures: number, times: FollowTimes): number
 
 /** Answers the version from which it is watched. */
 async function listAll(following: Following): Promise<string> {
-  const { view, state, openServer, signal } = following
+  const { view, state, open, signal } = following
   const { kind, namespace } = state
   const seen = new Set<string>()
   let next = ''
@@ -111,9 +115,10 @@ async function listAll(following: Following): Promise<string> {
   for (let page = 0; page < maxPages; page += 1) {
     signal.throwIfAborted()
     const query = new URLSearchParams({ limit: String(pageSizes[size]), ...(next !== '' && { continue: next }) })
+    const { server, hide } = open()
     let answer: unknown
     try {
-      answer = await getObject(openServer(), `${pathOf(kind, namespace)}?${query}`, maxPageBytes)
+      answer = await getObject(server, `${pathOf(kind, namespace)}?${query}`, maxPageBytes)
     } catch (error) {
       const isTooLarge = error instanceof HttpError && error.code === 'too_large'
       if (!isTooLarge || size === pageSizes.length - 1) throw error
@@ -126,7 +131,7 @@ async function listAll(following: Following): Promise<string> {
       const object = keep(kind, item)
       if (object === null || (namespace !== null && object.namespace !== namespace)) unread += 1
       else {
-        putObject(view, object)
+        putObject(view, hide.value(object))
         seen.add(object.uid)
       }
     }
@@ -144,7 +149,8 @@ async function listAll(following: Following): Promise<string> {
 
 /** One watch until it ends; answers the version that it came to. Throws ClusterError `gone` where the server no longer keeps it. */
 async function watchOnce(following: Following, from: string): Promise<string> {
-  const { state, openServer, signal, times } = following
+  const { state, open, signal, times } = following
+  const { server, hide } = open()
   const beganMs = Date.now()
   let version = from
   const query = new URLSearchParams({
@@ -156,12 +162,12 @@ async function watchOnce(following: Following, from: string): Promise<string> {
   let fault: ClusterError | null = null
   const stop = new AbortController()
   try {
-    await watchObjects(openServer(), `${pathOf(state.kind, state.namespace)}?${query}`, {
+    await watchObjects(server, `${pathOf(state.kind, state.namespace)}?${query}`, {
       // Longer than the server keeps it open.
       forMs: (times.watchSeconds + 30) * 1_000,
       signal: AbortSignal.any([signal, stop.signal]),
       onEvent(event) {
-        const outcome = take(following, event)
+        const outcome = take(following, event, hide)
         if (outcome instanceof ClusterError) {
           fault = outcome
           stop.abort()
@@ -181,7 +187,7 @@ async function watchOnce(following: Following, from: string): Promise<string> {
 }
 
 /** Takes one event up. Answers the version that it leads to, null where it says none, or why the watch cannot go on. */
-function take({ view, state }: Following, event: unknown): string | ClusterError | null {
+function take({ view, state }: Following, event: unknown, hide: CredentialHider): string | ClusterError | null {
   const { type, object } = fieldsOf(event)
   if (type === 'ERROR') {
     const { code, message } = fieldsOf(object)
@@ -201,6 +207,6 @@ function take({ view, state }: Following, event: unknown): string | ClusterError
   const kept = keep(state.kind, object)
   if (kept === null || (state.namespace !== null && kept.namespace !== state.namespace)) state.unread += 1
   else if (type === 'DELETED') removeObject(view, kept.uid, nowMs)
-  else putObject(view, kept)
+  else putObject(view, hide.value(kept))
   return version
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ClusterServer } from '../../clients/kubernetes/server.ts'
-import { type FollowTimes, follow, usualTimes } from './follow.ts'
+import { type FollowTimes, follow, type OpenServer, usualTimes } from './follow.ts'
 import { clusterKinds, type FollowedKind, followedKinds } from './kinds.ts'
 import { type ClusterView, type FollowState, newView } from './view.ts'
 
@@ -25,7 +24,7 @@ type Wanted = {
   key: string
   /** Null: all of the cluster. */
   namespaces: readonly string[] | null
-  openServer: () => ClusterServer
+  open: OpenServer
   times?: FollowTimes
 }
 
@@ -49,7 +48,7 @@ export function endViewOf(name: string): void {
   if (entry?.idle) clearTimeout(entry.idle)
 }
 
-function begin({ name, key, namespaces, openServer, times = usualTimes }: Wanted): Kept {
+function begin({ name, key, namespaces, open, times = usualTimes }: Wanted): Kept {
   endViewOf(name)
   const view = newView()
   const stop = new AbortController()
@@ -58,7 +57,7 @@ function begin({ name, key, namespaces, openServer, times = usualTimes }: Wanted
     const state: FollowState = { kind, namespace, listedMs: null, heardMs: null, trouble: null, unread: 0 }
     view.states.push(state)
     return new Promise<void>((resolve) => {
-      void follow({ view, state, openServer, signal: stop.signal, times, onFirst: resolve, inTurn })
+      void follow({ view, state, open, signal: stop.signal, times, onFirst: resolve, inTurn })
     })
   })
   const entry: Kept = { key, view, stop, first: Promise.all(firsts).then(() => {}), idle: null }

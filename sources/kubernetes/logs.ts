@@ -4,6 +4,7 @@ import { parseTime } from '../../domain/format.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { cleanse } from '../../safety/redact.ts'
+import { redactKeyLines } from '../../safety/redact-lines.ts'
 import { defineSourceTool, SourceError } from '../kind.ts'
 import { sayLogs, summarizeLogs } from '../logs/summary.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
@@ -138,10 +139,10 @@ export async function readPodLog(
   })
 }
 
-/** Each line has its time before it; what has none is of the line before. Bytes that are no text are shown as such. */
+/** Each line has its time before it; what has none is of the line before. Bytes that are no text are shown as such, and a key is hidden before lines are chosen. */
 function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {
   let atMs = nowMs
-  return text
+  const lines = text
     .split('\n')
     .filter((line) => line !== '')
     .slice(-maxLines)
@@ -151,4 +152,6 @@ function readLines(text: string, nowMs: number): { atMs: number; text: string }[
       if (!Number.isNaN(ms)) atMs = ms
       return { atMs, text: (rest ?? line).replaceAll('\0', '\u{fffd}').slice(0, maxLineCharacters) }
     })
+  const texts = redactKeyLines(lines.map((each) => each.text))
+  return lines.map((each, at) => ({ ...each, text: texts[at] ?? '' }))
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toMachineNames } from '../../domain/alert-machines.ts'
 import type { LastLines, LogSubject } from '../../domain/source.ts'
+import { redactKeyLines } from '../../safety/redact-lines.ts'
 import { type AskSource, type Since, SourceError } from '../kind.ts'
 import { type LogReader, maxLines, type Range } from './logs.ts'
 
@@ -24,6 +25,13 @@ export type LogTemplate = {
 }
 
 export type LogLine = { atMs: number; text: string }
+
+/** Oldest first, and none of them a part of a private key. */
+export function withoutKeys(lines: readonly LogLine[]): LogLine[] {
+  const ordered = lines.toSorted((a, b) => a.atMs - b.atMs)
+  const texts = redactKeyLines(ordered.map(({ text }) => text))
+  return ordered.map((line, at) => ({ ...line, text: texts[at] ?? '' }))
+}
 
 /** What differs from line to line and says nothing of their kind; the order matters. */
 const masks: readonly [RegExp, string][] = [
@@ -197,7 +205,7 @@ export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): R
 
 /** `11:59:58 ERROR pool exhausted (60 such lines)`, oldest first. */
 function fitLast(lines: readonly LogLine[]): string[] {
-  const groups = [...new Set(groupLines(lines.filter(({ atMs }) => Number.isFinite(atMs))))]
+  const groups = [...new Set(groupLines(withoutKeys(lines.filter(({ atMs }) => Number.isFinite(atMs)))))]
   const ranked = groups
     .filter(({ sample }) => sample.trim() !== '')
     .sort((a, b) => Number(isAlarming.test(b.sample)) - Number(isAlarming.test(a.sample)) || b.lastMs - a.lastMs)

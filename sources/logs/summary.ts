@@ -2,7 +2,7 @@ import { formatCount } from '../../domain/format.ts'
 import { toList, toText } from '../../domain/say.ts'
 import { fitSummary, type ToolReading } from '../kind.ts'
 import { trouble } from './kinds.ts'
-import { findTemplates, type LogLine, type LogTemplate } from './last.ts'
+import { findTemplates, type LogLine, type LogTemplate, withoutKeys } from './last.ts'
 import type { KindCount, LogQuery, Range } from './logs.ts'
 
 /** What a window of logs held, and what the time before it held. */
@@ -67,7 +67,8 @@ function listKinds({ lines, before, isCut, counted, newSinceMs }: LogWindow, { f
 }
 
 /** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
-export function summarizeLogs(query: LogQuery, found: LogWindow, range: Range): ToolReading {
+export function summarizeLogs(query: LogQuery, given: LogWindow, range: Range): ToolReading {
+  const found = { ...given, lines: withoutKeys(given.lines), before: given.before && withoutKeys(given.before) }
   const rank = ({ isNew, sample }: LogKind) => (isNew ? 2 : 0) + (trouble.test(sample) ? 1 : 0)
   const kinds = listKinds(found, range).sort((a, b) => rank(b) - rank(a) || b.count - a.count)
   const isAllOfRead = found.isCut && kinds.every(({ isOfRead }) => isOfRead)
@@ -97,11 +98,12 @@ export function summarizeLogs(query: LogQuery, found: LogWindow, range: Range): 
       ...(isCounted && total > covered && { otherLines: total - covered }),
     }
   })
-  const ordered = found.lines.toSorted((a, b) => a.atMs - b.atMs)
   const { partial = [] } = found
   return {
     summary,
-    whole: ordered.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`).join('\n'),
+    whole: found.lines
+      .map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text.replace(/\s+/g, ' ')}`)
+      .join('\n'),
     isEmpty: found.lines.length === 0 && !found.isCut && !found.unknownLabels?.length,
     isPartial: partial.length > 0,
     ...(found.isCut && { isCut: true }),
