@@ -39,14 +39,14 @@ export const clusterSource = (name: string): RegistrySource => ({ name: `kuberne
 
 const maxIdCharacters = 128
 
-/** Parts of an id with a colon between them; a long one keeps its beginning and a hash of all. */
-function toId(...parts: readonly string[]): string {
+/** The id of a thing of a cluster, by the parts of its name with a colon between them; a long one keeps its beginning and a hash of all. */
+export function clusterId(...parts: readonly string[]): string {
   const id = parts.join(':').replace(/[^A-Za-z0-9._:@-]+/g, '-')
   return id.length <= maxIdCharacters ? id : `${id.slice(0, maxIdCharacters - 13)}-${sha256(id).slice(0, 12)}`
 }
 
 export const workloadId = (cluster: string, { kind, namespace, name }: ListedWorkload): string =>
-  toId(cluster, namespace, kind.toLowerCase(), name)
+  clusterId(cluster, namespace, kind.toLowerCase(), name)
 
 /** Nodes that a workload is said to run on: one on all of a thousand is on the cluster. */
 const maxNodes = 50
@@ -62,8 +62,8 @@ export function clusterToDeclared(
 ): SourceDeclaration {
   const own = ref('cluster', cluster)
   const nodes = joinNodes(cluster, listed.nodes, findMachine)
-  const inNamespace = (namespace: string) => ref('namespace', toId(cluster, namespace))
-  const named = (kind: InventoryKind, namespace: string, name: string) => ref(kind, toId(cluster, namespace, name))
+  const inNamespace = (namespace: string) => ref('namespace', clusterId(cluster, namespace))
+  const named = (kind: InventoryKind, namespace: string, name: string) => ref(kind, clusterId(cluster, namespace, name))
   const ofWorkload = (each: ListedWorkload) => ref('workload', workloadId(cluster, each))
   const resources: DeclaredResource[] = [
     { ...own, kind: 'cluster', name: cluster, aliases: listed.names, attributes: { version: listed.version } },
@@ -150,6 +150,6 @@ function joinNodes(
   return found.map(({ name, addresses, machine }) => {
     const proven = machine && claims.get(resourceKey(machine)) === 1 ? machine : null
     const isNode = proven?.kind === 'node'
-    return { id: isNode ? proven.id : toId(cluster, name), name, addresses, machine: isNode ? null : proven }
+    return { id: isNode ? proven.id : clusterId(cluster, name), name, addresses, machine: isNode ? null : proven }
   })
 }

@@ -9,8 +9,8 @@ import { isWorkload } from './kinds.ts'
 import type { KeptNode, KeptObject, KeptWorkload } from './objects.ts'
 import { showCondition } from './pod.ts'
 import { findByResource, stateOf } from './state.ts'
-import { type ClusterSubject, countPods, findSubject, nameOfWorkload, servicesOf } from './subject.ts'
-import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
+import { type ClusterSubject, countPods, nameOfWorkload, ofWorkload, servicesOf } from './subject.ts'
+import { type ClusterView, objectsOf } from './view.ts'
 
 /** Lines for the first turn of an investigation about a thing of a cluster: how it is, how its containers ended, which rollout changed what, events. 1.5 kB at most. */
 
@@ -42,7 +42,7 @@ async function linesAbout(
   if (!state) return null
   if (!object) return [state.observed, ...illNodes(view), ...illWorkloads(view, null)]
   if (isWorkload(object.kind)) {
-    const subject = chooseSubject(cluster, object as KeptWorkload, asked.pod)
+    const subject = chooseSubject(view, object as KeptWorkload, asked.pod)
     return linesOfWorkload(object as KeptWorkload, subject, await diagnose(ask, cluster, subject, nowMs))
   }
   if (object.kind === 'Node')
@@ -52,11 +52,10 @@ async function linesAbout(
 }
 
 /** The pod that the alert names, where it is one of the workload; else the worst. */
-function chooseSubject(cluster: SeenCluster, workload: KeptWorkload, pod: string | null): ClusterSubject {
-  const { view } = cluster
-  const named = pod === null ? null : findObject(view, 'Pod', workload.namespace, pod)
-  const own = named && podsOf(view, workload).some(({ uid }) => uid === named.uid)
-  return findSubject(cluster, workload.namespace ?? '', own ? named.name : workload.name)
+function chooseSubject(view: ClusterView, workload: KeptWorkload, pod: string | null): ClusterSubject {
+  const subject = ofWorkload(view, workload, null)
+  const named = subject.pods.find(({ name }) => name === pod)
+  return named ? { ...subject, pod: named } : subject
 }
 
 function linesOfWorkload(

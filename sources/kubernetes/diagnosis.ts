@@ -47,7 +47,7 @@ export async function diagnose(
   revisions = 1,
 ): Promise<PodDiagnosis> {
   const { view } = cluster
-  const { workload, pod, pods, goneMs } = subject
+  const { workload, pod, pods, goneMs, namesakes } = subject
   const partial: string[] = []
   const attempt = async <T>(what: string, read: () => Promise<T>): Promise<T | null> => {
     try {
@@ -68,6 +68,7 @@ export async function diagnose(
       workload: nameOfWorkload(workload),
       ...(workload.ill.length > 0 && { workloadConditions: workload.ill.map(showCondition) }),
     }),
+    ...(namesakes.length > 0 && { alsoCalledSo: namesakes }),
     ...(goneMs !== null && { gone: `what was named is gone since ${toIso(goneMs)}` }),
     ...(workload && { wanted: workload.wanted, ...countPods(pods) }),
     ...(workload?.isPaused && { paused: true }),

@@ -10,6 +10,10 @@ const none: Fields = {}
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : none
 
+/** What stands under a stranger's word: `constructor` is a word like any other. */
+export const ownOf = <T>(of: Readonly<Record<string, T>>, word: string): T | undefined =>
+  Object.hasOwn(of, word) ? of[word] : undefined
+
 const maxItems = 2_000
 
 export const listOf = (value: unknown): readonly Fields[] =>

@@ -45,11 +45,12 @@ export const rolloutHistory = defineSourceTool({
   },
   async read(ask: AskCluster, { namespace, name }) {
     const cluster = await ask({ view: true })
-    const { workload } = findSubject(cluster, namespace, name)
+    const { workload, namesakes } = findSubject(cluster, namespace, name)
     if (!workload) throw new SourceError('REJECTED', `${cluster.name}: no workload makes the pod ${name}`)
     const { rollouts, changedBy, configMaps, bounds } = cleanse(await readRollouts(ask, cluster.view, workload))
     const head = {
       workload: nameOfWorkload(workload),
+      ...(namesakes.length > 0 && { alsoCalledSo: namesakes }),
       ...(workload.isPaused && { paused: true }),
       ...(changedBy && { lastChanged: `${toIso(changedBy.atMs)} by ${changedBy.manager}` }),
       ...(bounds.length > 0 && { bounds }),

@@ -185,7 +185,7 @@ function spreadIn(spec: Fields, labels: Readonly<Record<string, string>>): Sprea
       selector: [
         ...(selectorIn(rule.labelSelector) ?? []),
         ...wordsIn(rule.matchLabelKeys)
-          .filter((key) => labels[key] !== undefined)
+          .filter((key) => Object.hasOwn(labels, key))
           .map((key) => ({ key, operator: 'In', values: [labels[key] as string] })),
       ],
       topologyKey: wordOf(rule.topologyKey),

@@ -1,3 +1,4 @@
+import { ownOf } from './fields.ts'
 import {
   type Amounts,
   addAmounts,
@@ -53,7 +54,7 @@ type Rule =
 export type Obstruction = { rule: Rule; detail: string; amount?: number }
 
 function meets({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
-  const own = labels[key]
+  const own = ownOf(labels, key)
   const [first = ''] = values
   switch (operator) {
     case 'In':
@@ -126,7 +127,7 @@ function listApart(board: Board, pod: ScheduledPod): Set<string> {
       ...pod.apart.filter((own) => appliesTo(own, each)),
       ...each.apart.filter((its) => appliesTo(its, pod)),
     ]) {
-      const value = node.labels[term.topologyKey]
+      const value = ownOf(node.labels, term.topologyKey)
       if (value !== undefined) found.add(domainKey(term.topologyKey, value))
     }
   return found
@@ -141,7 +142,7 @@ function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
       for (const [index, term] of pod.beside.entries()) {
         if (!appliesTo(term, each)) continue
         isFirst = false
-        const value = node.labels[term.topologyKey]
+        const value = ownOf(node.labels, term.topologyKey)
         if (value !== undefined) found[index]!.add(domainKey(term.topologyKey, value))
       }
   return isFirst ? null : found
@@ -151,7 +152,7 @@ function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
 function countSpread({ nodes, pods }: Board, pod: ScheduledPod, rule: SpreadRule): Map<string, number> {
   const counts = new Map<string, number>()
   for (const node of nodes) {
-    const value = node.labels[rule.topologyKey]
+    const value = ownOf(node.labels, rule.topologyKey)
     if (value === undefined) continue
     if (rule.honorsAffinity && !matchesNode(pod.terms, node)) continue
     if (rule.honorsTaints && untolerated(pod, node)) continue
@@ -179,10 +180,10 @@ export function judgeNodes(board: Board, pod: ScheduledPod): (node: ScheduledNod
     if (apart.size > 0 && isIn(apart)) found.push({ rule: 'apart', detail: '' })
     const isNear = beside
       ? beside.every(isIn)
-      : pod.beside.every(({ topologyKey }) => node.labels[topologyKey] !== undefined)
+      : pod.beside.every(({ topologyKey }) => ownOf(node.labels, topologyKey) !== undefined)
     if (!isNear) found.push({ rule: 'beside', detail: '' })
     const uneven = spreads.find(({ rule, counts, fewest, own }) => {
-      const value = node.labels[rule.topologyKey]
+      const value = ownOf(node.labels, rule.topologyKey)
       return value === undefined || (counts.get(value) ?? 0) + own - fewest > rule.maxSkew
     })
     if (uneven) found.push({ rule: 'spread', detail: uneven.rule.topologyKey })

@@ -1,5 +1,5 @@
 import { formatCount } from '../../domain/format.ts'
-import { workloadId } from '../../domain/listed-cluster.ts'
+import { clusterId, workloadId } from '../../domain/listed-cluster.ts'
 import type { ResourceRef, ResourceState } from '../../domain/registry.ts'
 import type { SeenCluster } from './connect.ts'
 import { isWorkload } from './kinds.ts'
@@ -26,9 +26,7 @@ export function findByResource(
   const wanted = kinds[kind as keyof typeof kinds]
   if (!wanted) return null
   if (wanted === 'Namespace') return findObject(view, 'Namespace', null, name)
-  const found = objectsOf(view, wanted).filter((each) => each.name === name)
-  const [only] = found.length === 1 ? found : found.filter((each) => id === `${cluster}:${each.namespace}:${each.name}`)
-  return only ?? null
+  return objectsOf(view, wanted).find((each) => clusterId(cluster, each.namespace ?? '', each.name) === id) ?? null
 }
 
 const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>

@@ -25,6 +25,8 @@ export type ClusterSubject = {
   pods: KeptPod[]
   /** What was named is gone: when that was seen. */
   goneMs: number | null
+  /** Other workloads that are called so. */
+  namesakes: string[]
 }
 
 /** A pod, a workload, or a pod that is gone, by its name. Throws SourceError with the names that are there. */
@@ -32,11 +34,13 @@ export function findSubject({ name: cluster, view }: SeenCluster, namespace: str
   const pod = findObject(view, 'Pod', namespace, name)
   if (pod) {
     const workload = workloadOf(view, pod)
-    return { workload, pod, pods: workload ? podsOf(view, workload) : [pod], goneMs: null }
+    const namesakes = calledSo(view, namespace, name, workload)
+    return { workload, pod, pods: workload ? podsOf(view, workload) : [pod], goneMs: null, namesakes }
   }
   for (const kind of workloadKinds) {
     const found = findObject(view, kind, namespace, name)
-    if (found) return ofWorkload(view, workloadOf(view, found) ?? found, null)
+    const workload = found && (workloadOf(view, found) ?? found)
+    if (workload) return { ...ofWorkload(view, workload, null), namesakes: calledSo(view, namespace, name, workload) }
   }
   const gone = [...view.gone.values()].findLast((each) => each.namespace === namespace && each.name === name)
   const left = gone?.workload && findObject(view, gone.workload.kind, namespace, gone.workload.name)
@@ -49,10 +53,16 @@ export function findSubject({ name: cluster, view }: SeenCluster, namespace: str
   )
 }
 
+const calledSo = (view: ClusterView, namespace: string, name: string, chosen: KeptWorkload | null): string[] =>
+  workloadKinds
+    .flatMap((kind) => findObject(view, kind, namespace, name) ?? [])
+    .filter((each) => (workloadOf(view, each) ?? each).uid !== chosen?.uid)
+    .map(nameOfWorkload)
+
 /** A workload with its pods, the worst first. */
 export function ofWorkload(view: ClusterView, workload: KeptWorkload, goneMs: number | null): ClusterSubject {
   const pods = podsOf(view, workload).sort((a, b) => badness(b) - badness(a) || b.createdMs - a.createdMs)
-  return { workload, pod: pods[0] ?? null, pods, goneMs }
+  return { workload, pod: pods[0] ?? null, pods, goneMs, namesakes: [] }
 }
 
 const badness = ({ isReady, isDone, isFailed, isEnding, restarts }: KeptPod): number =>
@@ -78,15 +88,15 @@ export const nameOfWorkload = ({ kind, namespace, name }: KeptWorkload): string 
 
 /** How many pods there are, how many are ready, and which states the others have. */
 export function countPods(pods: readonly KeptPod[]) {
-  const states: Record<string, number> = {}
-  for (const each of pods) {
-    const state = each.state === 'Running' && !each.isReady ? 'Running, not ready' : each.state
-    if (!each.isReady) states[state] = (states[state] ?? 0) + 1
-  }
+  const states = Map.groupBy(
+    pods.filter(({ isReady }) => !isReady),
+    ({ state }) => (state === 'Running' ? 'Running, not ready' : state),
+  )
+  const counts = [...states].map(([state, { length }]): [string, number] => [state, length])
   return {
     pods: pods.length,
     ready: pods.filter(({ isReady }) => isReady).length,
-    ...(Object.keys(states).length > 0 && { notReady: states }),
+    ...(counts.length > 0 && { notReady: Object.fromEntries(counts) }),
   }
 }
 
@@ -109,7 +119,7 @@ export function servicesOf(view: ClusterView, namespace: string, pods: readonly 
 function sayLabels(pods: readonly KeptPod[], selector: Readonly<Record<string, string>>, service: string): string {
   const found = pods.flatMap((pod) => {
     const words = Object.keys(selector).flatMap((name) =>
-      pod.labels[name] === undefined ? [] : [`${name}=${pod.labels[name]}`],
+      Object.hasOwn(pod.labels, name) ? [`${name}=${pod.labels[name]}`] : [],
     )
     return words.length > 0 ? [{ words: words.join(','), isAlike: pod.name.startsWith(service) }] : []
   })

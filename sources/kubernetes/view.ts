@@ -127,13 +127,16 @@ export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload 
 export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
   const owned = (uid: string): KeptObject[] =>
     [...(view.owned.get(uid) ?? [])].flatMap((each) => view.objects.get(each) ?? [])
-  const below = owned(workload.uid)
-  const pods = [
-    ...below,
-    ...below.flatMap(({ uid }) => owned(uid)),
-    ...below.flatMap(({ uid }) => owned(uid)).flatMap(({ uid }) => owned(uid)),
-  ]
-  return pods.filter((each): each is KeptPod => each.kind === 'Pod' && workloadOf(view, each)?.uid === workload.uid)
+  // Once each: what says that it owns itself would be found at every step.
+  const found = new Set(owned(workload.uid))
+  let below = [...found]
+  for (let step = 1; step < maxSteps - 1; step += 1) {
+    below = below.flatMap(({ uid }) => owned(uid)).filter((each) => !found.has(each))
+    for (const each of below) found.add(each)
+  }
+  return [...found].filter(
+    (each): each is KeptPod => each.kind === 'Pod' && workloadOf(view, each)?.uid === workload.uid,
+  )
 }
 
 /**
