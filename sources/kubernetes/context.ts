@@ -38,7 +38,7 @@ async function linesAbout(
 ): Promise<string[] | null> {
   const { view } = cluster
   const object = asked.kind === 'cluster' ? null : findByResource(cluster, asked)
-  const state = stateOf(cluster, asked)
+  const state = stateOf(cluster, asked, nowMs)
   if (!state) return null
   if (!object) return [state.observed, ...illNodes(view), ...illWorkloads(view, null)]
   if (isWorkload(object.kind)) {

@@ -18,6 +18,7 @@ import {
   namespaceField,
   servicesOf,
   sourceField,
+  unseenOfSubject,
 } from './subject.ts'
 import { type ClusterView, findObject } from './view.ts'
 
@@ -48,7 +49,7 @@ export async function diagnose(
 ): Promise<PodDiagnosis> {
   const { view } = cluster
   const { workload, pod, pods, goneMs, namesakes } = subject
-  const partial: string[] = []
+  const partial = unseenOfSubject(cluster, subject, nowMs)
   const attempt = async <T>(what: string, read: () => Promise<T>): Promise<T | null> => {
     try {
       return await read()
@@ -227,7 +228,7 @@ export const podDiagnosis = defineSourceTool({
   },
   async read(ask: AskCluster, { namespace, name }, { nowMs }) {
     const cluster = await ask({ view: true })
-    const found = await diagnose(ask, cluster, findSubject(cluster, namespace, name), nowMs)
+    const found = await diagnose(ask, cluster, findSubject(cluster, namespace, name, nowMs), nowMs)
     const { head, rollout, events, partial } = cleanse(found)
     const summary = fitSummary(events.map(showEvent), (kept, omitted) => ({
       ...(partial.length > 0 && { partial }),

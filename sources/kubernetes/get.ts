@@ -6,6 +6,7 @@ import { defineSourceTool, fitSummary, SourceError } from '../kind.ts'
 import type { AskCluster, SeenCluster } from './connect.ts'
 import { type Fields, fieldsOf, listOf, wordOf } from './fields.ts'
 import { type ClusterKind, clusterKinds, type FollowedKind, followedKinds, isWorkload } from './kinds.ts'
+import { unseenOf } from './lacks.ts'
 import type { KeptObject, KeptOther, KeptWorkload } from './objects.ts'
 import { showObject } from './show.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
@@ -77,8 +78,11 @@ async function readList(
   nowMs: number,
 ) {
   const { view, name } = cluster
-  const state = view.states.find((each) => each.kind === kind)
-  if (isFollowed(kind) && (!state || state.listedMs === null))
+  const states = view.states.filter((each) => each.kind === kind)
+  const unseen = isFollowed(kind) ? unseenOf(cluster, [kind], namespace, nowMs) : []
+  const isElsewhere = namespace !== null && cluster.namespaces?.includes(namespace) === false
+  if (isFollowed(kind) && isElsewhere) throw new SourceError('REJECTED', unseen.join('; '))
+  if (isFollowed(kind) && states.every(({ listedMs }) => listedMs === null))
     throw new SourceError(
       'FORBIDDEN',
       `${name} does not list ${clusterKinds[kind].plural}: nightshift sources test ${name} says why`,
@@ -88,6 +92,7 @@ async function readList(
     : await listAsked(ask, kind, namespace)
   const clean = cleanse(lines.toSorted((a, b) => Number(b.isIll) - Number(a.isIll)))
   const ill = clean.filter(({ isIll }) => isIll).length
+  const partial = [...unseen, ...(isCut ? [`there are more than ${maxListed}`] : [])]
   return {
     summary: fitSummary(
       clean.map(({ line }) => line),
@@ -96,14 +101,14 @@ async function readList(
         ...(namespace !== null && { namespace }),
         found: lines.length,
         ...(ill > 0 && { ill }),
-        ...(isCut && { partial: [`there are more than ${maxListed}`] }),
+        ...(partial.length > 0 && { partial }),
         items: kept,
         ...(omitted > 0 && { notShown: omitted }),
       }),
     ),
     whole: clean.map(({ line }) => line).join('\n'),
-    isEmpty: lines.length === 0 && !isCut,
-    isPartial: isCut,
+    isEmpty: lines.length === 0 && partial.length === 0,
+    isPartial: partial.length > 0,
   }
 }
 

@@ -43,9 +43,9 @@ export const rolloutHistory = defineSourceTool({
         : toText(newest.changed) || 'changed nothing of its pods'
     return `${toText(workload)}: revision ${toText(newest.revision)}${newest.at ? ` at ${toText(newest.at)}` : ''}${changed.length > 0 ? '' : ':'} ${what}`
   },
-  async read(ask: AskCluster, { namespace, name }) {
+  async read(ask: AskCluster, { namespace, name }, { nowMs }) {
     const cluster = await ask({ view: true })
-    const { workload, namesakes } = findSubject(cluster, namespace, name)
+    const { workload, namesakes } = findSubject(cluster, namespace, name, nowMs)
     if (!workload) throw new SourceError('REJECTED', `${cluster.name}: no workload makes the pod ${name}`)
     const { rollouts, changedBy, configMaps, bounds } = cleanse(await readRollouts(ask, cluster.view, workload))
     const head = {

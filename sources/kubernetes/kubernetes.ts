@@ -61,7 +61,7 @@ export const kubernetes: SourceKind = defineSourceKind<AskCluster>({
   warn: async (ask) => findLacks(await ask({ view: true }), Date.now()),
   contextOf: { cluster: readClusterContext },
   listResources: listCluster,
-  stateOf: async (ask, resource) => stateOf(await ask({ view: true }), resource),
+  stateOf: async (ask, resource) => stateOf(await ask({ view: true }), resource, Date.now()),
   clusterPage: { now: readClusterNow, log: readPodLog },
   isFollowed: true,
   is: 'cluster',

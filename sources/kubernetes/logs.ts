@@ -49,7 +49,7 @@ export const kubernetesLogs = defineSourceTool({
     sayLogs(summary, { labels: { namespace, name, ...(container && { container }) }, window }),
   async read(ask: AskCluster, { namespace, name, container, previous, contains, window }, { nowMs }) {
     const cluster = await ask({ view: true })
-    const { pod } = findSubject(cluster, namespace, name)
+    const { pod } = findSubject(cluster, namespace, name, nowMs)
     if (!pod) throw new SourceError('REJECTED', `${cluster.name}: ${name} has no pod now, and so no log`)
     const seconds = parseDuration(window) ?? 0
     const query = { container, previous, tailLines: maxLines, maxBytes, ...(!previous && { sinceSeconds: seconds }) }

@@ -2,7 +2,8 @@ import { formatCount } from '../../domain/format.ts'
 import { clusterId, workloadId } from '../../domain/listed-cluster.ts'
 import type { ResourceRef, ResourceState } from '../../domain/registry.ts'
 import type { SeenCluster } from './connect.ts'
-import { isWorkload } from './kinds.ts'
+import { type FollowedKind, isWorkload } from './kinds.ts'
+import { unseenOf } from './lacks.ts'
 import type { KeptNode, KeptObject, KeptOther, KeptWorkload } from './objects.ts'
 import { countPods, nameOfWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
@@ -32,11 +33,24 @@ export function findByResource(
 const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
   workloadId(cluster, { kind, namespace: namespace ?? '', name })
 
-/** Null: the cluster has no such thing. */
-export function stateOf(cluster: SeenCluster, resource: ResourceRef & { name: string }): ResourceState | null {
-  if (resource.kind === 'cluster') return stateOfCluster(cluster)
-  const object = findByResource(cluster, resource)
-  return object && stateOfObject(cluster.view, object)
+/** Null: the cluster has no such thing. `unknown`: it is not followed now, and how it was is no word on how it is. */
+export function stateOf(
+  cluster: SeenCluster,
+  resource: ResourceRef & { name: string },
+  nowMs: number,
+): ResourceState | null {
+  const object = resource.kind === 'cluster' ? null : findByResource(cluster, resource)
+  const state = resource.kind === 'cluster' ? stateOfCluster(cluster) : object && stateOfObject(cluster.view, object)
+  if (!state) return null
+  const unseen = unseenOf(cluster, object ? kindsBehind(object.kind) : ['Node'], object?.namespace ?? null, nowMs)
+  if (unseen.length === 0) return state
+  return { health: 'unknown', observed: `${state.observed}; ${unseen.join('; ')}`, fields: {} }
+}
+
+/** What says how a thing of a kind is. */
+function kindsBehind(kind: FollowedKind): FollowedKind[] {
+  if (kind === 'Ingress') return [kind, 'Service', 'Pod']
+  return isWorkload(kind) || kind === 'Service' ? [kind, 'Pod'] : [kind]
 }
 
 /** Null: a pod is no resource. */
@@ -49,7 +63,8 @@ export function stateOfObject(view: ClusterView, object: KeptObject): ResourceSt
 
 const healthOf = (isWell: boolean): ResourceState['health'] => (isWell ? 'nominal' : 'degraded')
 
-function stateOfCluster({ name, view }: SeenCluster): ResourceState {
+function stateOfCluster({ name, view, namespaces }: SeenCluster): ResourceState {
+  if (namespaces !== null) return { health: 'unknown', observed: `${name}: its nodes are not seen`, fields: {} }
   const nodes = objectsOf(view, 'Node')
   const ill = nodes.filter(({ isReady }) => !isReady)
   const observed = `${name}: ${formatCount(nodes.length, 'node')}, ${nodes.length - ill.length} ready`

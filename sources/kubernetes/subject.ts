@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { SourceError } from '../kind.ts'
 import type { SeenCluster } from './connect.ts'
-import { isWorkload, workloadKinds } from './kinds.ts'
+import { type FollowedKind, followedKinds, isWorkload, workloadKinds } from './kinds.ts'
+import { unseenOf } from './lacks.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
 import { type ClusterView, findObject, objectsOf, podsOf, workloadByName, workloadOf } from './view.ts'
 
@@ -29,8 +30,9 @@ export type ClusterSubject = {
   namesakes: string[]
 }
 
-/** A pod, a workload, or a pod that is gone, by its name. Throws SourceError with the names that are there. */
-export function findSubject({ name: cluster, view }: SeenCluster, namespace: string, name: string): ClusterSubject {
+/** A pod, a workload, or a pod that is gone, by its name. Throws SourceError with the names that are there, and with what is not seen. */
+export function findSubject(cluster: SeenCluster, namespace: string, name: string, nowMs: number): ClusterSubject {
+  const { view } = cluster
   const pod = findObject(view, 'Pod', namespace, name)
   if (pod) {
     const workload = workloadOf(view, pod)
@@ -47,10 +49,18 @@ export function findSubject({ name: cluster, view }: SeenCluster, namespace: str
   if (gone && left) return ofWorkload(view, left, gone.goneMs)
   const maker = workloadByName(view, namespace, name)
   if (maker) return ofWorkload(view, maker, null)
-  throw new SourceError(
-    'REJECTED',
-    `${cluster} has no pod and no workload ${name} in ${namespace}: ${sayThere(view, namespace)}`,
+  const unseen = unseenOf(cluster, ['Pod', ...workloadKinds], namespace, nowMs)
+  const said = [sayThere(view, namespace), ...unseen].join('; ')
+  throw new SourceError('REJECTED', `${cluster.name} has no pod and no workload ${name} in ${namespace}: ${said}`)
+}
+
+/** Why what is known of a subject may not be all: of its pods, of itself, and of what would own it. */
+export function unseenOfSubject(cluster: SeenCluster, { workload, pod }: ClusterSubject, nowMs: number): string[] {
+  const named = workload ?? pod
+  const kinds = ['Pod', named?.kind ?? '', named?.owner?.kind ?? ''].filter((kind) =>
+    Object.hasOwn(followedKinds, kind),
   )
+  return unseenOf(cluster, kinds as FollowedKind[], named?.namespace ?? null, nowMs)
 }
 
 const calledSo = (view: ClusterView, namespace: string, name: string, chosen: KeptWorkload | null): string[] =>

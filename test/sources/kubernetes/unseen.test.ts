@@ -1,0 +1,73 @@
+import { expect, test } from '@jest/globals'
+import { readStateOf } from '../../../sources/kinds.ts'
+import { eventually } from '../../support/directory.ts'
+import { putCrashLoop, useCluster } from './site.ts'
+
+/** What is not seen is said, and never told as what is not there or as how it is now. */
+
+const { stage, read, probe } = useCluster()
+
+const said = async (tool: string, args: Record<string, unknown>) =>
+  await read(tool, args).then(
+    ({ summary }) => JSON.stringify(summary),
+    (error: Error) => error.message,
+  )
+const rule = 'its role lacks { apiGroups: [\\"apps\\"], resources: [\\"deployments\\"]'
+
+/** The list was allowed, and what comes after it is not. */
+async function takeRightAway() {
+  await probe()
+  await eventually('a watch', () => stage.cluster.watching('Deployment') === 1)
+  stage.cluster.refuse('Deployment', { status: 403 })
+  stage.cluster.endWatches()
+  await eventually('it', async () => (await probe()).includes('may not list Deployment'))
+}
+
+test.each(['get_kubernetes', 'pod_diagnosis', 'rollout_history', 'kubernetes_logs'])(
+  '%s of a namespace that is not read says that it is not, and nothing of what is there',
+  async (tool) => {
+    stage.source = { ...stage.source, options: { namespaces: 'shop' } }
+    putCrashLoop(stage.cluster)
+    const asked = tool === 'get_kubernetes' ? { kind: 'Deployment' } : { name: 'web' }
+    expect(await said(tool, { ...asked, namespace: 'pay' })).toContain('prod is read in shop alone, and not in pay')
+  },
+)
+
+test('a list of all namespaces, where rights are by namespace, names those that it is of', async () => {
+  stage.source = { ...stage.source, options: { namespaces: 'shop,pay' } }
+  putCrashLoop(stage.cluster)
+  const { summary, isEmpty, isPartial } = await read('get_kubernetes', { kind: 'StatefulSet' })
+  expect(summary).toMatchObject({ found: 0, partial: ['prod is read in shop, pay alone'] })
+  expect([isEmpty, isPartial]).toEqual([false, true])
+})
+
+test('a workload of a kind that may not be listed is not said to be missing without that', async () => {
+  putCrashLoop(stage.cluster)
+  stage.cluster.refuse('Deployment', { status: 403 })
+  expect(await said('pod_diagnosis', { namespace: 'shop', name: 'web' })).toContain('it may not list Deployment')
+  const pod = await read('pod_diagnosis', { namespace: 'shop', name: 'web-7fd8966c8d-8cjqz' })
+  expect(JSON.stringify(pod.summary.partial)).toContain(rule)
+})
+
+test('a right that was taken away makes no list, diagnosis or state of what was seen before', async () => {
+  putCrashLoop(stage.cluster)
+  await takeRightAway()
+  expect(await said('get_kubernetes', { kind: 'Deployment' })).toContain(rule)
+  expect(await said('pod_diagnosis', { namespace: 'shop', name: 'web' })).toContain(rule)
+  const workload = { kind: 'workload' as const, id: 'prod:shop:deployment:web', name: 'web' }
+  expect(await readStateOf(stage.source, workload, stage.states)).toMatchObject({
+    health: 'unknown',
+    observed: expect.stringContaining('it may not list Deployment'),
+  })
+})
+
+test.each([
+  ['rights are by namespace', { options: { namespaces: 'shop' } }, null],
+  ['nodes may not be listed', {}, 403],
+])('a cluster whose nodes are not seen, because %s, is not said to be well', async (_, more, status) => {
+  stage.source = { ...stage.source, ...more }
+  putCrashLoop(stage.cluster)
+  if (status !== null) stage.cluster.refuse('Node', { status })
+  const cluster = { kind: 'cluster' as const, id: 'prod', name: 'prod' }
+  expect(await readStateOf(stage.source, cluster, stage.states)).toMatchObject({ health: 'unknown' })
+})
