@@ -71,7 +71,11 @@ export const kubernetesEvents = defineSourceTool({
       ),
     )
     const partial = [
-      ...(isCut ? [`the newest ${events.length} objects of events were not all there are`] : []),
+      ...(isCut
+        ? [
+            `${events.length} objects of events were read, by their names, and there are more: newer ones may be missing`,
+          ]
+        : []),
       ...(secondsOf(window) > keptSeconds ? ['an API server keeps events for an hour by default'] : []),
     ]
     return {

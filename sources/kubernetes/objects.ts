@@ -206,6 +206,13 @@ function nodeFacts(spec: Fields, status: Fields) {
 }
 
 const revisionAnnotation = 'deployment.kubernetes.io/revision'
+
+/** A number by its digits; a word such as `Infinity` would be the newest for ever. */
+function revisionIn(metadata: Fields): number {
+  const word = wordOf(fieldsOf(metadata.annotations)[revisionAnnotation])
+  return /^\d{1,15}$/.test(word) ? Number(word) : 0
+}
+
 /** Conditions of a workload that say that it is not well: the others say how far it is. */
 const isIll = ({ type, isTrue }: Condition): boolean =>
   type === 'ReplicaFailure' || type === 'Failed' ? isTrue === true : /^(?:Available|Progressing)$/.test(type) && !isTrue
@@ -226,7 +233,7 @@ function workloadFacts(kind: KeptWorkload['kind'], metadata: Fields, spec: Field
     updated: numberOf(ofDaemonSet ? status.updatedNumberScheduled : status.updatedReplicas),
     isPaused: spec.paused === true || spec.suspend === true,
     isDone: isJob && conditions.some(({ type, isTrue }) => /^(?:Complete|Failed)$/.test(type) && isTrue),
-    revision: Number(wordOf(fieldsOf(metadata.annotations)[revisionAnnotation])) || 0,
+    revision: revisionIn(metadata),
     ill: conditions.filter(isIll),
   }
 }

@@ -2,6 +2,7 @@ import { SourceError } from '../kind.ts'
 import type { AskCluster } from './connect.ts'
 import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, wordOf } from './fields.ts'
 import type { KeptWorkload } from './objects.ts'
+import { readPages } from './pages.ts'
 import { referencesOf } from './pod.ts'
 import { changesBetween, fieldsOfTemplate } from './template.ts'
 import type { ClusterView } from './view.ts'
@@ -35,6 +36,8 @@ export const sayFirst = (revision: number): string =>
 
 const maxRevisions = 6
 const maxConfigMaps = 5
+/** A namespace has ten of each workload, unless somebody said otherwise. */
+const revisionBounds = { pageSize: 200, maxPages: 25 }
 
 type Revision = Pick<Rollout, 'revision' | 'madeMs' | 'pods' | 'set'> & { template: unknown }
 
@@ -105,18 +108,22 @@ async function listRevisions(
     return found
   }
   if (kind !== 'StatefulSet' && kind !== 'DaemonSet') return []
-  const { items } = fieldsOf(await ask({ read: 'ControllerRevision', namespace, query: { limit: '500' } }))
-  return listOf(items)
-    .filter((each) => listOf(fieldsOf(each.metadata).ownerReferences).some((owner) => owner.uid === uid))
-    .map((each) => ({
-      revision: numberOf(each.revision),
-      madeMs: timeOf(fieldsOf(each.metadata).creationTimestamp) ?? 0,
-      template: fieldsOf(fieldsOf(each.data).spec).template,
+  const question = { read: 'ControllerRevision' as const, namespace }
+  const { items, isCut } = await readPages(ask, question, revisionBounds, (each): Revision | null => {
+    const { metadata, revision, data } = each
+    if (!listOf(fieldsOf(metadata).ownerReferences).some((owner) => owner.uid === uid)) return null
+    const madeMs = timeOf(fieldsOf(metadata).creationTimestamp) ?? 0
+    return {
+      revision: numberOf(revision),
+      madeMs,
+      template: fieldsOf(fieldsOf(data).spec).template,
       pods: null,
       set: null,
-    }))
-    .sort((a, b) => b.revision - a.revision)
-    .slice(0, most)
+    }
+  })
+  // Of a part nobody knows which is the newest.
+  if (isCut) throw new SourceError('TOO_LARGE', `there are more revisions in ${namespace} than are read`)
+  return items.sort((a, b) => b.revision - a.revision).slice(0, most)
 }
 
 /** It was there when it was listed. */

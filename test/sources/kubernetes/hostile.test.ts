@@ -37,8 +37,54 @@ test('10,000 events are folded into 2 kB, with how many there were', async () =>
     expect.objectContaining({ reason: 'Unhealthy', count: 9_999, about: 'Pod shop/web-7fd8966c8d-8cjqz' }),
   )
   // Twenty pages of 500 are read: the rest is said to be left out.
-  expect(summary.partial).toEqual([expect.stringContaining('not all there are')])
+  expect(summary.partial).toEqual([expect.stringContaining('there are more: newer ones may be missing')])
 })
+
+test('the revisions of a workload are found among thousands of others, and a part of them is no answer', async () => {
+  const putRevision = (name: string, revision: number, owner: string) =>
+    stage.cluster.put('ControllerRevision', {
+      metadata: {
+        name,
+        namespace: 'shop',
+        ownerReferences: [{ kind: 'DaemonSet', name: owner, uid: `uid-of-DaemonSet-${owner}` }],
+      },
+      revision,
+      data: { spec: { template: { spec: { containers: [{ name: 'app', image: `app:${revision}` }] } } } },
+    })
+  stage.cluster.put('DaemonSet', { metadata: { name: 'last', namespace: 'shop' }, spec: {}, status: {} })
+  for (let at = 0; at < 1_200; at += 1) putRevision(`a-${at}`, at, 'other')
+  putRevision('last-1', 1, 'last')
+  putRevision('last-2', 2, 'last')
+  const { summary } = await read('rollout_history', { namespace: 'shop', name: 'last' })
+  expect(summary.revisions).toMatchObject([
+    { revision: 2, changed: ['container app image: app:1 → app:2'] },
+    { revision: 1 },
+  ])
+  for (let at = 0; at < 4_000; at += 1) putRevision(`b-${at}`, at, 'other')
+  await expect(read('rollout_history', { namespace: 'shop', name: 'last' })).rejects.toThrow('more revisions in shop')
+  expect((await read('pod_diagnosis', { namespace: 'shop', name: 'last' })).summary).toMatchObject({
+    partial: ['rollouts: there are more revisions in shop than are read'],
+  })
+})
+
+test.each(['Infinity', '1e9', '-1', '0x10'])(
+  'a ReplicaSet whose revision is %j is not the newest',
+  async (revision) => {
+    putCrashLoop(stage.cluster)
+    stage.cluster.put('ReplicaSet', {
+      metadata: {
+        name: 'web-liar',
+        namespace: 'shop',
+        annotations: { 'deployment.kubernetes.io/revision': revision },
+        ownerReferences: [{ kind: 'Deployment', name: 'web', uid: 'uid-of-Deployment-web', controller: true }],
+      },
+      spec: { replicas: 0, template: {} },
+      status: {},
+    })
+    const { summary } = await read('rollout_history', { namespace: 'shop', name: 'web' })
+    expect(summary.revisions).toMatchObject([{ revision: 2 }, { revision: 1 }, { revision: 0 }])
+  },
+)
 
 test('names of 253 characters fit into an answer', async () => {
   const name = 'n'.repeat(253)
