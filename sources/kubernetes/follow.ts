@@ -37,6 +37,8 @@ const pageSizes = [200, 50, 10, 1] as const
 const maxPageBytes = 24_000_000
 /** A list that never ends is no list. */
 const maxPages = 2_000
+/** A version that a server does not know, because it was restored or is another one, is refused in many words: so often, then all is listed again. */
+const maxWatchFailures = 3
 
 /** An API server with what hides its credential: an object may repeat it. */
 export type OpenServer = () => { server: ClusterServer; hide: CredentialHider }
@@ -82,6 +84,7 @@ export async function follow(following: Following): Promise<void> {
       onFirst()
       await pause(waitAfter(error, failures, times), signal)
       failures += 1
+      if (failures >= maxWatchFailures) version = null
     }
   }
 }
@@ -106,9 +109,11 @@ function waitAfter(error: unknown, failures: number, times: FollowTimes): number
 
 /** Answers the version from which it is watched. */
 async function listAll(following: Following): Promise<string> {
-  const { view, state, open, signal } = following
+  const { view, state, open, signal, times } = following
   const { kind, namespace } = state
+  const beganMs = Date.now()
   const seen = new Set<string>()
+  const followed = new Set<string>()
   let next = ''
   let size = 0
   let unread = 0
@@ -143,8 +148,11 @@ async function listAll(following: Following): Promise<string> {
       Object.assign(state, { listedMs: nowMs, heardMs: nowMs, trouble: null, unread })
       return wordOf(about.resourceVersion)
     }
+    // The others wait for their turn meanwhile.
+    if (followed.has(next) || Date.now() - beganMs > times.relistMs) break
+    followed.add(next)
   }
-  throw new ClusterError('failed', 200, `the list did not end after ${maxPages} pages`)
+  throw new ClusterError('failed', 200, `the list did not end after ${followed.size} pages`)
 }
 
 /** One watch until it ends; answers the version that it came to. Throws ClusterError `gone` where the server no longer keeps it. */
@@ -167,11 +175,11 @@ async function watchOnce(following: Following, from: string): Promise<string> {
       forMs: (times.watchSeconds + 30) * 1_000,
       signal: AbortSignal.any([signal, stop.signal]),
       onEvent(event) {
-        const outcome = take(following, event, hide)
+        const outcome = take(following, event, hide, version)
         if (outcome instanceof ClusterError) {
           fault = outcome
           stop.abort()
-        } else if (outcome !== null) version = outcome
+        } else version = outcome
       },
     })
   } catch (error) {
@@ -186,8 +194,14 @@ async function watchOnce(following: Following, from: string): Promise<string> {
   return version
 }
 
-/** Takes one event up. Answers the version that it leads to, null where it says none, or why the watch cannot go on. */
-function take({ view, state }: Following, event: unknown, hide: CredentialHider): string | ClusterError | null {
+const isNumber = /^\d{1,30}$/
+
+/** Versions of a server grow. One that is lower is of a server that was restored from before, or of another one. */
+const isBefore = (version: string, than: string): boolean =>
+  isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than)
+
+/** Takes one event up. Answers the version that it leads to, or why the watch cannot go on. */
+function take({ view, state }: Following, event: unknown, hide: CredentialHider, from: string): string | ClusterError {
   const { type, object } = fieldsOf(event)
   if (type === 'ERROR') {
     const { code, message } = fieldsOf(object)
@@ -202,7 +216,8 @@ function take({ view, state }: Following, event: unknown, hide: CredentialHider)
   const nowMs = Date.now()
   state.heardMs = nowMs
   state.trouble = null
-  const version = wordOf(fieldsOf(fieldsOf(object).metadata).resourceVersion) || null
+  const version = wordOf(fieldsOf(fieldsOf(object).metadata).resourceVersion) || from
+  if (isBefore(version, from)) return new ClusterError('gone', 200, 'the watch went back to an older version')
   if (type === 'BOOKMARK') return version
   const kept = keep(state.kind, object)
   if (kept === null || (state.namespace !== null && kept.namespace !== state.namespace)) state.unread += 1

@@ -10,7 +10,7 @@ export type ClusterObject = { metadata: Record<string, unknown> & { name: string
 >
 
 type Change = { version: number; type: 'ADDED' | 'MODIFIED' | 'DELETED'; kind: ClusterKind; object: ClusterObject }
-type Refusal = { status: number; headers?: Record<string, string>; message?: string; times: number }
+type Refusal = { status: number; headers?: Record<string, string>; message?: string; body?: string; times: number }
 
 export type StandInCluster = Awaited<ReturnType<typeof startCluster>>
 
@@ -33,9 +33,16 @@ export async function startCluster() {
   }
   const refuse = (
     response: ServerResponse,
-    { status, headers, message = `it says ${status}` }: Omit<Refusal, 'times'>,
-  ) => send(response, status, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, code: status }, headers)
-  const eventLine = ({ type, object }: Pick<Change, 'type' | 'object'>) => `${JSON.stringify({ type, object })}\n`
+    { status, headers, message = `it says ${status}`, body }: Omit<Refusal, 'times'>,
+  ) =>
+    // What limits the requests of a real server answers before anything that knows of objects.
+    status === 429
+      ? send(response, status, 'Too many requests, please try again later.\n', {
+          'content-type': 'text/plain',
+          ...headers,
+        })
+      : send(response, status, body ?? statusOf(status, message), headers)
+  const eventLine = ({ type, object }: { type: string; object: unknown }) => `${JSON.stringify({ type, object })}\n`
   const isOf = (place: { kind: ClusterKind; namespace: string | null }, kind: ClusterKind, object: ClusterObject) =>
     place.kind === kind && (place.namespace === null || place.namespace === object.metadata.namespace)
 
@@ -101,9 +108,15 @@ export async function startCluster() {
   type Place = { kind: ClusterKind; namespace: string | null }
 
   function watch(response: ServerResponse, place: Place, from: number) {
-    if (from < oldest) return refuse(response, { status: 410, message: 'too old resource version' })
+    if (from > version)
+      return refuse(response, { status: 504, message: `Too large resource version: ${from}, current: ${version}` })
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
+    // A real server begins the watch, and says in its first event that it cannot go on.
+    if (from < oldest)
+      return response.end(
+        eventLine({ type: 'ERROR', object: statusOf(410, `too old resource version: ${from} (${oldest})`) }),
+      )
     for (const change of changes)
       if (change.version > from && isOf(place, change.kind, change.object)) response.write(eventLine(change))
     const entry = { ...place, response }
@@ -156,6 +169,13 @@ export async function startCluster() {
       version += 1
       for (const { response } of watches) response.destroy()
     },
+    /** Goes on with what another server, or a backup of this one, has: its versions are lower. */
+    restore: () => {
+      version = 10
+      oldest = 0
+      changes.length = 0
+      for (const { response } of watches) response.destroy()
+    },
     endWatches: () => {
       for (const { response } of watches) response.destroy()
     },
@@ -170,6 +190,15 @@ export async function startCluster() {
     },
   }
 }
+
+const statusOf = (code: number, message: string) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  message,
+  code,
+})
 
 const isChosen = (object: ClusterObject, selector: string | null): boolean =>
   (selector ?? '')

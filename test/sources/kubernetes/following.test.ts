@@ -60,6 +60,47 @@ test('a version that the server no longer keeps (410) is answered by another lis
   await eventually('a second list', () => lists('pods').length === 2)
 })
 
+test('a server that was restored from before, or is another one, is listed again', async () => {
+  stage.cluster.put('Pod', pod('old'))
+  await probe()
+  await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
+  stage.cluster.clear()
+  stage.cluster.restore()
+  stage.cluster.put('Pod', pod('new-1'))
+  stage.cluster.put('Pod', pod('new-2'))
+  await eventually('2 pods;', async () => (await probe().catch(() => '')).includes('2 pods;'))
+})
+
+test('a watch whose versions go back is a reason to list again', async () => {
+  await probe()
+  await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
+  stage.cluster.say('Pod', '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"}}}')
+  await eventually('a second list', () => lists('pods').length === 2)
+})
+
+test.each([
+  ['none', {}],
+  ['the one of before', { resourceVersion: '' }],
+])('a bookmark that says no version, but %s, changes nothing', async (_, metadata) => {
+  await probe()
+  await eventually('a watch', () => stage.cluster.watching('Pod') === 1)
+  stage.cluster.say('Pod', JSON.stringify({ type: 'BOOKMARK', object: { metadata } }))
+  stage.cluster.put('Pod', pod('late'))
+  await eventually('1 pod;', async () => (await probe()).includes('1 pod;'))
+  expect(lists('pods')).toHaveLength(1)
+})
+
+test('a list that leads back to a page of it ends with a reason, and does not hold up the others', async () => {
+  stage.cluster.put('Pod', pod('web-0'))
+  stage.cluster.refuse('Ingress', {
+    status: 200,
+    body: JSON.stringify({ kind: 'IngressList', metadata: { continue: 'again' }, items: [] }),
+  })
+  expect(await probe()).toContain('1 pod;')
+  expect(lists('ingresses').length).toBeLessThan(5)
+  await expect(read('get_kubernetes', { kind: 'Ingress' })).rejects.toThrow('does not list ingresses')
+})
+
 test('a server that forgets each list while it is read is asked again after a pause', async () => {
   stage.cluster.refuse('Pod', { status: 410 }, 3)
   await expect(probe()).rejects.toThrow('prod refused the question')
