@@ -6,7 +6,7 @@ import { diagnose, type PodDiagnosis } from './diagnosis.ts'
 import { type FoldedEvent, foldEvents, readEvents } from './events.ts'
 import { cutInside, toIso } from './fields.ts'
 import { isWorkload } from './kinds.ts'
-import type { KeptNode, KeptObject, KeptWorkload } from './objects.ts'
+import { isBehind, type KeptNode, type KeptObject, type KeptWorkload, sayRolling } from './objects.ts'
 import { showCondition } from './pod.ts'
 import { findByResource, stateOf } from './state.ts'
 import { type ClusterSubject, countPods, nameOfWorkload, ofWorkload, servicesOf } from './subject.ts'
@@ -166,8 +166,7 @@ function illWorkloads(view: ClusterView, namespace: string | null): string[] {
       isWorkload(each.kind) &&
       each.owner === null &&
       (namespace === null || each.namespace === namespace) &&
-      ((each as KeptWorkload).ill.length > 0 ||
-        ((each as KeptWorkload).ready < (each as KeptWorkload).wanted && !(each as KeptWorkload).isDone)),
+      ((each as KeptWorkload).ill.length > 0 || isBehind(each as KeptWorkload)),
   )
   const more = ill.length > maxNamed ? [`and ${ill.length - maxNamed} more workloads that are not ready`] : []
   return [
@@ -175,7 +174,7 @@ function illWorkloads(view: ClusterView, namespace: string | null): string[] {
       .slice(0, maxNamed)
       .map(
         (each) =>
-          `${nameOfWorkload(each)}: ${each.ready} of ${each.wanted} ready${each.ill.map(({ reason }) => ` (${reason})`).join('')}`,
+          `${nameOfWorkload(each)}: ${[`${each.ready} of ${each.wanted} ready`, ...sayRolling(each)].join(', ')}${each.ill.map(({ reason }) => ` (${reason})`).join('')}`,
       ),
     ...more,
   ]

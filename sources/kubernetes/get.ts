@@ -7,7 +7,7 @@ import type { AskCluster, SeenCluster } from './connect.ts'
 import { type Fields, fieldsOf, listOf, wordOf } from './fields.ts'
 import { type ClusterKind, clusterKinds, type FollowedKind, followedKinds, isWorkload } from './kinds.ts'
 import { unseenOf } from './lacks.ts'
-import type { KeptObject, KeptOther, KeptWorkload } from './objects.ts'
+import { isBehind, type KeptObject, type KeptOther, type KeptWorkload, sayRolling } from './objects.ts'
 import { showObject } from './show.ts'
 import { nameField, namespaceField, sourceField } from './subject.ts'
 import { type ClusterView, objectsOf } from './view.ts'
@@ -152,12 +152,14 @@ function describe(object: KeptObject): { words: string; isIll: boolean } {
   return { words: words.join(', ') || 'there', isIll: state !== '' && !/^(?:Active|Bound)$/.test(state) }
 }
 
-function describeWorkload({ kind, wanted, ready, ill, isPaused, isDone }: KeptWorkload) {
+function describeWorkload(workload: KeptWorkload) {
+  const { kind, wanted, ready, ill, isPaused } = workload
   const counts = kind === 'CronJob' ? [] : [`${ready} of ${wanted} ${kind === 'Job' ? 'done' : 'ready'}`]
-  const words = [...counts, ...ill.map(({ type, reason }) => `${type} (${reason})`), ...(isPaused ? ['paused'] : [])]
+  const reasons = ill.map(({ type, reason }) => `${type} (${reason})`)
+  const words = [...counts, ...sayRolling(workload), ...reasons, ...(isPaused ? ['paused'] : [])]
   return {
     words: words.join(', ') || 'there',
-    isIll: ill.length > 0 || (kind !== 'Job' && kind !== 'CronJob' && ready < wanted && !isDone),
+    isIll: ill.length > 0 || isBehind(workload),
   }
 }
 

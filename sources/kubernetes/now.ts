@@ -11,7 +11,7 @@ import { findLacks } from './lacks.ts'
 import { emptyNow, fact, sayPodState, showConditionsOf, showEvents } from './now-parts.ts'
 import { conditionsIn, type KeptNode, type KeptPod, type KeptWorkload } from './objects.ts'
 import { findByResource, stateOfObject } from './state.ts'
-import { type ClusterView, objectsOf, podsOf, workloadOf } from './view.ts'
+import { objectsOf, workloadOf } from './view.ts'
 import { readWorkloadNow } from './workload-now.ts'
 
 /** How a cluster, a node or a workload is now, for its page: what the tools read, as fields, cleansed and bounded. */
@@ -44,7 +44,7 @@ async function readWholeCluster(ask: AskCluster, cluster: SeenCluster, nowMs: nu
   )
   const unwell = [...nodes, ...workloads].flatMap((each): Unwell[] => {
     const state = stateOfObject(view, each)
-    if (!state || (state.health !== 'degraded' && !hasPodUnwell(view, each))) return []
+    if (state?.health !== 'degraded') return []
     return [
       each.kind === 'Node'
         ? { kind: 'node', text: state.observed, resource: resourceKey(ref('node', `${name}:${each.name}`)) }
@@ -70,10 +70,6 @@ async function readWholeCluster(ask: AskCluster, cluster: SeenCluster, nowMs: nu
     partial: lacks === null ? [] : [lacks],
   }
 }
-
-/** A rollout whose new pods crash leaves the workload as ready as it was. */
-const hasPodUnwell = (view: ClusterView, each: KeptNode | KeptWorkload): boolean =>
-  each.kind !== 'Node' && podsOf(view, each).some(({ isReady, isDone, isEnding }) => !isReady && !isDone && !isEnding)
 
 const sayReady = (all: number, ready: number): string => `${ready} of ${all} ready`
 

@@ -56,6 +56,8 @@ export type KeptWorkload = Common & {
   wanted: number
   ready: number
   updated: number
+  /** As `kubectl rollout status` waits for it: all that is wanted is of the newest revision and available, and no older pod is left. */
+  isRolledOut: boolean
   isPaused: boolean
   isDone: boolean
   revision: number
@@ -231,12 +233,35 @@ function workloadFacts(kind: KeptWorkload['kind'], metadata: Fields, spec: Field
           : numberOf(spec.replicas ?? 1),
     ready: isJob ? numberOf(status.succeeded) : numberOf(ofDaemonSet ? status.numberReady : status.readyReplicas),
     updated: numberOf(ofDaemonSet ? status.updatedNumberScheduled : status.updatedReplicas),
+    isRolledOut: isRolledOut(kind, metadata, spec, status),
     isPaused: spec.paused === true || spec.suspend === true,
     isDone: isJob && conditions.some(({ type, isTrue }) => /^(?:Complete|Failed)$/.test(type) && isTrue),
     revision: revisionIn(metadata),
     ill: conditions.filter(isIll),
   }
 }
+
+/** A paused one, and one that is updated by hand, is as it was left. */
+function isRolledOut(kind: KeptWorkload['kind'], metadata: Fields, spec: Fields, status: Fields): boolean {
+  const strategy = fieldsOf(spec.updateStrategy)
+  if (spec.paused === true || strategy.type === 'OnDelete') return true
+  if (kind !== 'Deployment' && kind !== 'StatefulSet' && kind !== 'DaemonSet') return true
+  if (numberOf(status.observedGeneration) < numberOf(metadata.generation)) return false
+  const wanted = numberOf(kind === 'DaemonSet' ? status.desiredNumberScheduled : (spec.replicas ?? 1))
+  if (kind === 'DaemonSet')
+    return numberOf(status.updatedNumberScheduled) >= wanted && numberOf(status.numberAvailable) >= wanted
+  const updated = numberOf(status.updatedReplicas)
+  if (kind === 'StatefulSet') return updated >= wanted - numberOf(fieldsOf(strategy.rollingUpdate).partition)
+  return updated >= wanted && numberOf(status.replicas) <= updated && numberOf(status.availableReplicas) >= updated
+}
+
+/** What runs all the time, and has less than is wanted, or not all of it of the newest revision. */
+export const isBehind = ({ kind, ready, wanted, isRolledOut: isOver, isDone }: KeptWorkload): boolean =>
+  kind !== 'Job' && kind !== 'CronJob' && !isDone && (ready < wanted || !isOver)
+
+/** `1 of 2 updated, the rollout is not over`; empty where it is. */
+export const sayRolling = ({ updated, wanted, isRolledOut: isOver }: KeptWorkload): string[] =>
+  isOver ? [] : [`${updated} of ${wanted} updated, the rollout is not over`]
 
 function otherFacts(kind: KeptOther['kind'], spec: Fields, status: Fields) {
   const backends =

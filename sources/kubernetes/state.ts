@@ -4,7 +4,7 @@ import type { ResourceRef, ResourceState } from '../../domain/registry.ts'
 import type { SeenCluster } from './connect.ts'
 import { type FollowedKind, isWorkload } from './kinds.ts'
 import { unseenOf } from './lacks.ts'
-import type { KeptNode, KeptObject, KeptOther, KeptWorkload } from './objects.ts'
+import { isBehind, type KeptNode, type KeptObject, type KeptOther, type KeptWorkload, sayRolling } from './objects.ts'
 import { countPods, nameOfWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
 
@@ -87,10 +87,10 @@ function stateOfWorkload(view: ClusterView, workload: KeptWorkload): ResourceSta
   const isOfRuns = kind === 'Job' || kind === 'CronJob'
   const reasons = Object.entries(notReady).map(([state, count]) => `${count} ${state}`)
   const counts = isOfRuns ? formatCount(pods, 'running pod') : `${workload.ready} of ${wanted} ready`
-  const words = [counts, ...reasons, ...ill.map(({ type, reason }) => `${type}: ${reason}`)]
+  const words = [counts, ...sayRolling(workload), ...reasons, ...ill.map(({ type, reason }) => `${type}: ${reason}`)]
   const isWell = isOfRuns
     ? ill.length === 0 && reasons.length === 0
-    : workload.ready >= wanted && ready >= wanted && ill.length === 0
+    : !isBehind(workload) && ready >= wanted && ill.length === 0
   return {
     health: healthOf(isWell),
     observed: `${nameOfWorkload(workload)}: ${words.join(', ')}${isPaused ? ', paused' : ''}`,

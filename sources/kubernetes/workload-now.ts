@@ -4,7 +4,7 @@ import type { AskCluster, SeenCluster } from './connect.ts'
 import { diagnose, type PodDiagnosis } from './diagnosis.ts'
 import { fieldsOf, toIso } from './fields.ts'
 import { emptyNow, fact, sayPodState, showConditionsOf, showEvents } from './now-parts.ts'
-import { conditionsIn, type KeptPod, type KeptWorkload } from './objects.ts'
+import { conditionsIn, type KeptPod, type KeptWorkload, sayRolling } from './objects.ts'
 import type { ShownContainer } from './pod.ts'
 import { type Rollouts, sayFirst } from './rollouts.ts'
 import { nameOfWorkload, ofWorkload } from './subject.ts'
@@ -61,6 +61,7 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
     ...(kind === 'CronJob'
       ? []
       : [fact(isOfRuns ? 'Completed' : 'Ready', `${ready} of ${wanted}`, !isOfRuns && !isDone && ready < wanted)]),
+    ...sayRolling(workload).map((text) => fact('Rollout', text, true)),
     ...(isPaused ? [fact('Paused', 'it is not rolled out, or not run, until somebody resumes it', true)] : []),
     ...toWords(head.services).map((text) => fact('Service', text, / selects no pod| sends to 0 ready/.test(text))),
     ...toList(head.claims).map((each) =>

@@ -62,6 +62,37 @@ test('a right that was taken away makes no list, diagnosis or state of what was 
 })
 
 test.each([
+  ['whose new pod crashes', { replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 }],
+  ['whose old pod is not gone yet', { replicas: 2, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2 }],
+  ['whose change was not taken up yet', { replicas: 1, updatedReplicas: 1, readyReplicas: 1, observedGeneration: 1 }],
+])('a Deployment with as many ready as wanted, %s, is not well before its rollout is over', async (_, status) => {
+  putCrashLoop(stage.cluster)
+  const healthy = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, observedGeneration: 2 }
+  const metadata = { name: 'web', namespace: 'shop', generation: 2 }
+  stage.cluster.put('Pod', {
+    metadata: {
+      name: 'web-5cd6c546f7-aaaaa',
+      namespace: 'shop',
+      ownerReferences: [
+        { kind: 'ReplicaSet', name: 'web-5cd6c546f7', uid: 'uid-of-ReplicaSet-web-5cd6c546f7', controller: true },
+      ],
+    },
+    spec: {},
+    status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+  })
+  stage.cluster.put('Deployment', { metadata, spec: { replicas: 1 }, status: { observedGeneration: 2, ...status } })
+  const workload = { kind: 'workload' as const, id: 'prod:shop:deployment:web', name: 'web' }
+  const stateOf = async () => await readStateOf(stage.source, workload, stage.states)
+  expect(await stateOf()).toMatchObject({
+    health: 'degraded',
+    observed: expect.stringContaining('1 of 1 updated, the rollout is not over'),
+  })
+  expect((await read('get_kubernetes', { kind: 'Deployment' })).summary).toMatchObject({ ill: 1 })
+  stage.cluster.put('Deployment', { metadata, spec: { replicas: 1 }, status: healthy })
+  await eventually('its end', async () => (await stateOf())?.observed.includes('the rollout is not over') === false)
+})
+
+test.each([
   ['rights are by namespace', { options: { namespaces: 'shop' } }, null],
   ['nodes may not be listed', {}, 403],
 ])('a cluster whose nodes are not seen, because %s, is not said to be well', async (_, more, status) => {
