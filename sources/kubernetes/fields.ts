@@ -1,5 +1,5 @@
 import { inertText } from '../../domain/inert-text.ts'
-import { redact } from '../../safety/redact.ts'
+import { cleanse } from '../../safety/redact.ts'
 
 /** Reads fields of objects that may lie: what has another type than it should is not there. */
 
@@ -36,8 +36,8 @@ export const timeOf = (value: unknown): number | null => {
 /** A stranger's sentence on one line, without secrets: what programs and registries say holds addresses, and these hold passwords. */
 export function sentenceOf(value: unknown, maxCharacters: number): string {
   if (typeof value !== 'string' || value === '') return ''
-  // Cut before it is looked through, and again after: a message may be a megabyte.
-  return inertText(redact(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
+  // Cut before it is looked through, and again after: a message may be a megabyte. What cannot be seen goes first, or it would hide a word.
+  return inertText(cleanse(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
 }
 
 /** A long text by its beginning and its end: what an error is of stands first, and what it is stands last. */

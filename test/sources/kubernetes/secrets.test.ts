@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { eventually } from '../../support/directory.ts'
-import { putCrashLoop, useCluster } from './site.ts'
+import { eventAbout, putCrashLoop, useCluster } from './site.ts'
 
 /** Roads on which a secret comes to a pod's log or status, and must end there. */
 
@@ -33,6 +33,21 @@ test('a key that the last lines of a crash are a part of is in no diagnosis', as
   const { summary, whole } = await read('pod_diagnosis', { namespace: 'shop', name: 'web' })
   expect(summary.lastLines).toHaveLength(2)
   expect(isSaid(JSON.stringify(summary) + whole)).toEqual([])
+})
+
+test('a secret whose name has a character that cannot be seen in it is in no event and no condition', async () => {
+  putCrashLoop(stage.cluster)
+  const message = 'exit: pass\u200bword=planted-S3cret9x db_to\u2060ken: planted-S3cret9x'
+  stage.cluster.put('Event', eventAbout('Pod', 'shop', 'web-7fd8966c8d-8cjqz', { reason: 'Failed', message }))
+  stage.cluster.logs.set('shop/web-7fd8966c8d-8cjqz previous', message)
+  for (const [tool, args] of [
+    ['kubernetes_events', { namespace: 'shop' }],
+    ['pod_diagnosis', { namespace: 'shop', name: 'web' }],
+  ] as const) {
+    const { summary, whole } = await read(tool, args)
+    expect(JSON.stringify(summary)).toContain('[redacted:password]')
+    expect(JSON.stringify(summary) + whole).not.toContain('planted')
+  }
 })
 
 test('the credential of the source itself is hidden where an object of the list, or of the watch, repeats it', async () => {
