@@ -37,8 +37,9 @@ export async function newestRevision(api: ClusterApi, name: WorkloadName): Promi
   const sets = await api.list(`/apis/apps/v1/namespaces/${namespace}/replicasets?labelSelector=app%3D${name}`)
   const own = sets.filter((set) => set.metadata.ownerReferences?.[0]?.uid === deployment.metadata.uid)
   const set = own.find((each) => revisionOf(each) === number)
-  // A revision that is the only one is what was there before.
-  if (!set || own.length < 2) return null
+  // A revision that is the only one is what was there before, and so is one that a newer set has overtaken: its deployment says so a moment later.
+  const isOvertaken = own.some((each) => Number(revisionOf(each)) > Number(number))
+  if (!set || own.length < 2 || isOvertaken) return null
   const pods = await api.list(podsPath(name))
   const isOfSet = (pod: ApiObject) => pod.metadata.ownerReferences?.[0]?.uid === set.metadata.uid
   return { deployment, set, number, pods: pods.filter(isOfSet).sort((a, b) => createdAt(b) - createdAt(a)) }
