@@ -14,6 +14,7 @@ const programs = {
   simulate: ['test/simulation/main.ts'],
   'test:real': ['test/real/main.ts'],
   'build-web': ['start/web.ts'],
+  package: ['package/main.ts'],
   mutate: ['node_modules/@stryker-mutator/core/bin/stryker.js', 'run'],
 }
 

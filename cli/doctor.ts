@@ -146,10 +146,10 @@ function checkStart(run: LocalRun | null): Finding {
 async function checkPostgres(url: string | undefined): Promise<Finding[]> {
   if (!url) return [toUnknownAddress('PostgreSQL', 'DATABASE_URL')]
   const { host } = new URL(url)
-  const files = readdirSync(join(rootDir, 'migrations')).filter((name) => /^\d+-.*\.ts$/.test(name))
+  const files = readdirSync(join(rootDir, 'migrations')).filter((name) => /^\d+-.*\.[jt]s$/.test(name))
   const answer = await probePostgres(
     url,
-    files.map((name) => name.replace(/\.ts$/, '')),
+    files.map((name) => name.replace(/\.[jt]s$/, '')),
   )
   if (!answer.ok) {
     return [

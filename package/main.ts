@@ -1,0 +1,151 @@
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { version } from '../domain/version.ts'
+import { ensureWeb, rootDir } from '../start/web.ts'
+import { shippedBundle, workflowBundle } from '../worker/bundle.ts'
+import { billOfMaterials, cratesOf, licencesText, partsOf } from './bill.ts'
+import { bundleCode } from './code.ts'
+import { type Architecture, architectures, placePrograms, run } from './programs.ts'
+import { makeKey, publicKeyOf, readKey, writeSums } from './sign.ts'
+
+const usage = `npm run package -- [options]      writes the archives of a release into dist/
+
+  --arch x64|arm64     one of them alone (both)
+  --out FOLDER         where to (dist)
+  --key FILE           the Ed25519 key that signs the checksums (NIGHTSHIFT_RELEASE_KEY: the key, or the path of its file)
+  --make-key FILE      make such a key, print its public half, and do nothing else
+  --with-glpk          put glpk.js in, which is GPL-3.0: docs/contributing/release.md says what that asks of you
+  --quick              compress little, for trying it
+`
+
+type Options = { architectures: Architecture[]; dist: string; key: string | null; withGlpk: boolean; isQuick: boolean }
+
+const units = ['nightshift-api.service', 'nightshift-worker.service', 'nightshift-agent.service']
+
+/** Packages of the pages: the bundler takes them in, and the typeface and the pictures with them. */
+const inPages = [
+  ...['react', 'react-dom', 'scheduler', '@tanstack/react-query', '@tanstack/query-core', 'lucide-react'],
+  '@fontsource-variable/inter',
+]
+
+/** Builds each archive in a folder that is gone afterwards, then the checksums over all that lies in `dist`. */
+async function pack(options: Options): Promise<void> {
+  const { dist, key } = options
+  mkdirSync(dist, { recursive: true })
+  await ensureWeb()
+  const draft = mkdtempSync(join(tmpdir(), 'nightshift-package-'))
+  try {
+    const lib = join(draft, 'lib')
+    const files = await bundleCode({ root: rootDir, to: lib, without: options.withGlpk ? [] : ['glpk.js'] })
+    writeFileSync(join(lib, shippedBundle), (await workflowBundle()).code)
+    for (const architecture of options.architectures) archive(draft, files, architecture, options)
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
+  }
+  const script = readFileSync(join(import.meta.dirname, 'install.sh'), 'utf8')
+  const named = script.replaceAll('@VERSION@', version).replace('@KEY@', key === null ? '' : publicKeyOf(key))
+  writeFileSync(join(dist, 'install.sh'), named, { mode: 0o755 })
+  await writeSums(dist, key)
+  console.log(
+    `  SHA256SUMS${key === null ? ', not signed: name a key with --key or NIGHTSHIFT_RELEASE_KEY' : ' and its signature'}`,
+  )
+}
+
+function archive(draft: string, files: readonly string[], architecture: Architecture, options: Options): void {
+  const name = `nightshift-${version}-linux-${architecture}`
+  const folder = join(draft, name)
+  mkdirSync(join(folder, 'units'), { recursive: true })
+  cpSync(join(draft, 'lib'), join(folder, 'lib'), { recursive: true })
+  const { nodeLicence, nodeVersion } = placePrograms(rootDir, folder, architecture)
+  cpSync(join(import.meta.dirname, 'nightshift'), join(folder, 'bin/nightshift'))
+  chmodSync(join(folder, 'bin/nightshift'), 0o755)
+  for (const unit of units) cpSync(join(rootDir, 'examples', unit), join(folder, 'units', unit))
+  const pages = inPages.map((each) => join(rootDir, 'node_modules', each, 'package.json'))
+  const library = join(rootDir, 'node_modules/@temporalio/core-bridge/package.json')
+  const parts = partsOf(rootDir, [...files, ...pages, library])
+  const node = {
+    name: 'node',
+    version: nodeVersion,
+    licence: 'MIT',
+    texts: [],
+    purl: `pkg:generic/node@${nodeVersion}`,
+  }
+  const all = [...parts, node, ...cratesOf(rootDir)]
+  const bill = billOfMaterials({ name: 'nightshift', version, architecture, parts: all, builtAt: commitDate() })
+  const billText = `${JSON.stringify(bill, null, 2)}\n`
+  writeFileSync(join(folder, 'sbom.cdx.json'), billText)
+  writeFileSync(join(options.dist, `${name}.cdx.json`), billText)
+  writeFileSync(join(folder, 'LICENSES'), licencesText(rootDir, parts, nodeLicence))
+  for (const file of ['LICENSE', 'NOTICE', 'CHANGELOG.md']) cpSync(join(rootDir, file), join(folder, file))
+  // The archive of the same commit has the same bytes: names in order, root's files, the commit's date.
+  const date = `@${Math.floor(commitDate().getTime() / 1_000)}`
+  const asRoot = [
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--mode=u+rwX,go+rX,go-w',
+    `--mtime=${date}`,
+    '--sort=name',
+  ]
+  const target = join(options.dist, `${name}.tar.xz`)
+  const compress = { ...process.env, XZ_OPT: options.isQuick ? '-0 -T0' : '-9 -T1' }
+  run('tar', ['-cJf', target, ...asRoot, '-C', draft, name], rootDir, compress)
+  tell(target, folder)
+  rmSync(folder, { recursive: true })
+}
+
+/** When the commit was made: without git, now. */
+function commitDate(): Date {
+  try {
+    return new Date(Number(run('git', ['log', '-1', '--format=%ct'], rootDir).trim()) * 1_000)
+  } catch {
+    return new Date()
+  }
+}
+
+/** Prints what the archive takes: to download, unpacked, and beside Node and Temporal's library. */
+function tell(target: string, folder: string): void {
+  const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`
+  const sizeOf = (...words: string[]) =>
+    Number(
+      run(
+        'sh',
+        ['-c', `find "$0" ${words.join(' ')} -type f -printf '%s\\n' | awk '{s+=$1} END {print s}'`, folder],
+        rootDir,
+      ),
+    )
+  const large = sizeOf("'('", '-name index.node -o -path "*/bin/node"', "')'")
+  const all = sizeOf()
+  console.log(
+    `  ${target}: ${megabytes(statSync(target).size)} to download, ${megabytes(all)} unpacked, ${megabytes(all - large)} of it beside Node and Temporal's library`,
+  )
+}
+
+const { values } = parseArgs({
+  options: {
+    arch: { type: 'string' },
+    out: { type: 'string', default: join(rootDir, 'dist') },
+    key: { type: 'string' },
+    'make-key': { type: 'string' },
+    'with-glpk': { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+const wanted = architectures.filter((each) => values.arch === undefined || each === values.arch)
+if (values.help || wanted.length === 0) {
+  console.log(usage)
+  process.exitCode = values.help ? 0 : 2
+} else if (values['make-key'] !== undefined) {
+  console.log(makeKey(values['make-key']))
+} else {
+  await pack({
+    architectures: wanted,
+    dist: values.out,
+    key: readKey(values.key, process.env.NIGHTSHIFT_RELEASE_KEY),
+    withGlpk: values['with-glpk'],
+    isQuick: values.quick,
+  })
+}

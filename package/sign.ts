@@ -1,0 +1,58 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
+import { createReadStream, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+
+/** What a release is downloaded by: the archives, the script and the bills beside them. */
+const released = /^nightshift-.*\.(?:tar\.xz|cdx\.json)$|^install\.sh$/
+
+/**
+ * Writes `SHA256SUMS` over what lies in `dist`, in the form of `sha256sum`, and with a key `SHA256SUMS.sig`: its 64 bytes of Ed25519, which
+ * `openssl pkeyutl -verify -rawin` reads. Without a key a signature of an earlier build is an error: it would hold for nothing.
+ */
+export async function writeSums(dist: string, key: string | null): Promise<void> {
+  const names = readdirSync(dist)
+    .filter((name) => released.test(name))
+    .sort()
+  const lines = await Promise.all(names.map(async (name) => `${await sha256Of(join(dist, name))}  ${name}\n`))
+  const sums = Buffer.from(lines.join(''))
+  const signature = join(dist, 'SHA256SUMS.sig')
+  if (key === null && existsSync(signature))
+    throw new Error(
+      `${signature} is of another build: remove it, or name the key with --key or NIGHTSHIFT_RELEASE_KEY.`,
+    )
+  writeFileSync(join(dist, 'SHA256SUMS'), sums)
+  if (key !== null) writeFileSync(signature, sign(null, sums, createPrivateKey(key)))
+}
+
+async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file), hash)
+  return hash.digest('hex')
+}
+
+/** The key that signs, in PEM: of the file, else of the environment, which holds the key or the path of its file; null without one. */
+export function readKey(file: string | undefined, given: string | undefined): string | null {
+  const pem = file
+    ? readFileSync(file, 'utf8')
+    : given?.startsWith('-----')
+      ? given
+      : given && readFileSync(given, 'utf8')
+  if (!pem) return null
+  if (createPrivateKey(pem).asymmetricKeyType !== 'ed25519')
+    throw new Error('The key of a release is an Ed25519 key in PEM.')
+  return pem
+}
+
+/** The public half in PEM, as `install.sh` holds it. */
+export function publicKeyOf(key: string): string {
+  return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString().trim()
+}
+
+/** Makes a key for `path`, readable for its owner alone. Throws where a file is there already. */
+export function makeKey(path: string): string {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  writeFileSync(path, pem, { mode: 0o600, flag: 'wx' })
+  return publicKeyOf(pem)
+}
