@@ -47,6 +47,9 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY . .
 COPY --from=pages /app/web/dist ./web/dist
+# What pages and messages print before a command, and what it is in here.
+ENV NIGHTSHIFT_COMMAND="docker compose exec api nightshift" NIGHTSHIFT_URL=http://127.0.0.1:8080
+RUN printf '#!/bin/sh\nexec node --disable-warning=ExperimentalWarning /app/cli/main.ts "$@"\n' > /usr/local/bin/nightshift && chmod 0755 /usr/local/bin/nightshift
 USER node
 EXPOSE 8080 8081
 # Node itself is process 1, so that SIGTERM reaches it.

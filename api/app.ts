@@ -109,6 +109,8 @@ export type ApiOptions = {
   /** Below which files of sources are read. */
   sourcesDirectory?: string
   publicUrl?: string | null
+  /** By default `nightshift`. */
+  commandPrefix?: string
   oidc?: Oidc | null
   slack?: SlackClient | null
   askSns?: AskSns
@@ -193,6 +195,7 @@ export function createApi(options: ApiOptions): Api {
     environment: options.environment ?? {},
     variables: options.variables ?? [],
     publicUrl: options.publicUrl ?? null,
+    commandPrefix: options.commandPrefix ?? 'nightshift',
     oidc: options.oidc ?? null,
     slack: options.slack ?? null,
     askSns: options.askSns ?? askSns,
@@ -233,7 +236,7 @@ export function createApi(options: ApiOptions): Api {
     return c.html(docsPage(openApiDocument(app)))
   })
   if (web) webRoutes(app, web)
-  else signpostRoutes(app)
+  else signpostRoutes(app, deps.commandPrefix)
   return { app, deps }
 }
 

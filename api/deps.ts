@@ -27,6 +27,8 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   variables: readonly EnvironmentVariable[]
   /** The address of this server for people, where it differs from the requests' own: behind a proxy that ends TLS. */
   publicUrl: string | null
+  /** What a person types before the words of a command, where this process runs. */
+  commandPrefix: string
   /** Temporal's own pages, for links to a run. */
   /** Hosts that may deliver web pushes: `PUSH_SERVICES`. */
   pushServices: readonly string[]

@@ -17,6 +17,7 @@ import {
   temporalSettings,
 } from '../config/settings.ts'
 import { connect } from '../db/connect.ts'
+import { commandPrefix } from '../domain/own-command.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { openMesh, watchMesh } from '../effects/devices/executor.ts'
 import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
@@ -82,6 +83,7 @@ const { app, deps } = createApi({
   environment: givenDefaults(),
   variables: listEnvironment(process.env),
   publicUrl: config.PUBLIC_URL ?? null,
+  commandPrefix: commandPrefix(process.env),
   oidc: provider && createOidc(provider),
   slack: workspace && createSlackClient(workspace),
   pushServices: config.PUSH_SERVICES,
@@ -109,7 +111,7 @@ void troubleWith(temporal).then(
   (error) => log.warn({ err: error }, 'what keeps us from Temporal is not known'),
 )
 server.on('error', (error) => {
-  log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}`)
+  log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)
   process.exit(1)
 })
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { ApiTarget } from './connection.ts'
 import type { ExitOutcome } from './exit-codes.ts'
+import { startLine } from './start-line.ts'
 
 /** problem+json as the API answers it. Keeps the fields that a newer API adds. */
 type ProblemBody = { title: string; status: number; detail: string; code?: string; [field: string]: unknown }
@@ -119,7 +120,7 @@ export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
     cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || cause.name : String(cause)
   return new ApiProblem(
     { title: 'The core API was not reached', status: 0, detail: `${url}: ${reason}`, code: 'UNREACHABLE' },
-    'Is it running? "npm start" starts it here; "nightshift doctor" checks what is reachable.',
+    `Is it running? "${startLine()}" starts it here; "nightshift doctor" checks what is reachable.`,
   )
 }
 

@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, Option } from 'commander'
+import { commandPrefix } from '../domain/own-command.ts'
 import { type LocalRun, readRunFile, stateDirOf } from '../start/run-file.ts'
 import { type ApiClient, createApiClient } from './api.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { findSavedToken, getLastLoginUrl } from './saved-tokens.ts'
+import { startLine } from './start-line.ts'
 import { useUtc } from './ui/table.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
@@ -75,7 +77,7 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
   if (!url) {
     throw new CommandFailed(
       'error',
-      'Nightshift does not run here. Start it with "npm start", sign in where it runs with "nightshift login --url …", or ' +
+      `Nightshift does not run here. Start it with "${startLine()}", sign in where it runs with "nightshift login --url …", or ` +
         'name it with --url and --token-file (or NIGHTSHIFT_URL and NIGHTSHIFT_TOKEN_FILE).',
     )
   }
@@ -124,9 +126,9 @@ function parseTokenName(name: string | undefined): TokenName | undefined {
   return found
 }
 
-/** The line that runs a nightshift command in this checkout. */
+/** The line that runs a nightshift command where this one runs. */
 export function commandLine(text: string): string {
-  return `npm run -s nightshift -- ${text}`
+  return `${commandPrefix(process.env)} ${text}`
 }
 
 export function getLogFile(part: string): string {

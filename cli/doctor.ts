@@ -4,6 +4,7 @@ import { troubleWith } from '../clients/temporal.ts'
 import { ConfigError, readConfig } from '../config/settings.ts'
 import { dutyOf } from '../domain/duty.ts'
 import { capitalize } from '../domain/format.ts'
+import { commandPrefix, spellCommands } from '../domain/own-command.ts'
 import type { Status, StatusPart } from '../domain/status.ts'
 import { describeAbilities, describePassport } from '../domain/status-words.ts'
 import type { LocalRun } from '../start/run-file.ts'
@@ -19,6 +20,7 @@ import {
 import { CommandFailed } from './exit-codes.ts'
 import { probeHttp, probePostgres, probeWorkers } from './probes.ts'
 import { getLastLoginUrl } from './saved-tokens.ts'
+import { startLine } from './start-line.ts'
 import { readTemporalSettings } from './temporal.ts'
 import { getTerminalWidth, inert, paint, print, printJson, wrap } from './ui/terminal.ts'
 
@@ -140,7 +142,7 @@ async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
 
 function checkStart(run: LocalRun | null): Finding {
   if (run) return toFinding('Start', true, `runs here as process ${run.pid}`)
-  return toFinding('Start', false, 'does not run from this checkout', 'Start it with "npm start".')
+  return toFinding('Start', false, 'does not run from this checkout', `Start it with "${startLine()}".`)
 }
 
 async function checkPostgres(url: string | undefined): Promise<Finding[]> {
@@ -165,7 +167,7 @@ async function checkPostgres(url: string | undefined): Promise<Finding[]> {
   const migrated = lacks.length === 0 ? `all ${files.length} applied` : `not applied: ${lacks.join(', ')}`
   return [
     toFinding('PostgreSQL', true, `${host}, ${answer.detail}`),
-    toFinding('Migrations', lacks.length === 0, migrated, '"nightshift start" applies them.'),
+    toFinding('Migrations', lacks.length === 0, migrated, '"nightshift migrate" applies them.'),
   ]
 }
 
@@ -210,11 +212,11 @@ async function checkApi(options: ConnectionOptions): Promise<Finding> {
 
 /** Whether the API is ready: its database has every migration, and its dependencies answer. */
 async function checkReadiness(url: string | undefined): Promise<Finding[]> {
-  if (!url) return [toFinding('Readiness', false, 'no API to ask', 'Start it with "npm start".')]
+  if (!url) return [toFinding('Readiness', false, 'no API to ask', `Start it with "${startLine()}".`)]
   const answer = await probeHttp(new URL('/readyz', url))
   const detail = answer.ok ? 'the API has its migrations and its dependencies' : answer.detail
   return [
-    toFinding('Readiness', answer.ok, detail, `See ${getLogFile('api')}; "nightshift start" applies migrations.`),
+    toFinding('Readiness', answer.ok, detail, `See ${getLogFile('api')}; "nightshift migrate" applies migrations.`),
     ...checkQueue(answer.detail),
   ]
 }
@@ -305,6 +307,7 @@ async function checkLab(run: LocalRun | null): Promise<Finding> {
 
 function formatFinding({ name, ok, needed, detail, remedy }: Finding): string {
   const mark = ok ? paint('green', '✔') : needed ? paint('red', '✖') : paint('yellow', '!')
+  const todo = spellCommands(remedy ?? '', commandPrefix(process.env))
   const text = wrap(inert(detail), getTerminalWidth() - 18, ' '.repeat(18))
-  return `${mark} ${name.padEnd(15)} ${text}${remedy ? `\n${' '.repeat(18)}${wrap(remedy, getTerminalWidth() - 18, ' '.repeat(18))}` : ''}`
+  return `${mark} ${name.padEnd(15)} ${text}${todo ? `\n${' '.repeat(18)}${wrap(todo, getTerminalWidth() - 18, ' '.repeat(18))}` : ''}`
 }

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander'
 import { ZodError } from 'zod'
+import { commandPrefix, spellCommands } from '../domain/own-command.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import { version } from '../domain/version.ts'
 import { ApiProblem } from './api.ts'
@@ -118,6 +119,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   login: async () => (await import('./login.ts')).addLoginCommand,
   logout: async () => (await import('./login.ts')).addLogoutCommand,
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,
+  migrate: async () => (await import('./migrate.ts')).addMigrateCommand,
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
   expectations: async () => (await import('./incidents/close.ts')).addExpectationsCommand,
@@ -151,6 +153,9 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   help: async () => (await import('./program.ts')).addHelpCommand,
 }
 
+/** Help names commands as they are typed here. */
+const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
+
 /**
  * Builds the command that starts with this word, or all commands when no command does. Runs
  * nothing.
@@ -160,6 +165,10 @@ export async function buildProgram(firstWord?: string): Promise<CliCommand> {
     .description('Investigates infrastructure incidents while people sleep.')
     .version(version, '--version', 'which version this is')
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(spell(text)),
+      writeErr: (text) => void process.stderr.write(spell(text)),
+    })
     .hook('preAction', async (_, action) => (await import('./complete-ids.ts')).completeIds(action))
     .showHelpAfterError('(see --help)')
     .addHelpText(

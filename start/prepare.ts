@@ -3,25 +3,28 @@ import { ensureGivenTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 
-/** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. */
-const config = readConfigOrExit(['DATABASE_URL'])
-const databaseUrl = config.DATABASE_URL as string
+/** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. What is in the way ends the process with 1. */
+export async function prepareProduction(): Promise<void> {
+  const config = readConfigOrExit(['DATABASE_URL'])
+  const databaseUrl = config.DATABASE_URL as string
+  try {
+    const { applied } = await migrateToLatest(databaseUrl)
+    console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is at its newest')
+  } catch (error) {
+    const trouble = migrationTrouble(error, databaseUrl)
+    if (!trouble) throw error
+    console.error(`${trouble.problem}.\n${trouble.remedy}`)
+    process.exit(1)
+  }
 
-try {
-  const { applied } = await migrateToLatest(databaseUrl)
-  console.log(applied.length > 0 ? `Applied ${applied.join(', ')}` : 'The schema is at its newest')
-} catch (error) {
-  const trouble = migrationTrouble(error, databaseUrl)
-  if (!trouble) throw error
-  console.error(`${trouble.problem}.\n${trouble.remedy}`)
-  process.exit(1)
+  const db = connect(databaseUrl, { max: 1 })
+  await ensureGivenTokens(db, {
+    admin: config.BOOTSTRAP_ADMIN_TOKEN,
+    ingest: config.BOOTSTRAP_INGEST_TOKEN,
+    agent: config.AGENT_API_KEY,
+  })
+  await db.destroy()
+  console.log('The tokens named in the environment are known')
 }
 
-const db = connect(databaseUrl, { max: 1 })
-await ensureGivenTokens(db, {
-  admin: config.BOOTSTRAP_ADMIN_TOKEN,
-  ingest: config.BOOTSTRAP_INGEST_TOKEN,
-  agent: config.AGENT_API_KEY,
-})
-await db.destroy()
-console.log('The tokens named in the environment are known')
+if (import.meta.main) await prepareProduction()

@@ -33,6 +33,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'db/policy.ts': ['readDenials'],
   'domain/alert.ts': ['alert'],
   'domain/brief.ts': ['incidentBrief'],
+  'domain/own-command.ts': ['inCheckout', 'ownCommands'],
   'domain/permissions.ts': ['permission'],
   'domain/platform.ts': ['regionState'],
   'domain/price.ts': ['shippedPrices'],

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'react'
 import { inertText } from './inert.tsx'
+import { spelled } from './own-command.ts'
 
 /**
  * A button that puts a text into the clipboard and says so. A page over plain http has no clipboard: there the text beside the button is
@@ -55,7 +56,8 @@ export function CopyId({ id, label }: { id: string; label: string }) {
 }
 
 /** The same as a command of the terminal. */
-export function CopyCommand({ command, label }: { command: string; label: string }) {
+export function CopyCommand({ command: canonical, label }: { command: string; label: string }) {
+  const command = spelled(canonical)
   const id = `command-${command.replaceAll(/[^a-z0-9_]+/gi, '-')}`
   return (
     <p className="command">

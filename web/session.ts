@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import type { Permission, Role } from '../domain/permissions.ts'
 import { ApiRefusal, ask, queryClient } from './api.ts'
 import { forgetDrafts } from './fields.tsx'
+import { learnPrefix } from './own-command.ts'
 
-export type BrowserSession = { name: string; role: Role; permissions: Permission[] }
+export type BrowserSession = { name: string; role: Role; permissions: Permission[]; commandPrefix: string }
 
 const key = ['session']
 
@@ -15,7 +16,9 @@ export function useSession() {
     refetchInterval: 300_000,
     queryFn: async ({ signal }): Promise<BrowserSession | null> => {
       try {
-        return await ask<BrowserSession>('/auth/session', { signal })
+        const session = await ask<BrowserSession>('/auth/session', { signal })
+        learnPrefix(session.commandPrefix)
+        return session
       } catch (error) {
         if (error instanceof ApiRefusal && error.status === 401) return null
         throw error
@@ -34,6 +37,7 @@ export async function signIn(proof: { token: string } | { code: string }): Promi
       'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
     )
   }
+  learnPrefix(session.commandPrefix)
   queryClient.setQueryData(key, session)
 }
 

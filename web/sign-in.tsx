@@ -59,8 +59,9 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
       </button>
       <ProviderLink />
       <p className="soft small">
-        <code>npm start</code> prints an address that signs you in by itself. Tokens of that start are in{' '}
-        <code>.nightshift/run.json</code>; those of agents and alert senders open no page.
+        An admin makes a token for you. In a checkout <code>npm start</code> prints an address that signs you in by
+        itself, and keeps its tokens in <code>.nightshift/run.json</code>; those of agents and alert senders open no
+        page.
       </p>
     </form>
   )

@@ -6,6 +6,7 @@ import { addFindings, formatCounts, noFindings } from '../domain/findings.ts'
 import { formatNumber } from '../domain/format.ts'
 import { ask } from './api.ts'
 import { Inert } from './inert.tsx'
+import { spelled } from './own-command.ts'
 import { Failed } from './page-frame.tsx'
 
 type VerifiedPage = Findings & { events: number; nextCursor: string | null }
@@ -47,7 +48,7 @@ export function VerifyAll() {
     <Verify run={run}>
       Everything that authority and evidence rest on is held against the logs and the audit: incidents, approvals,
       votes, people, tokens, grants, sources, settings, marks and devices. The same in a terminal:{' '}
-      <code>nightshift verify --all</code>
+      <code>{spelled('nightshift verify --all')}</code>
     </Verify>
   )
 }

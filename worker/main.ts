@@ -33,7 +33,7 @@ const health = healthApp(db, () => states())
 const fetch = sayingNonce(health.fetch, process.env[nonceSetting])
 const server = serve({ fetch, port: config.WORKER_PORT, hostname: config.HOST })
 server.on('error', (error) => {
-  log.fatal({ err: error }, `the worker cannot listen on port ${config.WORKER_PORT}`)
+  log.fatal({ err: error }, `the worker cannot listen on port ${config.WORKER_PORT}: free it, or set WORKER_PORT`)
   process.exit(1)
 })
 

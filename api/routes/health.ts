@@ -4,7 +4,7 @@ import type { QueueState } from '../../effects/runs.ts'
 import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
 import type { ApiDeps, Env } from '../deps.ts'
 
-const howToMigrate = 'apply the migrations with "nightshift start", or in a production with "node start/prepare.ts"'
+const howToMigrate = 'apply the migrations with "nightshift migrate", as the login that owns the database'
 
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 

@@ -20,7 +20,7 @@ const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictO
  * Signing a browser in and out. The session is an opaque id in a cookie that no script can read; it stands for the token that
  * was shown, with that token's permissions.
  */
-export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl'>): void {
+export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl' | 'commandPrefix'>): void {
   const { db, publicUrl } = deps
   app.use('/auth/*', limitBody)
 
@@ -30,13 +30,13 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
     const shown = proof.safeParse(await jsonBody(c))
     if (!shown.success) throw new Problem(422, 'INVALID', 'Send { "token": … } or { "code": … }.')
     const principal = await signIn(deps, c, shown.data)
-    return c.json(answer(principal))
+    return c.json(answer(principal, deps.commandPrefix))
   })
 
   app.get('/auth/session', async (c) => {
     const principal = await signedIn(db, c, publicUrl)
     if (!principal) throw new Problem(401, 'UNAUTHENTICATED', 'Nobody is signed in here.')
-    return c.json(answer(principal))
+    return c.json(answer(principal, deps.commandPrefix))
   })
 
   app.delete('/auth/session', async (c) => {
@@ -120,6 +120,6 @@ function machine(principal: Principal | null): Problem {
   return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
 }
 
-function answer(principal: Principal): Session {
-  return { name: principal.name, role: principal.role, permissions: permissionsOf(principal) }
+function answer(principal: Principal, commandPrefix: string): Session {
+  return { name: principal.name, role: principal.role, permissions: permissionsOf(principal), commandPrefix }
 }

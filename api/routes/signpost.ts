@@ -4,14 +4,14 @@ import type { Env } from '../deps.ts'
 import { Problem } from '../http/problem.ts'
 
 /** Answers at the addresses of the pages where the pages were not built. */
-export function signpostRoutes(app: Hono<Env>): void {
+export function signpostRoutes(app: Hono<Env>, commandPrefix: string): void {
   app.get('/', (c) => c.redirect('/docs'))
   for (const kind of ['incidents', 'approvals'] as const) {
     app.get(`/${kind}/:id`, (c) => {
       const id = c.req.param('id')
       if (!signpostId.test(id)) throw new Problem(404, 'NOT_FOUND', 'There is no such incident or approval.')
       c.header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-      return c.html(signpost(kind, id))
+      return c.html(signpost(kind, id, commandPrefix))
     })
   }
 }
@@ -20,13 +20,13 @@ export function signpostRoutes(app: Hono<Env>): void {
  * The page behind a link from a message where the operator's pages were not built: it names the commands that show and decide
  * the incident or approval. It needs no sign-in, because it shows nothing but the id of the link.
  */
-function signpost(kind: 'incidents' | 'approvals', id: string): ReturnType<typeof html> {
+function signpost(kind: 'incidents' | 'approvals', id: string, commandPrefix: string): ReturnType<typeof html> {
   const commands =
     kind === 'incidents'
       ? [`incidents show ${id}`, `incidents watch ${id}`]
       : [`approvals show ${id}`, `approvals approve ${id}`, `approvals deny ${id} --reason "…"`]
   const lines = commands.map(
-    (command) => html`<pre>npm run -s nightshift -- ${command}</pre>
+    (command) => html`<pre>${commandPrefix} ${command}</pre>
 `,
   )
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Nightshift</title>

@@ -8,6 +8,7 @@ import { styleText } from 'node:util'
 import { InvalidArgumentError } from 'commander'
 import { parseTime } from '../../domain/format.ts'
 import { hiddenCharacter } from '../../domain/inert-text.ts'
+import { commandPrefix, spellCommands } from '../../domain/own-command.ts'
 import { CommandFailed } from '../exit-codes.ts'
 
 /**
@@ -108,9 +109,9 @@ export function printJsonLine(value: unknown): void {
   print(inertJsonText(value))
 }
 
-/** Prints a message for people to stderr. */
+/** Prints a message for people to stderr, with commands as they are typed here. */
 export function printNote(text: string): void {
-  process.stderr.write(`${inertOutput(text)}\n`)
+  process.stderr.write(`${inertOutput(spellCommands(text, commandPrefix(process.env)))}\n`)
 }
 
 /** Columns to fill: those of the terminal, at most 100 for legibility. 80 without a terminal. */

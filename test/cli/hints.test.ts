@@ -5,13 +5,18 @@ import type { Command } from 'commander'
 import { buildProgram } from '../../cli/program.ts'
 
 const folders = [
+  'activities',
+  'clients',
+  'effects',
+  'knowledge',
+  'lab',
+  'sources',
   'api',
   'cli',
   'config',
   'db',
   'docs',
   'domain',
-  'effects',
   'mesh',
   'notify',
   'safety',
@@ -19,17 +24,21 @@ const folders = [
   'web',
   'worker',
 ]
-const files = folders.flatMap((folder) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((file) => /\.(tsx?|md)$/.test(file) && !/^(dist|node_modules)\//.test(file))
-    .map((file) => join(folder, file)),
-)
+const files = folders
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(tsx?|md)$/.test(file) && !/^(dist|node_modules)\//.test(file))
+      .map((file) => join(folder, file)),
+  )
+  .concat('README.md', 'AGENTS.md', 'package/install.sh')
 
 /** Commands as people are shown them: behind a quote, a back quote, a tag, or at the start of a line of code. */
 function hintsIn(text: string): string[] {
-  return [...text.matchAll(/(?:["'`>]|^ *(?:\$ )?)nightshift ([a-z][^"'`<\n|;&#\\]*)(?=["'`<\n|;&#]|$)/gm)].map(
-    ([, words = '']) => words.trim(),
-  )
+  return [
+    ...text.matchAll(
+      /(?:["'`>]|^ *(?:\$ )?)(?:npm run -s nightshift -- |nightshift )([a-z][^"'`<\n|;&#\\]*)(?=["'`<\n|;&#]|$)/gm,
+    ),
+  ].map(([, words = '']) => words.trim())
 }
 
 /** What is wrong with a hint, or null. */
@@ -49,6 +58,7 @@ function faultOf(program: Command, hint: string): string | null {
   const known = new Set(['--help', ...command.options.flatMap(({ long, short }) => [long, short])])
   const unknown = named.filter((word) => !known.has(word))
   if (unknown.length > 0) return `${command.name()} has no ${unknown.join(', ')}`
+  if (named.includes('--help')) return null
   const missing = command.options.filter(({ mandatory, long }) => mandatory && !named.includes(long ?? ''))
   return words.length > 0 && missing.length > 0 ? `it needs ${missing.map(({ long }) => long).join(', ')}` : null
 }

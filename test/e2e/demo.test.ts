@@ -28,7 +28,13 @@ test('npm start shows both scenes, stops for a person, takes a decision by signa
   // Ports that no other test's start looks for: between choosing one and listening on it pass some seconds.
   const names = ['PORT', 'WORKER_PORT', 'LAB_PORT', 'RUNBOOK_PORT']
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, String(await freePort())])))
-  const environment = { ...process.env, ...ports, NIGHTSHIFT_STATE_DIR: state.path, NO_COLOR: '1' }
+  const environment = {
+    ...process.env,
+    ...ports,
+    NIGHTSHIFT_STATE_DIR: state.path,
+    NO_COLOR: '1',
+    npm_lifecycle_event: 'start',
+  }
   const start = spawn(process.execPath, [nightshift, 'start'], { cwd: rootDir, env: environment, detached: true })
   let output = ''
   start.stdout.on('data', (chunk) => {

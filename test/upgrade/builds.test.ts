@@ -60,7 +60,7 @@ test('a build that meets a schema nobody migrated says what to run', async () =>
   await migrateTo(database.url, '0022-heartbeats')
   expect(await readiness()).toEqual({
     status: 503,
-    detail: expect.stringMatching(/apply the migrations with "nightshift start".*not applied: 0023-patience/),
+    detail: expect.stringMatching(/apply the migrations with "nightshift migrate".*not applied: 0023-patience/),
   })
 })
 

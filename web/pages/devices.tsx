@@ -6,6 +6,7 @@ import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
+import { spelled } from '../own-command.ts'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
@@ -19,7 +20,7 @@ export function DevicesPage({ title }: { title: string }) {
       <QueryState query={devices} what="devices" />
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
-          <code>nightshift mesh enroll NAME --address URL --mode user</code>
+          <code>{spelled('nightshift mesh enroll NAME --address URL --mode user')}</code>
         </Nothing>
       )}
       {devices.data?.items.map((device) => (

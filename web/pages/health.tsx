@@ -7,6 +7,7 @@ import { useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
 import { Inert } from '../inert.tsx'
 import { Mark, type MarkShape, type Tone } from '../marks.tsx'
+import { spelled } from '../own-command.ts'
 import { Heading, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
@@ -96,7 +97,7 @@ const partColumns: Column<StatusPart>[] = [
         <Inert text={detail} />
         {remedy && (
           <span className="remedy">
-            To do: <Inert text={remedy} />
+            To do: <Inert text={spelled(remedy)} />
           </span>
         )}
       </>

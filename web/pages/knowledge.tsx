@@ -5,6 +5,7 @@ import { type Column, DataTable } from '../data-table.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Markdown } from '../markdown.tsx'
 import { Fact } from '../marks.tsx'
+import { spelled } from '../own-command.ts'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
@@ -78,7 +79,7 @@ function Troubles({ known: { refused, places } }: { known: KnowledgeList }) {
           <strong>
             <Inert text={file} /> is not taken:
           </strong>{' '}
-          <Inert text={`${why}. ${remedy}.`} />
+          <Inert text={spelled(`${why}. ${remedy}.`)} />
         </p>
       ))}
     </>

@@ -9,6 +9,7 @@ import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
+import { spelled } from '../own-command.ts'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 import { formatMoment } from '../time.ts'
@@ -36,7 +37,11 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
           </li>
         ))}
       </ul>
-      {rest > 0 && <p className="soft small">{rest} more: nightshift changes list --resource has them.</p>}
+      {rest > 0 && (
+        <p className="soft small">
+          {rest} more: {spelled('nightshift changes list --resource')} has them.
+        </p>
+      )}
     </section>
   )
 }
@@ -129,7 +134,8 @@ export function ResourcesPage({ title }: { title: string }) {
         toKey={({ kind, id }) => `${kind}:${id}`}
         empty={
           <Nothing title={place.search.size > 0 ? 'Nothing fits these filters.' : 'Nothing is known yet.'}>
-            A platform lists what it runs. Everything else comes from <code>nightshift inventory import FILE</code>.
+            A platform lists what it runs. Everything else comes from{' '}
+            <code>{spelled('nightshift inventory import FILE')}</code>.
           </Nothing>
         }
       />

@@ -1,0 +1,12 @@
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { commandPrefix } from '../domain/own-command.ts'
+
+/** Of a checkout: a package and an image come without it. */
+const lockfile = fileURLToPath(new URL('../package-lock.json', import.meta.url))
+
+/** What starts Nightshift where this command runs: the container engine, npm in a checkout, else systemd. */
+export function startLine(): string {
+  if (commandPrefix(process.env).startsWith('docker ')) return 'docker compose up --detach'
+  return existsSync(lockfile) ? 'npm start' : 'systemctl start nightshift-api nightshift-worker'
+}
