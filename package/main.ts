@@ -90,7 +90,7 @@ function archive(draft: string, files: readonly string[], architecture: Architec
     '--sort=name',
   ]
   const target = join(options.dist, `${name}.tar.xz`)
-  const compress = { ...process.env, XZ_OPT: options.isQuick ? '-0 -T0' : '-9 -T1' }
+  const compress = { ...process.env, XZ_OPT: options.isQuick ? '-0 -T0' : '-9 -T2' }
   run('tar', ['-cJf', target, ...asRoot, '-C', draft, name], rootDir, compress)
   tell(target, folder)
   rmSync(folder, { recursive: true })

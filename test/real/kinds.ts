@@ -95,6 +95,17 @@ export const kinds: Record<string, Kind> = {
       { name: 'coredumpctl', package: 'systemd-coredump' },
     ],
   },
+  package: {
+    about: 'the archive of npm run package on a bare Debian root, by the words of docs/start/package.md',
+    needsRoot: true,
+    programs: [
+      { name: 'debootstrap', package: 'debootstrap', version: ['--version'] },
+      { name: 'openssl', package: 'openssl', version: ['version'] },
+      { name: 'xz', package: 'xz-utils', version: ['--version'] },
+      { name: 'strip', package: 'binutils', version: ['--version'] },
+      { name: 'unshare', package: 'util-linux' },
+    ],
+  },
   zabbix: {
     about: 'a Zabbix server that sends problems and their ends by the media type of docs/how-to/connect-senders.md',
     needsRoot: true,
