@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { RunningStart } from '../start/everything.ts'
 import { type CliCommand, commandLine, getStateDir, rootDir } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
@@ -17,6 +19,7 @@ export function addStartCommand(program: CliCommand): void {
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
+      if (options.lab && !existsSync(join(rootDir, 'lab/main.ts'))) throw new CommandFailed('usage', noLab)
       // Loaded here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
       process.exitCode = await runInForeground(
@@ -30,6 +33,9 @@ export function addStartCommand(program: CliCommand): void {
       )
     })
 }
+
+const noLab =
+  'The package brings no lab: "nightshift start --no-lab" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
 
 type Line = [name: string, text: string]
 
