@@ -45,7 +45,9 @@ const formatPage = (page: string | null): Line[] =>
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
-  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start${labUrl ? '' : ' -- --no-lab'}`
+  const isCheckout = existsSync(join(rootDir, 'package-lock.json'))
+  const again = isCheckout ? `npm start${labUrl ? '' : ' -- --no-lab'}` : 'nightshift start --no-lab'
+  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME ${again}`
   if (labUrl === null) {
     return [
       ['Model', 'none: incidents open and wait for people. Connect one:'],
