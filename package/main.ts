@@ -1,12 +1,13 @@
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { version } from '../domain/version.ts'
 import { ensureWeb, rootDir } from '../start/web.ts'
 import { shippedBundle, workflowBundle } from '../worker/bundle.ts'
 import { billOfMaterials, cratesOf, licencesText, partsOf } from './bill.ts'
 import { bundleCode } from './code.ts'
+import { writeImage } from './image.ts'
 import { type Architecture, architectures, placePrograms, run } from './programs.ts'
 import { makeKey, publicKeyOf, readKey, writeSums } from './sign.ts'
 
@@ -18,9 +19,18 @@ const usage = `npm run package -- [options]      writes the archives of a releas
   --make-key FILE      make such a key, print its public half, and do nothing else
   --with-glpk          put glpk.js in, which is GPL-3.0: docs/contributing/release.md says what that asks of you
   --quick              compress little, for trying it
+  --image              write an image instead, of this machine's architecture or --arch: one archive that docker load and ctr take
+  --base FILE          the root of that image as a tar (made of Debian's packages by mmdebstrap)
+  --folder FOLDER      leave the unpacked package there instead, of this machine's architecture or --arch: the Dockerfile does
 `
 
 type Options = { architectures: Architecture[]; dist: string; key: string | null; withGlpk: boolean; isQuick: boolean }
+/** One package that is no archive: an image, or a folder. */
+type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
+  architecture: Architecture
+  base: string | null
+  folder: string | null
+}
 
 const units = ['nightshift-api.service', 'nightshift-worker.service', 'nightshift-agent.service']
 
@@ -34,16 +44,9 @@ const inPages = [
 async function pack(options: Options): Promise<void> {
   const { dist, key } = options
   mkdirSync(dist, { recursive: true })
-  await ensureWeb()
-  const draft = mkdtempSync(join(tmpdir(), 'nightshift-package-'))
-  try {
-    const lib = join(draft, 'lib')
-    const files = await bundleCode({ root: rootDir, to: lib, without: options.withGlpk ? [] : ['glpk.js'] })
-    writeFileSync(join(lib, shippedBundle), (await workflowBundle()).code)
+  await inDraft(options.withGlpk, (draft, files) => {
     for (const architecture of options.architectures) archive(draft, files, architecture, options)
-  } finally {
-    rmSync(draft, { recursive: true, force: true })
-  }
+  })
   const script = readFileSync(join(import.meta.dirname, 'install.sh'), 'utf8')
   const named = script.replaceAll('@VERSION@', version).replace('@KEY@', key === null ? '' : publicKeyOf(key))
   writeFileSync(join(dist, 'install.sh'), named, { mode: 0o755 })
@@ -53,9 +56,35 @@ async function pack(options: Options): Promise<void> {
   )
 }
 
-function archive(draft: string, files: readonly string[], architecture: Architecture, options: Options): void {
-  const name = `nightshift-${version}-linux-${architecture}`
-  const folder = join(draft, name)
+/** Writes one package as an image, or leaves it in a folder. */
+async function packOne({ architecture, dist, withGlpk, base, folder }: OneOptions): Promise<void> {
+  await inDraft(withGlpk, (draft, files) => {
+    const filled = fill(draft, files, architecture)
+    if (folder !== null) return cpSync(filled, folder, { recursive: true })
+    mkdirSync(dist, { recursive: true })
+    const target = join(dist, `nightshift-${version}-image-${architecture}.tar`)
+    writeImage({ folder: filled, base, architecture, name: `nightshift:${version}`, target, madeAt: commitDate() })
+    console.log(`  ${target}: ${(statSync(target).size / 1e6).toFixed(1)} MB, nightshift:${version}`)
+  })
+}
+
+/** Builds what all packages have alike in a folder that is gone afterwards. */
+async function inDraft(withGlpk: boolean, use: (draft: string, files: string[]) => void): Promise<void> {
+  await ensureWeb()
+  const draft = mkdtempSync(join(tmpdir(), 'nightshift-package-'))
+  try {
+    const lib = join(draft, 'lib')
+    const files = await bundleCode({ root: rootDir, to: lib, without: withGlpk ? [] : ['glpk.js'] })
+    writeFileSync(join(lib, shippedBundle), (await workflowBundle()).code)
+    use(draft, files)
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
+  }
+}
+
+/** The package of one architecture, in a folder that is called as it is. */
+function fill(draft: string, files: readonly string[], architecture: Architecture): string {
+  const folder = join(draft, `nightshift-${version}-linux-${architecture}`)
   mkdirSync(join(folder, 'units'), { recursive: true })
   cpSync(join(draft, 'lib'), join(folder, 'lib'), { recursive: true })
   const { nodeLicence, nodeVersion } = placePrograms(rootDir, folder, architecture)
@@ -76,9 +105,15 @@ function archive(draft: string, files: readonly string[], architecture: Architec
   const bill = billOfMaterials({ name: 'nightshift', version, architecture, parts: all, builtAt: commitDate() })
   const billText = `${JSON.stringify(bill, null, 2)}\n`
   writeFileSync(join(folder, 'sbom.cdx.json'), billText)
-  writeFileSync(join(options.dist, `${name}.cdx.json`), billText)
   writeFileSync(join(folder, 'LICENSES'), licencesText(rootDir, parts, nodeLicence))
   for (const file of ['LICENSE', 'NOTICE', 'CHANGELOG.md']) cpSync(join(rootDir, file), join(folder, file))
+  return folder
+}
+
+function archive(draft: string, files: readonly string[], architecture: Architecture, options: Options): void {
+  const folder = fill(draft, files, architecture)
+  const name = basename(folder)
+  cpSync(join(folder, 'sbom.cdx.json'), join(options.dist, `${name}.cdx.json`))
   // The archive of the same commit has the same bytes: names in order, root's files, the commit's date.
   const date = `@${Math.floor(commitDate().getTime() / 1_000)}`
   const asRoot = [
@@ -131,6 +166,9 @@ const { values } = parseArgs({
     'make-key': { type: 'string' },
     'with-glpk': { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
+    image: { type: 'boolean', default: false },
+    base: { type: 'string' },
+    folder: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -140,6 +178,10 @@ if (values.help || wanted.length === 0) {
   process.exitCode = values.help ? 0 : 2
 } else if (values['make-key'] !== undefined) {
   console.log(makeKey(values['make-key']))
+} else if (values.image || values.folder !== undefined) {
+  const [architecture = 'x64'] = wanted.length === 1 ? wanted : architectures.filter((each) => each === process.arch)
+  const { out: dist, base = null, folder = null, 'with-glpk': withGlpk } = values
+  await packOne({ architecture, dist, withGlpk, base, folder })
 } else {
   await pack({
     architectures: wanted,

@@ -143,13 +143,19 @@ test('every setting and every file of a secret reaches the services that read it
   }
 })
 
-test('with nothing but the password every process starts with the defaults, on the database and the Temporal of the file', () => {
-  const { services } = composed(file, { POSTGRES_PASSWORD: 'secret' })
+test('with nothing but passwords every process starts with the defaults, on the database and the Temporal of the file', () => {
+  const { services } = composed(file, {
+    POSTGRES_PASSWORD: 'secret',
+    NIGHTSHIFT_DB_PASSWORD: 'lesser',
+    TEMPORAL_DB_PASSWORD: 'other',
+  })
   for (const name of ['api', 'worker', 'migrate']) {
     const { environment = {} } = services[name] ?? {}
     const given = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, String(value ?? '')]))
     const { DATABASE_URL, CORE_API_URL, PUBLIC_URL, TEMPORAL_ADDRESS, ...rest } = readConfig(given, ['DATABASE_URL'])
-    expect(DATABASE_URL).toBe('postgresql://nightshift:secret@postgresql:5432/nightshift')
+    // The login that owns the tables makes them, and no service has it.
+    const login = name === 'migrate' ? 'nightshift:secret' : 'nightshift_services:lesser'
+    expect(DATABASE_URL).toBe(`postgresql://${login}@postgresql:5432/nightshift`)
     expect([CORE_API_URL, PUBLIC_URL, TEMPORAL_ADDRESS]).toEqual([
       ...['http://api:8080', 'http://127.0.0.1:8080', 'temporal:7233'],
     ])
@@ -202,7 +208,9 @@ test('what the services name is there: images by version, volumes, one build, an
   const version = JSON.parse(readFileSync('package.json', 'utf8')).version
   expect(services.api?.image).toBe(`nightshift:${version}`)
   const bases = [...readFileSync('Dockerfile', 'utf8').matchAll(/^FROM (\S+)/gm)].map(([, image]) => image)
-  for (const base of bases) expect(base).toMatch(/:\d+\.\d+\.\d+-/)
+  const stages = [...readFileSync('Dockerfile', 'utf8').matchAll(/ AS (\w+)$/gm)].map(([, stage]) => stage)
+  for (const base of bases.filter((each) => !stages.includes(each)))
+    expect(base).toMatch(/:\d+\.\d+\.\d+-|^debian:bookworm-slim$/)
   // Neither goes into the image with the sources.
   expect(readFileSync('.dockerignore', 'utf8').split('\n')).toEqual(expect.arrayContaining(['.env*', 'secrets*']))
 })
@@ -232,8 +240,14 @@ const exampleHead = `# Settings of docker-compose.yml: copy this to .env, and ta
 # What runs here besides Nightshift: postgres,temporal or postgres, or nothing with a database and a Temporal elsewhere.
 COMPOSE_PROFILES=postgres,temporal
 
-# Of the database that runs here; without characters that a URL would need escaped.
+# Of the database that runs here, each without characters that a URL would need escaped (openssl rand -hex 24): of the login that owns all and
+# makes the tables, of the services, which own nothing, and of Temporal, which has two databases of its own.
 POSTGRES_PASSWORD=
+NIGHTSHIFT_DB_PASSWORD=
+TEMPORAL_DB_PASSWORD=
+
+# Of a database elsewhere: the login that owns it, for the migrations alone. Without it DATABASE_URL is taken for them too.
+#MIGRATE_DATABASE_URL=
 
 # Directories that are mounted as /run/nightshift, and for the API alone as /run/nightshift-api.
 #SECRETS_DIR=./secrets
@@ -245,7 +259,12 @@ test('the example has every setting with a sentence (UPDATE=1 writes it), and ta
   expect(text).toBe(example())
   for (const name of variables) expect(text).toMatch(new RegExp(`^# .{10,}\\n(?:#\\w+=.*\\n)*#?${name}=`, 'm'))
   const set = Object.fromEntries([...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name, value]))
-  expect(Object.keys(set)).toEqual(['COMPOSE_PROFILES', 'POSTGRES_PASSWORD'])
+  expect(Object.keys(set)).toEqual([
+    'COMPOSE_PROFILES',
+    'POSTGRES_PASSWORD',
+    'NIGHTSHIFT_DB_PASSWORD',
+    'TEMPORAL_DB_PASSWORD',
+  ])
   const { environment = {} } = composed(file, set).services.worker ?? {}
   expect(temporalSettings(readConfig(environment as never))).toMatchObject({ address: 'temporal:7233', tls: false })
 })
