@@ -89,7 +89,7 @@ export function writeImage(options: ImageOptions): void {
 }
 
 /** As the Dockerfile sets them. */
-export const imageSettings: [name: string, value: string][] = [
+const imageSettings: [name: string, value: string][] = [
   ['NODE_ENV', 'production'],
   ['HOST', '0.0.0.0'],
   ['MALLOC_ARENA_MAX', '2'],

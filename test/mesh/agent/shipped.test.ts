@@ -67,8 +67,11 @@ test('the unit starts the agent, as the one process that systemd knows', async (
 
 const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
 const stage = /^FROM \S+ AS agent\n([\s\S]*?)(?=^FROM )/m.exec(dockerfile)?.[1] ?? ''
+// The programs of the image are those of the checkout, with another ending.
 const command = (instruction: string) =>
-  JSON.parse(new RegExp(`^${instruction}.*?(\\[.*\\])$`, 'm').exec(stage)?.[1] ?? '[]') as string[]
+  (JSON.parse(new RegExp(`^${instruction}.*?(\\[.*\\])$`, 'm').exec(stage)?.[1] ?? '[]') as string[]).map((word) =>
+    word.replace(/\.js$/, '.ts'),
+  )
 
 test('everything the image copies is there, and nothing of it is left out of the context', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, from = '']) => from.split(' '))
