@@ -1,4 +1,5 @@
 import { flushCompileCache } from 'node:module'
+import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { serve } from '@hono/node-server'
 import { Client, Connection } from '@temporalio/client'
@@ -19,7 +20,9 @@ import {
 import { connect } from '../db/connect.ts'
 import { commandPrefix } from '../domain/own-command.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
-import { openMesh, watchMesh } from '../effects/devices/executor.ts'
+import { openConnections } from '../effects/devices/connections.ts'
+import { openMesh } from '../effects/devices/executor.ts'
+import { watchMesh } from '../effects/devices/health.ts'
 import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
 import { choosePlatform } from '../effects/platform.ts'
 import { temporalRuns } from '../effects/runs.ts'
@@ -28,6 +31,7 @@ import { openKnowledge } from '../knowledge/knowledge.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
 import { warmPlanner } from '../placement/planner.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
+import { openAgentDoor } from './agent-door.ts'
 import { createApi } from './app.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { startDatabaseSamples } from './sample-databases.ts'
@@ -55,7 +59,11 @@ const jobs = readJobsOrExit(config.JOBS_FILE)
 
 const knowledge = openKnowledge(knowledgeSettings(config))
 
-const mesh = openMesh(meshSettings(config))
+const keys = openMesh(meshSettings(config))
+const mesh = keys && {
+  ...keys,
+  connections: openConnections({ db, log, keys: keys.keys, name: `${hostname()}:${process.pid}` }),
+}
 
 const provider = oidcSettings(config)
 const workspace = slackSettings(config)
@@ -106,6 +114,7 @@ const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOp
   log.info({ port: address.port, platform: platformAddress }, 'the API is ready')
   warmPlanner()
 })
+openAgentDoor(server, deps)
 void troubleWith(temporal).then(
   (trouble) => trouble && log.warn(trouble, 'Temporal is not reached: alerts are taken in and wait'),
   (error) => log.warn({ err: error }, 'what keeps us from Temporal is not known'),
@@ -139,10 +148,11 @@ const stop = async () => {
   stopKnowledge()
   stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()
+  const moved = mesh?.connections.stop()
   const closed = new Promise((resolve) => server.close(resolve))
   // Connections that are kept open for a next request would be waited for; those at work are left their time.
   const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
-  await closed
+  await Promise.all([closed, moved])
   clearInterval(idle)
   // The connection to Temporal ends with the process: closed by hand, a call that is being retried would throw past everybody.
   await Promise.allSettled([db.destroy(), locks.destroy()])

@@ -148,6 +148,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   policy: async () => (await import('./policy.ts')).addPolicyCommand,
   placement: async () => (await import('./placement/placement.ts')).addPlacementCommand,
   mesh: async () => (await import('./mesh/mesh.ts')).addMeshCommand,
+  agent: async () => (await import('./mesh/agent-out.ts')).addAgentOutCommand,
   lab: async () => (await import('./lab/lab.ts')).addLabCommand,
   completion: async () => (await import('./program.ts')).addCompletionCommand,
   help: async () => (await import('./program.ts')).addHelpCommand,

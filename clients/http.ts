@@ -27,7 +27,14 @@ function bounded(ms: number): number {
   return Math.min(Math.max(0, Math.ceil(ms)), maxMs)
 }
 
-type HttpErrorCode = 'timeout' | 'connect' | 'unavailable' | 'too_large' | 'refused_address' | 'aborted' | 'protocol'
+export type HttpErrorCode =
+  | 'timeout'
+  | 'connect'
+  | 'unavailable'
+  | 'too_large'
+  | 'refused_address'
+  | 'aborted'
+  | 'protocol'
 
 /**
  * Why no answer came. `retryable`: may the same request succeed later? The message names the origin, never the path, the
@@ -146,9 +153,6 @@ async function* boundedPieces(
   }
 }
 
-/** Longer than any line that is worth reading. */
-const maxLineCharacters = 64_000
-
 /**
  * The lines of an answer as they come, under the same guard, clock and limits as `request`. Ends with the answer. Throws HttpError;
  * an answer that is no success is one too.
@@ -162,23 +166,31 @@ export async function* streamLines(options: HttpRequest): AsyncGenerator<string>
       answer.body.destroy()
       throw new HttpError('protocol', `${what} answered ${answer.statusCode}`, answer.statusCode >= 500)
     }
-    const decoder = new TextDecoder()
-    let rest = ''
-    let bytes = 0
-    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
-      bytes += chunk.byteLength
-      if (bytes > options.maxBytes) throw new HttpError('too_large', `the answer to ${what} is too large`, false)
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/)
-      rest = (lines.pop() ?? '').slice(0, maxLineCharacters)
-      yield* lines
-    }
-    if (rest !== '') yield rest
+    yield* linesIn(boundedPieces(answer.body as Body, exchange, options.maxBytes))
   } catch (error) {
     throw exchange.toHttpError(error)
   } finally {
     exchange.end()
   }
 }
+
+/** The lines of a text that comes in pieces. Each piece is looked through once, so that a line without an end costs no more than its bytes. */
+export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let begun: string[] = []
+  for await (const piece of pieces) {
+    const [first = '', ...others] = decoder.decode(piece, { stream: true }).split('\n')
+    begun.push(first)
+    for (const next of others) {
+      yield withoutReturn(begun.join(''))
+      begun = [next]
+    }
+  }
+  const rest = begun.join('')
+  if (rest !== '') yield rest
+}
+
+const withoutReturn = (line: string) => (line.endsWith('\r') ? line.slice(0, -1) : line)
 
 /**
  * Checks the address and starts the clock of an exchange. `what` names it in errors, without its path. The caller ends it

@@ -104,11 +104,12 @@ export const mesh = z.object({
   MESH_SIGNING_KEY_FILE: z.string().min(1).optional(),
   MESH_NEXT_KEY_FILE: z.string().min(1).optional(),
   MESH_CA_FILE: z.string().min(1).optional(),
+  MESH_PUBLIC_CA_FILE: z.string().min(1).optional(),
 })
 
 /** The mesh takes a root key and a signing key, and they are two: a signing key that was stolen must not sign manifests. */
 export function meshProblems(given: EnvironmentTexts): string[] {
-  const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca } = given
+  const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca, MESH_PUBLIC_CA_FILE: own } = given
   const keys = (['MESH_ROOT_KEY_FILE', 'MESH_SIGNING_KEY_FILE', 'MESH_NEXT_KEY_FILE'] as const).filter(
     (name) => given[name],
   )
@@ -121,21 +122,33 @@ export function meshProblems(given: EnvironmentTexts): string[] {
   if (ca && !certificatesIn(ca)) {
     problems.push(`MESH_CA_FILE names ${ca}, which cannot be read or holds no PEM certificate`)
   }
+  if (own && !certificatesIn(own)) {
+    problems.push(`MESH_PUBLIC_CA_FILE names ${own}, which cannot be read or holds no PEM certificate`)
+  }
   return problems
 }
 
-export type MeshSettings = { rootKeyFile: string; signingKeyFile: string; nextKeyFile: string | null; ca?: string }
+export type MeshSettings = {
+  rootKeyFile: string
+  signingKeyFile: string
+  nextKeyFile: string | null
+  ca?: string
+  /** PEM of the authority behind the certificate at PUBLIC_URL, for agents that call out. */
+  authority?: string
+}
 
 /** Where the keys of the device mesh are; null where none is set. */
 export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null {
-  const { MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE, MESH_NEXT_KEY_FILE, MESH_CA_FILE } = config
+  const { MESH_ROOT_KEY_FILE, MESH_SIGNING_KEY_FILE, MESH_NEXT_KEY_FILE, MESH_CA_FILE, MESH_PUBLIC_CA_FILE } = config
   if (!MESH_ROOT_KEY_FILE || !MESH_SIGNING_KEY_FILE) return null
   const ca = MESH_CA_FILE ? certificatesIn(MESH_CA_FILE) : null
+  const authority = MESH_PUBLIC_CA_FILE ? certificatesIn(MESH_PUBLIC_CA_FILE) : null
   return {
     rootKeyFile: MESH_ROOT_KEY_FILE,
     signingKeyFile: MESH_SIGNING_KEY_FILE,
     nextKeyFile: MESH_NEXT_KEY_FILE ?? null,
     ...(ca !== null && { ca }),
+    ...(authority !== null && { authority }),
   }
 }
 

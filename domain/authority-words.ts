@@ -101,7 +101,7 @@ export function describeDevice(device: DescribedDevice): string {
   const rootReads = terms.root_reads?.length ? `, root looks with ${JSON.stringify(terms.root_reads)}` : ''
   const ways = `mode ${mode}${guests ? `, guests by ${guests}` : ''}`
   // The variable wins over the address while it is set.
-  const at = `${url}${urlEnv ? ` or ${urlEnv}` : ''}`
+  const at = `${url === null ? ', whose agent calls out' : ` at ${url}`}${urlEnv ? ` or ${urlEnv}` : ''}`
   const all = `${tools}, roots ${roots}${rootReads}, terms ${digestOf(terms).slice(0, 12)}, manifests for ${manifestDays} days`
-  return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id} at ${at}, ${ways}, ${all}`)
+  return inShort(`${enabled ? '' : 'Switched off; '}${resource.kind} ${resource.id}${at}, ${ways}, ${all}`)
 }

@@ -25,7 +25,8 @@ const device = z.object({
   id: deviceId,
   /** The node, host or VM that commands for it reach. */
   resource: executable,
-  url: z.string(),
+  /** Where its agent listens; null: its agent calls out, and keeps one connection to the API. */
+  url: z.string().nullable(),
   /** A variable of the API's environment that wins over `url` while it is set. */
   urlEnv: z.string().nullable(),
   mode: meshMode,
@@ -48,8 +49,25 @@ const device = z.object({
 })
 export type Device = z.infer<typeof device>
 
+/** The connection of an agent that calls out, or the last one it had. */
+export const shownConnection = z.object({
+  isConnected: z.boolean(),
+  /** Since when it is connected, or is not. */
+  since: z.string().nullable(),
+  /** Where the agent called from. */
+  address: z.string(),
+  /** The process of the API that holds it. */
+  process: z.string(),
+  agentVersion: z.string(),
+})
+export type ShownConnection = z.infer<typeof shownConnection>
+
 /** A device as the API lists it, with the tools it can be asked for. */
-export const listedDevice = device.extend({ tools: z.array(z.string()) })
+export const listedDevice = device.extend({
+  tools: z.array(z.string()),
+  /** Null: its agent listens, or has not called yet. */
+  connection: shownConnection.nullable().default(null),
+})
 export type ListedDevice = z.infer<typeof listedDevice>
 
 /** One call to a device as the control plane knows it. */

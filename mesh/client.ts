@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
 import type { z } from 'zod'
-import { HttpError, type HttpRequest, request, streamLines } from '../clients/http.ts'
+import { HttpError } from '../clients/http.ts'
 import {
   type CapabilityAnswer,
   type CapabilityRequest,
@@ -11,10 +11,8 @@ import {
   meshHealth,
 } from '../domain/mesh.ts'
 import { placeOfFault } from '../domain/schema-faults.ts'
+import type { DeviceWay } from './exchange.ts'
 import { issueRead, type SigningKey } from './sign.ts'
-
-/** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
-export type DeviceAddress = { id: string; url: string; ca?: string }
 
 /**
  * The response does not match the request, the device or the schema of the protocol. Nothing in it
@@ -24,7 +22,6 @@ export class InvalidDeviceResponseError extends Error {
   override name = 'InvalidDeviceResponseError' as const
 }
 
-const maxAnswerBytes = 16_000_000
 /** What the way there and back may take beyond the device's own deadline. */
 const graceMs = 5_000
 
@@ -33,27 +30,32 @@ const graceMs = 5_000
  * no answer came, and InvalidDeviceResponseError when it is not one. Never repeats anything.
  */
 export async function callDevice(
-  address: DeviceAddress,
+  device: DeviceWay,
   asked: CapabilityRequest,
   signal?: AbortSignal,
 ): Promise<CapabilityAnswer> {
   const timeoutMs = Math.max(1_000, Date.parse(asked.deadline) - Date.now() + graceMs)
-  const answer = await request(
-    post(address, 'POST', '/capability', JSON.stringify(asked), { timeoutMs, ...(signal && { signal }) }),
-  )
-  return about(address, asked.request_id, readJson(answer.body, capabilityAnswer, address.id))
+  const body = JSON.stringify(asked)
+  const answer = await device.exchange({
+    method: 'POST',
+    path: '/capability',
+    body,
+    timeoutMs,
+    ...(signal && { signal }),
+  })
+  return about(device, asked.request_id, readJson(answer.body, capabilityAnswer, device.id))
 }
 
 /** The state of an operation: of the one that runs, else from the journal. */
 export async function readOperation(
-  address: DeviceAddress,
+  device: DeviceWay,
   requestId: string,
   signing: SigningKey,
 ): Promise<CapabilityAnswer> {
   const path = `/operations/${requestId}`
-  const headers = readingHeader(address, path, signing)
-  const answer = await request(post(address, 'GET', path, undefined, { timeoutMs: 10_000, headers }))
-  return about(address, requestId, readJson(answer.body, capabilityAnswer, address.id))
+  const authorization = leaveToRead(device, path, signing)
+  const answer = await device.exchange({ method: 'GET', path, authorization, timeoutMs: 10_000 })
+  return about(device, requestId, readJson(answer.body, capabilityAnswer, device.id))
 }
 
 /**
@@ -61,7 +63,7 @@ export async function readOperation(
  * without one; `readOperation` then returns its state.
  */
 export async function followOperation(
-  address: DeviceAddress,
+  device: DeviceWay,
   requestId: string,
   signing: SigningKey,
   onLine: (line: string) => void,
@@ -70,18 +72,19 @@ export async function followOperation(
   let last: CapabilityAnswer | null = null
   const parser = createParser({
     onEvent({ event, data }) {
-      if (event === 'answer') last = readText(data, capabilityAnswer, address.id)
+      if (event === 'answer') last = readText(data, capabilityAnswer, device.id)
       else if (event === 'missed') onLine(`(${data} lines were missed)`)
       else onLine(lineOf(data))
     },
   })
   const path = `/operations/${requestId}`
-  const headers = { accept: 'text/event-stream', ...readingHeader(address, path, signing) }
-  for await (const line of streamLines(post(address, 'GET', path, undefined, { ...options, headers }))) {
+  const authorization = leaveToRead(device, path, signing)
+  const ask = { method: 'GET', path, authorization, accept: 'text/event-stream', ...options } as const
+  for await (const line of device.lines(ask)) {
     parser.feed(`${line}\n`)
     if (last) break
   }
-  return last === null ? null : about(address, requestId, last)
+  return last === null ? null : about(device, requestId, last)
 }
 
 /** Lines are JSON strings; anything else is a line as it stands. */
@@ -98,19 +101,20 @@ function lineOf(text: string): string {
  * Asks a device to stop an operation; signed like any request. `readOperation` returns how it
  * ended.
  */
-export async function cancelOperation(address: DeviceAddress, requestId: string, order: object): Promise<void> {
-  await request(post(address, 'DELETE', `/operations/${requestId}`, JSON.stringify(order), { timeoutMs: 10_000 }))
+export async function cancelOperation(device: DeviceWay, requestId: string, order: object): Promise<void> {
+  const path = `/operations/${requestId}`
+  await device.exchange({ method: 'DELETE', path, body: JSON.stringify(order), timeoutMs: 10_000 })
 }
 
 /** The entries of a device's journal after number `after`: the chain, without its contents. */
-export async function readJournal(address: DeviceAddress, after: number, signing: SigningKey): Promise<JournalPage> {
+export async function readJournal(device: DeviceWay, after: number, signing: SigningKey): Promise<JournalPage> {
   const path = `/journal?after=${after}`
-  const headers = readingHeader(address, path, signing)
-  const { status, body } = await request(post(address, 'GET', path, undefined, { timeoutMs: 20_000, headers }))
+  const authorization = leaveToRead(device, path, signing)
+  const { status, body } = await device.exchange({ method: 'GET', path, authorization, timeoutMs: 20_000 })
   if (status !== 200)
-    throw new InvalidDeviceResponseError(`${address.id} does not tell its journal: ${status} ${wordOf(body)}`)
-  const page = readJson(body, journalPage, address.id)
-  if (page.device !== address.id) throw new InvalidDeviceResponseError(`${address.id} answered as another device`)
+    throw new InvalidDeviceResponseError(`${device.id} does not tell its journal: ${status} ${wordOf(body)}`)
+  const page = readJson(body, journalPage, device.id)
+  if (page.device !== device.id) throw new InvalidDeviceResponseError(`${device.id} answered as another device`)
   return page
 }
 
@@ -123,37 +127,19 @@ function wordOf(body: Uint8Array): string {
   }
 }
 
-function readingHeader({ id }: DeviceAddress, path: string, signing: SigningKey): Record<string, string> {
+/** What a reader shows in `Authorization`. */
+function leaveToRead({ id }: DeviceWay, path: string, signing: SigningKey): string {
   const leave = JSON.stringify(issueRead(path, id, signing))
-  return { authorization: `Mesh ${Buffer.from(leave, 'utf8').toString('base64url')}` }
+  return `Mesh ${Buffer.from(leave, 'utf8').toString('base64url')}`
 }
 
-export async function readHealth(address: DeviceAddress): Promise<MeshHealth> {
-  const answer = await request(post(address, 'GET', '/health', undefined, { timeoutMs: 5_000 }))
-  const health = readJson(answer.body, meshHealth, address.id)
-  if (health.device !== null && health.device !== address.id) {
-    throw new InvalidDeviceResponseError(`${address.id} says that it is another device`)
+export async function readHealth(device: DeviceWay): Promise<MeshHealth> {
+  const answer = await device.exchange({ method: 'GET', path: '/health', timeoutMs: 5_000 })
+  const health = readJson(answer.body, meshHealth, device.id)
+  if (health.device !== null && health.device !== device.id) {
+    throw new InvalidDeviceResponseError(`${device.id} says that it is another device`)
   }
   return health
-}
-
-function post(
-  address: DeviceAddress,
-  method: 'GET' | 'POST' | 'DELETE',
-  path: string,
-  body: string | undefined,
-  more: Pick<HttpRequest, 'timeoutMs' | 'headers' | 'signal'>,
-): HttpRequest {
-  return {
-    method,
-    url: `${address.url.replace(/\/+$/, '')}${path}`,
-    ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
-    maxBytes: maxAnswerBytes,
-    // Devices are in private networks; link-local addresses and metadata services are refused.
-    allow: 'private',
-    ...(address.ca !== undefined && { ca: address.ca }),
-    ...more,
-  }
 }
 
 function readJson<T>(body: Uint8Array, schema: z.ZodType<T>, device: string): T {
@@ -173,9 +159,9 @@ function readText<T>(text: string, schema: z.ZodType<T>, device: string): T {
   throw new InvalidDeviceResponseError(`${device} answered what the protocol does not know, at ${place}`)
 }
 
-function about(address: DeviceAddress, requestId: string, answer: CapabilityAnswer): CapabilityAnswer {
-  if (answer.device !== address.id) throw new InvalidDeviceResponseError(`${address.id} answered as another device`)
-  if (answer.request_id !== requestId) throw new InvalidDeviceResponseError(`${address.id} answered another request`)
+function about(device: DeviceWay, requestId: string, answer: CapabilityAnswer): CapabilityAnswer {
+  if (answer.device !== device.id) throw new InvalidDeviceResponseError(`${device.id} answered as another device`)
+  if (answer.request_id !== requestId) throw new InvalidDeviceResponseError(`${device.id} answered another request`)
   return answer
 }
 

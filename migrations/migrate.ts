@@ -60,6 +60,7 @@ import * as statementSnapshots from './0055-statement-snapshots.ts'
 import * as hostReserve from './0056-host-reserve.ts'
 import * as triage from './0057-triage.ts'
 import * as clusterMembers from './0058-cluster-members.ts'
+import * as deviceConnections from './0059-device-connections.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -222,6 +223,7 @@ const migrations: Record<string, Migration> = {
   '0056-host-reserve': hostReserve,
   '0057-triage': triage,
   '0058-cluster-members': clusterMembers,
+  '0059-device-connections': deviceConnections,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -4,7 +4,7 @@ import type { DeviceRow } from '../../db/inventory/devices.ts'
 import { auditedCalls } from '../../db/writes/device-calls.ts'
 import { auditedCall } from '../../domain/device.ts'
 import { journalEntry } from '../../domain/mesh.ts'
-import { getDeviceAddress, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
+import { requireDevice, requireMesh, wayTo } from '../../effects/devices/executor.ts'
 import { InvalidDeviceResponseError, readJournal } from '../../mesh/client.ts'
 import type { ApiDeps } from '../deps.ts'
 import { callCursor, cursorOf, page, pageOf, placeIn } from '../http/cursor.ts'
@@ -87,7 +87,7 @@ export const deviceAuditRoutes = [
 async function journalOf(deps: ApiDeps, device: DeviceRow, after: number) {
   const mesh = requireMesh(deps)
   try {
-    return await readJournal(getDeviceAddress(mesh, device), after, mesh.keys.signing)
+    return await readJournal(wayTo(mesh, device), after, mesh.keys.signing)
   } catch (error) {
     if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
     throw new Problem(424, 'device_unreachable', `${device.id} gave no answer: ${error.message}`)

@@ -1,5 +1,11 @@
 import { z } from '@hono/zod-openapi'
-import type { Trx } from '../../db/connect.ts'
+import type { Db, Trx } from '../../db/connect.ts'
+import {
+  connectionOf,
+  type DeviceConnection,
+  forbidConnection,
+  listConnections,
+} from '../../db/inventory/device-connections.ts'
 import {
   addDevice,
   type DeviceRow,
@@ -15,8 +21,10 @@ import { addNodeOfDevice } from '../../db/inventory/site.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { callsOf } from '../../db/writes/device-calls.ts'
 import { describeDevice } from '../../domain/authority-words.ts'
-import { deviceCall, listedDevice } from '../../domain/device.ts'
-import { askHealth, renewManifest, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
+import { deviceCall, listedDevice, type ShownConnection } from '../../domain/device.ts'
+import { sha256 } from '../../domain/digest.ts'
+import { renewManifest, requireDevice, requireMesh } from '../../effects/devices/executor.ts'
+import { askHealth } from '../../effects/devices/health.ts'
 import { toolsOf, unknownTools } from '../../mesh/registry.ts'
 import { callCursor, cursorOf, page, pageOf, pageQuery, placeIn } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
@@ -26,10 +34,20 @@ import { type DeviceBody, deviceBody, deviceExample, deviceParams, shownDevice }
 import { incidentId } from './examples.ts'
 
 const tag = 'devices'
-const example = { ...deviceExample, tools: ['exec', 'fs_read'] }
+const example = { ...deviceExample, tools: ['exec', 'fs_read'], connection: null }
 
-function withTools(row: DeviceRow): z.input<typeof listedDevice> {
-  return { ...shownDevice(row), tools: toolsOf(row).map((spec) => spec.name) }
+function shownWith(row: DeviceRow, connection: DeviceConnection | null): z.input<typeof listedDevice> {
+  return { ...shownDevice(row), tools: toolsOf(row).map((spec) => spec.name), connection: toShown(row, connection) }
+}
+
+async function shownById(db: Db | Trx, row: DeviceRow): Promise<z.input<typeof listedDevice>> {
+  return shownWith(row, row.url === null ? await connectionOf(db, row.id) : null)
+}
+
+function toShown({ url }: DeviceRow, found: DeviceConnection | null): ShownConnection | null {
+  if (found === null || url !== null) return null
+  const { isConnected, connectedAt, endedAt, address, process, agentVersion } = found
+  return { isConnected, since: isConnected ? connectedAt : endedAt, address, process, agentVersion }
 }
 
 const listDevicesEndpoint = endpoint({
@@ -40,7 +58,11 @@ const listDevicesEndpoint = endpoint({
   summary: 'All devices, with what each has and how it was last',
   answer: pageOf(listedDevice),
   example: { items: [example], nextCursor: null },
-  run: async ({ scope }) => ({ items: (await listDevices(scope)).map(withTools), nextCursor: null }),
+  async run({ scope }) {
+    const connections = await listConnections(scope.db)
+    const rows = await listDevices(scope)
+    return { items: rows.map((row) => shownWith(row, connections.get(row.id) ?? null)), nextCursor: null }
+  },
 })
 
 const getDeviceEndpoint = endpoint({
@@ -53,7 +75,7 @@ const getDeviceEndpoint = endpoint({
   answer: listedDevice,
   example,
   problems: [404],
-  run: async ({ params: { id } }, deps) => withTools(await requireDevice(deps, id)),
+  run: async ({ params: { id } }, deps) => await shownById(deps.db, await requireDevice(deps, id)),
 })
 
 const setDeviceEndpoint = endpoint({
@@ -91,13 +113,15 @@ const setDeviceEndpoint = endpoint({
       }
       const made = (await deviceById(trx, id)) as DeviceRow
       if (before?.enrolledAt) await renewManifest(trx, mesh, made)
+      // Its agent listens from now on: a connection that it still holds ends.
+      if (before && made.url !== null) await forbidConnection(trx, id)
       await recordAudit(trx, {
         who: principal.name,
         what: before ? 'device.changed' : 'device.added',
         subject: id,
         detail: [describeDevice(made), reason].filter(Boolean).join(': '),
       })
-      return withTools((await deviceById(trx, id)) as DeviceRow)
+      return await shownById(trx, (await deviceById(trx, id)) as DeviceRow)
     })
   },
 })
@@ -110,20 +134,35 @@ const enrolDeviceEndpoint = endpoint({
   summary: 'Mints the one-time token that enrols a device',
   description: 'Good for 15 minutes and once; it voids those before it. Shown here and nowhere else.',
   params: deviceParams,
-  answer: z.object({ device: z.string(), token: z.string(), expiresAt: z.string() }),
-  example: { device: 'node-osl-1', token: 'nst_…', expiresAt: '2026-11-21T02:01:02.000000Z' },
+  answer: z.object({
+    device: z.string(),
+    token: z.string(),
+    expiresAt: z.string(),
+    /** The address of this API for people, where it knows it. */
+    url: z.string().nullable(),
+    /** SHA-256 of the authority behind its certificate, where that is one of the site's own. */
+    caSha256: z.string().nullable(),
+  }),
+  example: {
+    device: 'node-osl-1',
+    token: 'nst_…',
+    expiresAt: '2026-11-21T02:01:02.000000Z',
+    url: 'https://nightshift.example.com',
+    caSha256: null,
+  },
   status: 201,
   problems: [404, 409],
   secret: true,
   async run({ params: { id }, principal }, deps) {
-    requireMesh(deps)
+    const { authority } = requireMesh(deps)
     const found = await requireDevice(deps, id)
     if (found.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
     return await deps.db.transaction().execute(async (trx) => {
       const minted = await mintEnrolment(trx, id, principal.name)
       const detail = `Minted a token to enrol it, good until ${minted.expiresAt}`
       await recordAudit(trx, { who: principal.name, what: 'device.enrolment_minted', subject: id, detail })
-      return { device: id, ...minted }
+      const caSha256 = authority === undefined ? null : sha256(authority)
+      return { device: id, ...minted, url: deps.publicUrl, caSha256 }
     })
   },
 })
@@ -164,7 +203,7 @@ const askHealthEndpoint = endpoint({
   problems: [404],
   async run({ params: { id } }, deps) {
     await askHealth(deps, await requireDevice(deps, id))
-    return withTools(await requireDevice(deps, id))
+    return await shownById(deps.db, await requireDevice(deps, id))
   },
 })
 

@@ -6,16 +6,20 @@ import { markEnrolled, redeemEnrolment } from '../../db/inventory/enrolments.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { type Device, deviceTerms, executable, guests } from '../../domain/device.ts'
 import { deviceId, meshMode } from '../../domain/mesh.ts'
-import { isManifestStale, renewManifest, requireMesh } from '../../effects/devices/executor.ts'
+import { currentManifest, renewManifest, requireMesh } from '../../effects/devices/executor.ts'
 import { knownCapability } from '../../mesh/registry.ts'
-import { publicHalf } from '../../mesh/sign.ts'
+import { publicHalf, readPublicKey } from '../../mesh/sign.ts'
 import { type ApiDeps, type Context, getCallerAddress as callerOf, type Env } from '../deps.ts'
 import { jsonBody } from '../http/body.ts'
 import { limitBody } from '../http/middleware.ts'
 import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 
-const shown = z.strictObject({ token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment') })
+const shown = z.strictObject({
+  token: z.string().regex(/^nst_[\w-]{43}$/, 'is no token of an enrolment'),
+  /** Public half of the key that an agent which calls out made for itself. */
+  agent_key: z.string().max(200).optional(),
+})
 
 /**
  * Doors for devices, which have no token of the API: enrolment by a one-time token, and the next manifest by the secret that the
@@ -27,18 +31,19 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
 
   app.post('/mesh/enrolments', async (c) => {
     const mesh = requireMesh(deps)
-    const { token } = await read(c)
+    const { token, agent_key: agentKey = null } = await read(c)
     const enrolled = await db.transaction().execute(async (trx) => {
       const id = await redeemEnrolment(trx, token)
       const device = id === null ? null : await deviceById(trx, id)
       if (!device || device.revokedAt) return null
-      const refresh = await markEnrolled(trx, device.id)
+      requireThatWay(device, agentKey)
+      const refresh = await markEnrolled(trx, device.id, agentKey)
       const manifest = await renewManifest(trx, mesh, device)
       await recordAudit(trx, {
         who: device.id,
         what: 'device.enrolled',
         subject: device.id,
-        detail: `Enrolled, manifest ${manifest.id}`,
+        detail: `Enrolled, ${agentKey === null ? 'to be called' : 'to call out'}, manifest ${manifest.id}`,
         address: callerOf(c),
       })
       return { device: device.id, root_public_key: publicHalf(mesh.keys.root), manifest, refresh_token: refresh }
@@ -47,23 +52,35 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
     return c.json(enrolled, 201)
   })
 
+  // Public: who enrols holds it against the digest that came with its token.
+  app.get('/mesh/authority', (c) => {
+    const { authority } = requireMesh(deps)
+    if (authority === undefined) throw new Problem(404, 'NOT_FOUND', 'No authority of its own is configured here.')
+    c.header('content-type', 'application/x-pem-file')
+    return c.body(authority)
+  })
+
   app.post('/mesh/manifests', async (c) => {
     const mesh = requireMesh(deps)
     const { token } = await read(c)
     const device = await deviceByRefresh(db, token)
     if (!device) throw await refusal(deps, c, 'a token that no device has: unknown, replaced or revoked')
-    return c.json({ device: device.id, manifest: await current(deps, mesh, device) })
+    return c.json({ device: device.id, manifest: await currentManifest(deps, mesh, device) })
   })
 }
 
-async function current(deps: ApiDeps, mesh: ReturnType<typeof requireMesh>, device: DeviceRow) {
-  if (!(await isManifestStale(deps.db, device))) return device.manifest
-  return await deps.db.transaction().execute(async (trx) => {
-    const manifest = await renewManifest(trx, mesh, device)
-    const entry = { who: device.id, what: 'device.manifest_renewed', subject: device.id } as const
-    await recordAudit(trx, { ...entry, detail: `Manifest ${manifest.id}` })
-    return manifest
-  })
+/** An agent enrols the way its device was made known; the token stays good where it does not. */
+function requireThatWay({ id, url }: DeviceRow, agentKey: string | null): void {
+  if (agentKey !== null && readPublicKey(agentKey) === null)
+    throw new Problem(422, 'INVALID', 'agent_key is no ed25519 public key (base64 of its SPKI).')
+  if (url === null && agentKey === null) {
+    const detail = `${id} calls out: run "nightshift agent --connect URL --token …" there. (To be called it needs an address: "nightshift mesh enroll ${id} --address URL".)`
+    throw new Problem(409, 'CALLS_OUT', detail)
+  }
+  if (url !== null && agentKey !== null) {
+    const detail = `${id} was made known with an address, so its agent listens: run "nightshift mesh agent enroll" there. (To call out: "nightshift mesh enroll ${id} --calls-out".)`
+    throw new Problem(409, 'LISTENS', detail)
+  }
 }
 
 async function read(c: Context) {
@@ -103,7 +120,8 @@ const deviceUrl = z
 export const deviceBody = z.strictObject({
   /** Left out when it is made: the node, host or VM of the same name. */
   resource: executable.optional(),
-  url: deviceUrl,
+  /** Null: its agent calls out. */
+  url: deviceUrl.nullable(),
   urlEnv: z
     .string()
     .regex(/^[A-Z][A-Z0-9_]{0,60}_DEVICE_MESH_URL$/, 'is not <NAME>_DEVICE_MESH_URL')
@@ -145,6 +163,6 @@ export const deviceExample: Device = {
 }
 
 /** A device as it is answered: without its manifest, which is its own. */
-export function shownDevice({ manifest: _, ...device }: DeviceRow): Device {
+export function shownDevice({ manifest: _, agentKey: __, ...device }: DeviceRow): Device {
   return device
 }

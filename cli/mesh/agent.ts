@@ -30,7 +30,9 @@ type AgentFlags = {
 export function addAgentCommand(parent: CliCommand): void {
   const agent = parent
     .command('agent')
-    .description('run the agent of this device: it answers signed requests, within its manifest and guard')
+    .description(
+      'run the agent of this device where it listens for the control plane; "nightshift agent" calls out instead',
+    )
     .option(
       '--manifest <file>',
       'what this device may do, signed by the control plane; read again on SIGHUP (default: manifest.json in the state directory)',
@@ -72,7 +74,7 @@ export function addAgentCommand(parent: CliCommand): void {
 }
 
 /** The agent keeps no environment, so where the manager of its user listens is among the words. */
-function userSystemctl(): string[] {
+export function userSystemctl(): string[] {
   const directory = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
   return ['/usr/bin/env', `XDG_RUNTIME_DIR=${directory}`, '/usr/bin/systemctl', '--user']
 }
@@ -92,7 +94,7 @@ const flags = [
 ]
 
 /** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
-function replaceProcess(options: AgentOptions): void {
+export function replaceProcess(options: AgentOptions): void {
   if (!process.execve) throw new CommandFailed('error', 'This Node cannot replace a process (process.execve).')
   mkdirSync(options.state, { recursive: true, mode: 0o700 })
   process.execve(process.execPath, [process.execPath, ...flags, main, JSON.stringify(options)], {
@@ -121,13 +123,9 @@ function addEnrolmentCommands(agent: CliCommand): void {
     .action(async (_: unknown, command: CliCommand) => {
       const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
       mkdirSync(places.state, { recursive: true, mode: 0o700 })
-      const { device, manifest } = await withEnrolmentErrors(enrol(places, api, token))
+      const { device, manifest } = await withEnrolmentErrors(() => enrol(places, api, token))
       printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
-      const found = await findConfinement()
-      found.close()
-      const words = capitalize(describeConfinement(found))
-      const remedy = found.lack === null ? '' : ` To end that: ${sandboxRemedy}.`
-      printNote(inert(`${words}, for user ${userInfo().username}.${remedy}`))
+      await sayConfinement()
     })
 
   agent
@@ -136,13 +134,22 @@ function addEnrolmentCommands(agent: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
     .action(async (_: unknown, command: CliCommand) => {
       const places = command.optsWithGlobals<Places>()
-      const id = await withEnrolmentErrors(renew(places))
+      const id = await withEnrolmentErrors(() => renew(places))
       const agentPid = holderOf(places.state)
       if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
       printNote(
         `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
       )
     })
+}
+
+/** How reads will be confined for whoever runs this, before a first one is asked for. */
+export async function sayConfinement(): Promise<void> {
+  const found = await findConfinement()
+  found.close()
+  const words = capitalize(describeConfinement(found))
+  const remedy = found.lack === null ? '' : ` To end that: ${sandboxRemedy}.`
+  printNote(inert(`${words}, for user ${userInfo().username}.${remedy}`))
 }
 
 const outcomeByReason = {
@@ -153,9 +160,9 @@ const outcomeByReason = {
   'bad address': 'usage',
 } as const
 
-async function withEnrolmentErrors<T>(work: Promise<T>): Promise<T> {
+export async function withEnrolmentErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return await work
+    return await work()
   } catch (error) {
     if (!(error instanceof NotEnrolled)) throw error
     throw new CommandFailed(outcomeByReason[error.why], inert(error.message))

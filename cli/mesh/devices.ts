@@ -34,6 +34,9 @@ export function addDevicesCommand(parent: CliCommand): void {
         inert(describeState(device)),
       ])
       print(formatTable(['NAME', 'FOR', 'MODE', 'TOOLS', 'STATE'], rows, 4))
+      for (const device of devices)
+        if (device.connection?.isConnected && !device.revokedAt)
+          print(inert(`${device.id} ${describeConnection(device)}`))
       for (const { id, health, revokedAt } of devices) {
         const lack = revokedAt ? null : findSandboxLack(health)
         if (lack !== null) print(inert(`${id} does not confine what it reads (${lack}): ${sandboxRemedy}.`))
@@ -49,20 +52,30 @@ export function addDevicesCommand(parent: CliCommand): void {
 }
 
 function describeState(device: ApiDevice): string {
-  const { revokedAt, enrolledAt, enabled, manifestExpiresAt, health, healthProblem } = device
+  const { revokedAt, enrolledAt, enabled, manifestExpiresAt, health, healthProblem, url, connection } = device
   if (revokedAt) return 'revoked'
   if (!enrolledAt) return 'not enrolled'
   if (!enabled) return 'switched off'
   if (manifestExpiresAt && Date.parse(manifestExpiresAt) <= Date.now()) return 'its manifest has expired'
+  if (url === null && !connection?.isConnected) return describeConnection(device)
   if (healthProblem) return `no answer: ${healthProblem}`
   if (!health) return 'not checked yet'
   if (health.status !== 'ready') return `refuses: ${health.reason ?? 'it does not say why'}`
   return findSandboxLack(health) === null ? 'ready' : 'ready, but each look asks a person'
 }
 
+/** Whether an agent that calls out is connected, since when, from where, to what. */
+function describeConnection({ connection }: ApiDevice): string {
+  if (!connection) return 'calls out, has not connected yet'
+  const { isConnected, since, address, process, agentVersion } = connection
+  if (!isConnected) return `calls out, not connected since ${since ? formatMoment(since) : 'some time ago'}`
+  return `is connected since ${since ? formatMoment(since) : 'some time'}, from ${address}, to ${process} (agent ${agentVersion})`
+}
+
 type Root = { path: string; writable: boolean }
 type EnrollOptions = ConnectionOptions & {
   address?: string
+  callsOut?: boolean
   addressVariable?: string
   mode?: string
   root: Root[]
@@ -88,7 +101,11 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
     .command('enroll')
     .description('add or change a device; prints the command that enrols it, valid once, for 15 minutes')
     .argument('<name>', 'of the node, host or VM; another with --for')
-    .option('--address <url>', 'where its agent listens: https, or http on a private network')
+    .option(
+      '--address <url>',
+      'let its agent listen there: https, or http on a private network; without it the agent calls out',
+    )
+    .option('--calls-out', 'let the agent of a device that listened call out from now on')
     .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
     .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
     .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
@@ -134,29 +151,60 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
 export function addEnrollCommand(parent: CliCommand): void {
   declareEnroll(parent)
     .connected(
-      '\nExample:\n  nightshift mesh enroll node-osl-1 --address http://10.42.0.10:7474 --mode user --root /srv:rw --root /var/log',
+      '\nExample:\n  nightshift mesh enroll node-osl-1 --mode user --root /srv:rw --root /var/log\n  nightshift mesh enroll node-osl-2 --mode user --address http://10.42.0.11:7474',
     )
     .action(async (name: string, options: EnrollOptions) => {
       const { api, target } = connect(options)
       const path = `/api/v1/devices/${encodeURIComponent(name)}`
       const before = await findDevice(api, path)
-      await api.put(path, buildSettings(name, before, options))
-      const minted = z
-        .looseObject({ token: z.string(), expiresAt: z.string() })
-        .parse(await api.post(`${path}/enrolment`))
-      const command = `nightshift mesh agent enroll --api ${target.url} --token ${minted.token}`
+      const settings = buildSettings(name, before, options)
+      await api.put(path, settings)
+      const minted = mintedToken.parse(await api.post(`${path}/enrolment`))
+      const command = buildCommand(minted, settings.url, target.url)
       const sudoers = options.service.map((unit) => sudoersLine(options.agentUser, ...buildVerbs(unit)))
       if (options.json) return printJson({ device: name, ...minted, command, sudoers })
       print(command)
       printNote(
         `Run it on ${inert(name)} before ${formatMoment(minted.expiresAt)}. It works once and is not shown again.`,
       )
+      printNote(inert(describeWay(name, settings.url, minted.url ?? target.url)))
       if (sudoers.length === 0) return
       printNote(
         'For repairs of services, put these lines into /etc/sudoers.d/nightshift there, and check it with "visudo -c":',
       )
       print(sudoers.join('\n'))
     })
+}
+
+const mintedToken = z.looseObject({
+  token: z.string(),
+  expiresAt: z.string(),
+  url: z.string().nullish(),
+  caSha256: z.string().nullish(),
+})
+
+/** What is pasted on the host: to call out, or to be called. */
+function buildCommand(
+  { token, url, caSha256 }: z.infer<typeof mintedToken>,
+  address: string | null,
+  asked: string,
+): string {
+  const api = url ?? asked
+  if (address !== null) return `nightshift mesh agent enroll --api ${api} --token ${token}`
+  return `nightshift agent --connect ${api} --token ${token}${caSha256 ? ` --ca-sha256 ${caSha256}` : ''}`
+}
+
+/** Which of the two ways it is, and why. */
+function describeWay(name: string, address: string | null, api: string): string {
+  if (address !== null)
+    return `${name} listens at ${address}, because an address is set: the API calls it there, so that port has to be open to it. Without a port: --calls-out.`
+  const { protocol, hostname } = new URL(api)
+  const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
+  const way = `${name} calls out, because no address is set: its agent keeps one connection to ${api}, and no port is opened there.`
+  if (isNear) return `${way} That address is this machine's own: for another host set PUBLIC_URL of the API.`
+  if (protocol === 'http:')
+    return `${way} That address is plain http, which an agent refuses to another machine: put TLS before the API (docs/how-to/production.md).`
+  return way
 }
 
 const buildVerbs = (unit: string) => serviceVerbs.map((verb) => ['/usr/bin/systemctl', verb, unit])
@@ -175,10 +223,16 @@ async function findDevice(api: ApiClient, path: string): Promise<ApiDevice | nul
 }
 
 /** The settings of the device with these options. Options that are not given keep their values. */
-function buildSettings(name: string, before: ApiDevice | null, options: EnrollOptions): Record<string, unknown> {
-  const url = options.address ?? before?.url
+function buildSettings(
+  name: string,
+  before: ApiDevice | null,
+  options: EnrollOptions,
+): Record<string, unknown> & { url: string | null } {
+  if (options.callsOut && options.address)
+    throw new CommandFailed('usage', '--calls-out and --address are two ways: give one.')
+  const url = options.callsOut ? null : (options.address ?? before?.url ?? null)
   const mode = options.mode ?? before?.mode
-  if (!url || !mode) throw new CommandFailed('usage', `There is no device ${name} yet: give --address and --mode.`)
+  if (!mode) throw new CommandFailed('usage', `There is no device ${name} yet: give --mode.`)
   const orOld = <T>(list: T[], old: T[] | undefined) => (list.length > 0 ? list : (old ?? []))
   const terms = before?.terms
   const rootReads = options.rootReads ? orOld(options.rootRead, terms?.root_reads) : []

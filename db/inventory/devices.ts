@@ -6,12 +6,17 @@ import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
+import { forbidConnection } from './device-connections.ts'
 
 /** A device with the manifest that it was given last. */
-export type DeviceRow = Device & { manifest: Manifest | null }
+export type DeviceRow = Device & {
+  manifest: Manifest | null
+  /** The public key of an agent that calls out. */
+  agentKey: string | null
+}
 
 type DeviceSettings = {
-  url: string
+  url: string | null
   urlEnv: string | null
   mode: MeshMode
   guests: Guests | null
@@ -137,7 +142,7 @@ export async function noteHealth(
 export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
   const revoked = await trx
     .updateTable('device')
-    .set({ revokedAt: now, refreshSha256: null })
+    .set({ revokedAt: now, refreshSha256: null, agentKey: null })
     .where('id', '=', id)
     .where('revokedAt', 'is', null)
     .returning('id')
@@ -148,6 +153,7 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
     .where('deviceId', '=', id)
     .where('usedAt', 'is', null)
     .execute()
+  await forbidConnection(trx, id)
   return revoked !== undefined
 }
 
@@ -171,6 +177,7 @@ export function newSecret(): string {
 }
 
 type StoredDevice = Omit<Device, 'resource' | 'manifestId'> & {
+  agentKey: string | null
   resourceKind: Executable['kind']
   resourceId: string
   manifest: Manifest | null

@@ -1,6 +1,7 @@
 import { sha256 } from '../../domain/digest.ts'
 import { inSeconds, now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
+import { forbidConnection } from './device-connections.ts'
 import { enrolmentSeconds, newSecret } from './devices.ts'
 
 /** Mints the one token that enrols this device, in plain, once; those minted before are void. */
@@ -42,13 +43,17 @@ export async function redeemEnrolment(trx: Trx, token: string): Promise<string |
   return row?.deviceId ?? null
 }
 
-/** The device is in: answers the secret by which it fetches its next manifest. One given before ends. */
-export async function markEnrolled(trx: Trx, id: string): Promise<string> {
+/**
+ * The device is in: answers the secret by which it fetches its next manifest. One given before ends, and so does a connection under another
+ * key. `agentKey` is the public key of an agent that calls out.
+ */
+export async function markEnrolled(trx: Trx, id: string, agentKey: string | null): Promise<string> {
   const refresh = newSecret()
   await trx
     .updateTable('device')
-    .set({ enrolledAt: now, refreshSha256: sha256(refresh) })
+    .set({ enrolledAt: now, refreshSha256: sha256(refresh), agentKey })
     .where('id', '=', id)
     .execute()
+  await forbidConnection(trx, id)
   return refresh
 }

@@ -172,10 +172,10 @@ function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][num
 const textOf = (entry: Site[keyof Site][number]): string =>
   JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
-/** A device of a site without a platform makes a node of its name, in the group `hosts`. */
-export async function addNodeOfDevice(trx: Trx, id: string, url: string): Promise<void> {
-  const { hostname } = new URL(url)
-  const node = { id, group: 'hosts', hostname: id, ip: hostname.replace(/^\[|\]$/g, '') }
+/** A device of a site without a platform makes a node of its name, in the group `hosts`. Where it listens is its address, if it does. */
+export async function addNodeOfDevice(trx: Trx, id: string, url: string | null): Promise<void> {
+  const ip = url === null ? '' : new URL(url).hostname.replace(/^\[|\]$/g, '')
+  const node = { id, group: 'hosts', hostname: id, ip }
   await writeSite(trx, { groups: [], nodes: [node], hosts: [] }, { prune: false })
 }
 

@@ -213,7 +213,8 @@ export type DeviceTables = {
     id: string
     resourceKind: 'node' | 'host' | 'vm'
     resourceId: string
-    url: string
+    /** Null: its agent calls out. */
+    url: string | null
     urlEnv: string | null
     mode: MeshMode
     guests: Guests | null
@@ -226,6 +227,8 @@ export type DeviceTables = {
     manifestExpiresAt: NullableTime
     /** Of the secret by which the device fetches its next manifest. */
     refreshSha256: ColumnType<string | null, undefined, string | null>
+    /** Public half of the key that an agent which calls out proves itself with. */
+    agentKey: ColumnType<string | null, undefined, string | null>
     health: ColumnType<MeshHealth | null, undefined, string | null>
     healthProblem: ColumnType<string | null, undefined, string | null>
     healthAt: NullableTime
@@ -241,6 +244,26 @@ export type DeviceTables = {
     expiresAt: Deadline
     usedAt: NullableTime
   }
+  meshProcess: { id: string; name: string; startedAt: Time; seenAt: Time }
+  deviceConnection: {
+    deviceId: string
+    connection: string
+    processId: string | null
+    process: string
+    address: string
+    agentVersion: string
+    connectedAt: Time
+    endedAt: NullableTime
+  }
+  meshRelay: {
+    id: string
+    deviceId: string
+    toProcess: string
+    fromProcess: string
+    sealed: Buffer
+    expiresAt: Deadline
+  }
+  meshRelayPiece: { relayId: string; n: number; toProcess: string; sealed: Buffer; expiresAt: Deadline }
   meshKey: {
     id: string
     publicKey: string

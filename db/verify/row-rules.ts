@@ -132,15 +132,15 @@ function isDecisionTokenTold({ op, kept }: RowChange, told: TransactionRows, nam
 
 /** What a device does by itself changes these columns; all else is an admin's, in words. */
 const ownWays: [what: RegExp, columns: string[]][] = [
-  [/^device\.enrolled$/, ['enrolled_at', 'refresh_sha256', 'manifest', 'manifest_expires_at']],
+  [/^device\.enrolled$/, ['enrolled_at', 'refresh_sha256', 'agent_key', 'manifest', 'manifest_expires_at']],
   [/^device\.manifest_renewed$/, ['manifest', 'manifest_expires_at']],
-  [/^device\.revoked$/, ['revoked_at', 'refresh_sha256']],
+  [/^device\.revoked$/, ['revoked_at', 'refresh_sha256', 'agent_key']],
 ]
 
 function isDeviceTold(change: RowChange, told: TransactionRows): boolean {
   const { rowKey, kept, before } = change
   if (ownWays.some(([what, columns]) => changesOnly(change, columns) && says(told, what, rowKey))) return true
-  const isOpenOnlyByEnrolment = ['revoked_at', 'enrolled_at', 'refresh_sha256'].every(
+  const isOpenOnlyByEnrolment = ['revoked_at', 'enrolled_at', 'refresh_sha256', 'agent_key'].every(
     (column) => (kept?.[column] ?? null) === (before?.[column] ?? null),
   )
   const resource = { kind: kept?.resource_kind, id: kept?.resource_id }

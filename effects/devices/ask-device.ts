@@ -10,12 +10,13 @@ import {
   readOperation,
   wasNotSent,
 } from '../../mesh/client.ts'
+import type { DeviceWay } from '../../mesh/exchange.ts'
 import { argsDigest, issueGrant, issueRequest, type MeshKeys } from '../../mesh/sign.ts'
 import { judgeField } from '../../safety/command/judge.ts'
 import { isGoodExit } from '../../safety/command/unwrap.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { type EffectDeps, EffectRefused, type RefusalKind } from '../effect.ts'
-import { type Executor, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
+import { type Executor, type MappedCall, requireMesh, wayTo } from './executor.ts'
 
 /** The device refused these before anything happened. */
 const refused: ReadonlySet<MeshErrorCode> = new Set([
@@ -223,20 +224,22 @@ async function send(
 ): Promise<DeviceReply> {
   const mesh = requireMesh(deps)
   const { keys } = mesh
-  const address = getDeviceAddress(mesh, device)
+  const way = wayTo(mesh, device)
   let everSent = false
   let reason = ''
   const untilMs = performance.now() + deadlineMs
   for (let attempt = 0; attempt < maxTries && (attempt === 0 || performance.now() < untilMs); attempt++) {
     if (attempt > 0) await sleep(firstWaitMs * 2 ** attempt)
     try {
+      // Before it is signed: from then on its deadline runs.
+      await way.ready(signal)
       const request = issue()
-      const answer = await callDevice(address, request, signal)
+      const answer = await callDevice(way, request, signal)
       // A busy device began nothing and wrote nothing into its journal: it may have room in a moment.
       if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true
-      const ended = await followToEnd(address, request.request_id, { deadlineMs, onLine, signal, keys })
+      const ended = await followToEnd(way, request.request_id, { deadlineMs, onLine, signal, keys })
       if (ended) return { kind: 'answer', answer: cleanse(ended) }
       reason = `${device.id} has not said how it ended`
       return { kind: 'unknown', reason }
@@ -254,7 +257,7 @@ async function send(
 
 /** Follows a long operation to its end, by its lines or by asking; null when its time is over. */
 async function followToEnd(
-  address: ReturnType<typeof getDeviceAddress>,
+  way: DeviceWay,
   requestId: string,
   { deadlineMs, onLine, signal, keys }: Pick<DeviceRequest, 'deadlineMs' | 'onLine' | 'signal'> & { keys: MeshKeys },
 ): Promise<CapabilityAnswer | null> {
@@ -262,7 +265,7 @@ async function followToEnd(
   if (onLine) {
     try {
       const options = { timeoutMs: deadlineMs + 5_000, ...(signal && { signal }) }
-      const answer = await followOperation(address, requestId, keys.signing, onLine, options)
+      const answer = await followOperation(way, requestId, keys.signing, onLine, options)
       if (answer && answer.status !== 'running') return answer
     } catch (error) {
       // The lines are lost; the loop below asks how it ends.
@@ -271,7 +274,7 @@ async function followToEnd(
   }
   for (let waitMs = 100; performance.now() < untilMs; waitMs = Math.min(1_000, waitMs * 2)) {
     try {
-      const answer = await readOperation(address, requestId, keys.signing)
+      const answer = await readOperation(way, requestId, keys.signing)
       if (answer.status !== 'running') return answer
     } catch (error) {
       if (!(error instanceof HttpError)) throw error

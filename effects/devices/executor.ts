@@ -2,34 +2,31 @@ import { randomUUID } from 'node:crypto'
 import { HttpError } from '../../clients/http.ts'
 import { deviceUrlVariable, type MeshSettings } from '../../config/settings.ts'
 import type { Db, Trx } from '../../db/connect.ts'
-import {
-  type DeviceRow,
-  deviceById,
-  deviceOf,
-  executableNamed,
-  lockDevice,
-  noteHealth,
-  setManifest,
-  usableDevices,
-} from '../../db/inventory/devices.ts'
+import { tellOfDevice } from '../../db/inventory/device-connections.ts'
+import { type DeviceRow, deviceById, deviceOf, executableNamed, setManifest } from '../../db/inventory/devices.ts'
 import { meshKeys, noteMeshKeys } from '../../db/inventory/mesh-keys.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import type { Executable, Guests } from '../../domain/device.ts'
-import type { Capability, Manifest, MeshHealth } from '../../domain/mesh.ts'
+import type { Capability, Manifest } from '../../domain/mesh.ts'
 import { nameFaults } from '../../domain/schema-faults.ts'
-import { findSandboxLack } from '../../domain/status-words.ts'
-import { type DeviceAddress, InvalidDeviceResponseError, readHealth } from '../../mesh/client.ts'
+import { askingOver, type DeviceWay } from '../../mesh/exchange.ts'
+import { overHttp } from '../../mesh/over-http.ts'
 import { type MeshSpec, missingPrerequisite, specOf } from '../../mesh/registry.ts'
 import { issueManifest, type MeshKeys, publicHalf, readSigningKey, type SigningKey } from '../../mesh/sign.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
+import type { DeviceConnections } from './connections.ts'
 
 /** The mesh as this process holds it. */
 export type Mesh = {
   keys: MeshKeys
   /** PEM of the authorities that sign devices' certificates; the system's when absent. */
   ca?: string
+  /** PEM of the authority behind the certificate of this API; agents that call out pin it. */
+  authority?: string
   /** A variable of this process's environment, for devices whose address is there. */
   variable(name: string): string | undefined
+  /** Agents that call out; absent where this process takes no connections. */
+  connections?: DeviceConnections
 }
 
 /** The device that acts on a resource, and how it gets there. */
@@ -116,8 +113,15 @@ function remedy(id: string): string {
   return `A person may enrol an agent on it: nightshift mesh enroll ${id}`
 }
 
-export function getDeviceAddress({ ca, variable }: Mesh, { id, url, urlEnv }: DeviceRow): DeviceAddress {
-  return { id, url: (urlEnv && variable(urlEnv)) || url, ...(ca !== undefined && { ca }) }
+/** The way to a device: to where its agent listens, or over the connection that it made. */
+export function wayTo({ ca, variable, connections }: Mesh, { id, url, urlEnv }: DeviceRow): DeviceWay {
+  const address = (urlEnv && variable(urlEnv)) || url
+  if (address !== null) return overHttp({ id, url: address, ...(ca !== undefined && { ca }) })
+  if (connections) return connections.way(id)
+  const nowhere = async () => {
+    throw new HttpError('connect', `${id} calls out, and this process takes no connections`, false)
+  }
+  return { id, async ready() {}, ...askingOver(id, nowhere) }
 }
 
 /** Reads arguments by the tool's own schema; the refusal names the field. */
@@ -169,7 +173,7 @@ export function buildReadKey(base: string, what: string): string {
 /** Reads the keys; throws MeshKeyError for a file that holds none. Null: this API has no mesh. */
 export function openMesh(settings: MeshSettings | null): Mesh | null {
   if (!settings) return null
-  const { rootKeyFile, signingKeyFile, nextKeyFile, ca } = settings
+  const { rootKeyFile, signingKeyFile, nextKeyFile, ca, authority } = settings
   return {
     keys: {
       root: readSigningKey(rootKeyFile),
@@ -177,6 +181,7 @@ export function openMesh(settings: MeshSettings | null): Mesh | null {
       next: nextKeyFile === null ? null : readSigningKey(nextKeyFile),
     },
     ...(ca !== undefined && { ca }),
+    ...(authority !== undefined && { authority }),
     variable: deviceUrlVariable,
   }
 }
@@ -191,13 +196,17 @@ async function storeKeys(trx: Trx, { keys }: Mesh): Promise<void> {
   await noteMeshKeys(trx, toPublic(keys.signing), keys.next ? toPublic(keys.next) : null)
 }
 
-/** Issues and stores a new manifest for a device, by its settings and today's keys. The device has to fetch it. */
+/**
+ * Issues and stores a new manifest for a device, by its settings and today's keys. An agent that calls out is sent it over its connection;
+ * one that listens has to fetch it.
+ */
 export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Promise<Manifest> {
   const { keys } = mesh
   const { id, mode, terms, manifestDays: days } = device
   if (!(await meshKeys(trx)).some((key) => key.id === keys.signing.id)) await storeKeys(trx, mesh)
   const manifest = issueManifest({ device: id, mode, terms, days, keys: await meshKeys(trx) }, keys.root)
   await setManifest(trx, manifest)
+  await tellOfDevice(trx, id)
   return manifest
 }
 
@@ -212,58 +221,17 @@ export async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<
   return known.length !== named.length || known.some((each) => !named.includes(each))
 }
 
-/** Asks a device for its health and stores the answer; null where it gave none, and the reason is stored. */
-export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<MeshHealth | null> {
-  try {
-    const health = await readHealth(getDeviceAddress(requireMesh(deps), device))
-    const hadLack = findSandboxLack(device.health) !== null
-    if (device.health === null || hadLack === (findSandboxLack(health) !== null))
-      await noteHealth(deps.db, device.id, { health })
-    else await deps.db.transaction().execute((trx) => noteSandbox(trx, device.id, health))
-    return health
-  } catch (error) {
-    if (!(error instanceof HttpError) && !(error instanceof InvalidDeviceResponseError)) throw error
-    await noteHealth(deps.db, device.id, { problem: error.message })
-    return null
-  }
-}
-
-/** Writes into the audit that a device lost its sandbox, or has one again: once, whichever of two processes noticed. */
-async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promise<void> {
-  const before = await lockDevice(trx, subject)
-  await noteHealth(trx, subject, { health })
-  const lack = findSandboxLack(health)
-  if (!before?.health || (findSandboxLack(before.health) === null) === (lack === null)) return
-  const [what, detail] =
-    lack === null
-      ? (['device.sandbox_back', `What it reads is confined again, by ${health.sandbox}`] as const)
-      : (['device.sandbox_lost', `What it reads is not confined: ${lack}`] as const)
-  await recordAudit(trx, { who: subject, what, subject, detail })
-}
-
-const healthEveryMs = 30_000
-
-/** Stores the keys, and asks all devices for their health every 30 s. Answers how to stop. */
-export function watchMesh(deps: EffectDeps): () => void {
-  const { mesh, log, db } = deps
-  if (!mesh) return () => {}
-  let hasStoredKeys = false
-  let isAsking = false
-  async function look(opened: Mesh) {
-    if (!hasStoredKeys) await noteKeys(deps, opened)
-    hasStoredKeys = true
-    for (const device of await usableDevices(db)) await askHealth(deps, device)
-  }
-  const tick = () => {
-    if (isAsking) return
-    isAsking = true
-    look(mesh)
-      .catch((error) => log.error({ err: error }, 'the devices could not be looked at'))
-      .finally(() => {
-        isAsking = false
-      })
-  }
-  tick()
-  const timer = setInterval(tick, healthEveryMs)
-  return () => clearInterval(timer)
+/** The manifest that a device that asks gets: the one it has, or a new one where that is stale. */
+export async function currentManifest(
+  { db }: Pick<EffectDeps, 'db'>,
+  mesh: Mesh,
+  device: DeviceRow,
+): Promise<Manifest | null> {
+  if (!(await isManifestStale(db, device))) return device.manifest
+  return await db.transaction().execute(async (trx) => {
+    const manifest = await renewManifest(trx, mesh, device)
+    const entry = { who: device.id, what: 'device.manifest_renewed', subject: device.id } as const
+    await recordAudit(trx, { ...entry, detail: `Manifest ${manifest.id}` })
+    return manifest
+  })
 }

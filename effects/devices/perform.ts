@@ -19,7 +19,7 @@ import {
   isReadOnly,
   whyEndedBadly,
 } from './ask-device.ts'
-import { type Executor, getDeadlineMs, getDeviceAddress, type MappedCall, requireMesh } from './executor.ts'
+import { type Executor, getDeadlineMs, type MappedCall, requireMesh, wayTo } from './executor.ts'
 
 type AnnouncedCall = {
   executor: Executor
@@ -130,7 +130,7 @@ function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCa
     isCancelled = true
     try {
       const order = issueCancel(call.requestId, executor.device.id, mesh.keys.signing)
-      await cancelOperation(getDeviceAddress(mesh, executor.device), call.requestId, order)
+      await cancelOperation(wayTo(mesh, executor.device), call.requestId, order)
     } catch (error) {
       isCancelled = false
       throw error

@@ -1,7 +1,12 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { request as overHttp } from 'node:http'
+import { request as overHttps } from 'node:https'
 import { join } from 'node:path'
+import { getCACertificates } from 'node:tls'
 import { z } from 'zod'
-import { readPublicKey } from '../sign.ts'
+import { version } from '../../domain/version.ts'
+import { readPublicKey, writePublicKey } from '../sign.ts'
 import { trustManifest } from './manifest.ts'
 
 /**
@@ -30,26 +35,93 @@ const enrolment = z.looseObject({
   refresh_token: z.string(),
 })
 const refreshed = z.looseObject({ manifest: z.record(z.string(), z.unknown()) })
-const kept = z.looseObject({ api: z.string(), token: z.string() })
+const kept = z.looseObject({ api: z.string(), ca: z.string().nullable().default(null), token: z.string() })
+const connection = z.looseObject({
+  api: z.string(),
+  ca: z.string().nullable(),
+  key: z.string(),
+  isPlainAllowed: z.boolean(),
+})
 
 /** Shows the one-time token, pins the root key and keeps the first manifest. Throws NotEnrolled. */
-export async function enrol(places: Places, api: string, token: string): Promise<{ device: string; manifest: string }> {
-  const answer = parsed(enrolment, await ask(api, 'enrolments', token))
+export async function enrol(places: Places, api: string, token: string): Promise<Enrolled> {
+  return await keepEnrolment(places, { api, ca: null }, { token })
+}
+
+type Enrolled = { device: string; manifest: string }
+
+export type ConnectOptions = {
+  api: string
+  token: string
+  /** SHA-256 of the authority (PEM) that came with the token, where the control plane has one of its own. */
+  caSha256: string | null
+  /** Over http to another machine: who is on the way can be the control plane. */
+  isPlainAllowed: boolean
+}
+
+/**
+ * The same for an agent that calls out: it makes a key of its own, of which the control plane learns the public half, and keeps where to
+ * call. The authority is believed where it has the digest that came with the token; nothing else is believed of an unproven connection.
+ */
+export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
+  const { token, caSha256, isPlainAllowed } = options
+  const api = requireApi(options.api, isPlainAllowed)
+  const ca = caSha256 === null ? null : await fetchAuthority(api, caSha256)
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const enrolled = await keepEnrolment(places, { api, ca }, { token, agent_key: writePublicKey(publicKey) })
+  const key = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+  replace(filesOf(places).connection, `${JSON.stringify({ api, ca, key, isPlainAllowed })}\n`)
+  return enrolled
+}
+
+async function keepEnrolment(
+  places: Places,
+  { api, ca }: { api: string; ca: string | null },
+  shown: { token: string; agent_key?: string },
+): Promise<Enrolled> {
+  const answer = parsed(enrolment, await ask({ api, ca }, 'enrolments', shown))
   const files = filesOf(places)
   const id = believed(answer.manifest, answer.root_public_key, answer.device)
   replace(files.rootKey, `${answer.root_public_key}\n`)
-  replace(files.manifest, `${JSON.stringify(answer.manifest, null, 2)}\n`)
-  replace(files.refresh, `${JSON.stringify({ api, token: answer.refresh_token })}\n`)
+  keepManifest(places, answer.manifest)
+  replace(files.refresh, `${JSON.stringify({ api, ca, token: answer.refresh_token })}\n`)
   return { device: answer.device, manifest: id }
+}
+
+/** Keeps a manifest that came over the connection, where the root key signed it for this device. */
+export function keepIfBelieved(places: Places, manifest: Record<string, unknown>, device: string): void {
+  believed(manifest, readOr(filesOf(places).rootKey).trim(), device)
+  keepManifest(places, manifest)
+}
+
+function keepManifest(places: Places, manifest: Record<string, unknown>): void {
+  replace(filesOf(places).manifest, `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+/** Where an agent that calls out connects, and what it proves itself with. Throws NotEnrolled where it never enrolled so. */
+export function readConnection(places: Places): z.infer<typeof connection> {
+  const { connection: file } = filesOf(places)
+  if (!existsSync(file)) {
+    const words = `This host has not enrolled to call out (${file} is not there): run "nightshift mesh enroll NAME --mode user" on the control plane, and here the line that it prints`
+    throw new NotEnrolled('not enrolled', `${words}.`)
+  }
+  return parsed(connection, JSON.parse(readOr(file)))
+}
+
+/** The control plane is somewhere else now; it is still the one whose root key is pinned. */
+export function moveConnection(places: Places, api: string, isPlainAllowed: boolean): void {
+  const kept = readConnection(places)
+  const moved = { ...kept, api: requireApi(api, isPlainAllowed), isPlainAllowed }
+  replace(filesOf(places).connection, `${JSON.stringify(moved)}\n`)
 }
 
 /** Fetches the manifest as it is now and answers its id. Throws NotEnrolled. */
 export async function renew(places: Places): Promise<string> {
   const files = filesOf(places)
-  const { api, token } = parsed(kept, JSON.parse(readOr(files.refresh)))
-  const { manifest } = parsed(refreshed, await ask(api, 'manifests', token))
+  const { api, ca, token } = parsed(kept, JSON.parse(readOr(files.refresh)))
+  const { manifest } = parsed(refreshed, await ask({ api, ca }, 'manifests', { token }))
   const id = believed(manifest, readOr(files.rootKey).trim(), null)
-  replace(files.manifest, `${JSON.stringify(manifest, null, 2)}\n`)
+  keepManifest(places, manifest)
   return id
 }
 
@@ -58,6 +130,7 @@ export function filesOf({ state, manifest, rootKey }: Places) {
     manifest: manifest ?? join(state, 'manifest.json'),
     rootKey: rootKey ?? join(state, 'root-key'),
     refresh: join(state, 'refresh.json'),
+    connection: join(state, 'connection.json'),
   }
 }
 
@@ -70,29 +143,101 @@ function believed(manifest: Record<string, unknown>, rootKey: string, device: st
   return trusted.trusted.manifest.id
 }
 
-async function ask(api: string, resource: 'enrolments' | 'manifests', token: string): Promise<unknown> {
+async function ask(
+  { api, ca }: { api: string; ca: string | null },
+  resource: 'enrolments' | 'manifests',
+  shown: { token: string; agent_key?: string },
+): Promise<unknown> {
   const url = URL.parse(`/mesh/${resource}`, api)
   if (!url) throw new NotEnrolled('bad address', `${api} is no address of a control plane.`)
-  const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
-  if (url.protocol !== 'https:' && !isNear && !isPrivate(url.hostname)) {
+  if (url.protocol !== 'https:' && !isNear(url) && !isPrivate(url.hostname) && shown.agent_key === undefined) {
     throw new NotEnrolled(
       'bad address',
       'The root key comes over https, or over a private network: anybody on the way could be it.',
     )
   }
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ token }),
-    signal: AbortSignal.timeout(30_000),
-    redirect: 'error',
-  }).catch((error: Error) => {
-    throw new NotEnrolled('unreachable', `${url.origin} was not reached: ${error.cause ?? error.message}`)
+  const { status, text } = await exchange(url, { ca, body: JSON.stringify(shown) })
+  const body = readObject(text)
+  if (status >= 200 && status < 300) return body
+  const detail = typeof body.detail === 'string' ? body.detail : `it answered ${status}`
+  if (status === 422 && shown.agent_key !== undefined)
+    throw new NotEnrolled(
+      'unbelievable',
+      `${url.origin} does not take agents that call out (${detail}): bring the control plane to version ${version}. The token is still good.`,
+    )
+  throw new NotEnrolled(status === 403 ? 'refused' : status === 409 ? 'bad address' : 'unreachable', detail)
+}
+
+function readObject(text: string): { detail?: unknown } {
+  try {
+    return (JSON.parse(text) as { detail?: unknown } | null) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+const isNear = ({ hostname }: URL) => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
+
+/** Plain http is for this machine: anybody on the way to another one could give us a root key of his own. */
+function requireApi(text: string, isPlainAllowed: boolean): string {
+  const url = URL.parse(text)
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    throw new NotEnrolled('bad address', `${text} is no address of a control plane: write https://….`)
+  if (url.protocol === 'https:' || isNear(url) || isPlainAllowed) return url.origin
+  throw new NotEnrolled(
+    'bad address',
+    `${url.origin} is plain http to another machine: whoever is on the way could be the control plane. Use https (docs/how-to/production.md), or --insecure-http where you know every machine on the way.`,
+  )
+}
+
+const maxAuthorityBytes = 200_000
+
+/** Fetches the authority over a connection that proves nothing, and believes it by its digest alone. */
+async function fetchAuthority(api: string, sha256: string): Promise<string> {
+  const { status, text } = await exchange(new URL('/mesh/authority', api), { ca: null, isUnproven: true })
+  const found = createHash('sha256').update(text).digest('hex')
+  if (status === 200 && found === sha256.toLowerCase()) return text
+  const why = status === 200 ? `its authority has the digest ${found}` : `it answered ${status}`
+  throw new NotEnrolled(
+    'unbelievable',
+    `${api} did not give the authority with the digest ${sha256} (${why}): somebody may be in between, or the token was printed by another control plane.`,
+  )
+}
+
+type Exchange = { ca: string | null; body?: string; isUnproven?: boolean }
+
+/** One request, whatever its status. By `node:https`: a fetch would keep its own client in the memory of who calls it. */
+function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise<{ status: number; text: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+  const headers = { ...(body !== undefined && { 'content-type': 'application/json' }), connection: 'close' }
+  const options = { method: body === undefined ? 'GET' : 'POST', headers, timeout: 30_000 }
+  const sent =
+    url.protocol === 'https:'
+      ? overHttps(url, { ...options, ...authoritiesOf(ca), rejectUnauthorized: !isUnproven })
+      : overHttp(url, options)
+  sent.once('timeout', () => sent.destroy(new Error('no answer within 30 s')))
+  sent.once('error', (error) =>
+    reject(new NotEnrolled('unreachable', `${url.origin} was not reached: ${error.message}`)),
+  )
+  sent.once('response', (response) => {
+    let text = ''
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => {
+      text += chunk
+      if (text.length > maxAuthorityBytes) sent.destroy(new Error('its answer is too large'))
+    })
+    response.once('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    response.once('error', (error) => reject(new NotEnrolled('unreachable', `${url.origin}: ${error.message}`)))
   })
-  const body = (await response.json().catch(() => ({}))) as { detail?: unknown }
-  if (response.ok) return body
-  const detail = typeof body.detail === 'string' ? body.detail : `it answered ${response.status}`
-  throw new NotEnrolled(response.status === 403 ? 'refused' : 'unreachable', detail)
+  sent.end(body)
+  return promise
+}
+
+/** Whom TLS believes: the pinned authority, else those of the machine, else those that Node brings. */
+export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
+  if (ca !== null) return { ca }
+  const system = getCACertificates('system')
+  return system.length > 0 ? { ca: system } : {}
 }
 
 function parsed<T>(schema: z.ZodType<T>, value: unknown): T {

@@ -59,6 +59,8 @@ function keepRenewed(
  */
 const warm = 'NIGHTSHIFT_AGENT_WARM'
 if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execve) {
+  // What the second life loads later has to be there as well: one file that is not makes it read TypeScript after all.
+  await Promise.all([import('./server.ts'), import('./connection.ts'), import('./enrolment.ts')])
   flushCompileCache()
   process.execve(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
     ...process.env,
@@ -83,16 +85,21 @@ try {
   process.on('SIGHUP', readAgain)
   // Said once it can be asked to read its manifest again: until then SIGHUP would end it.
   const { status, reason } = started.agent.health()
-  console.error(`Listening on ${started.url}: ${status}${reason ? ` (${reason})` : ''}; ${started.confined}.`)
-  const renewal = keepRenewed(
-    { state: options.state, manifest: options.manifestFile, rootKey: options.rootKeyFile },
-    {
-      fetched: async (manifest) => {
-        if (manifest !== started.agent.health().manifest_id) await readAgain()
-      },
-      failed: (why) => console.error(`The manifest was not fetched: ${why}`),
-    },
-  )
+  const how = options.address === null ? 'Calling out to' : 'Listening on'
+  console.error(`${how} ${started.url}: ${status}${reason ? ` (${reason})` : ''}; ${started.confined}.`)
+  // An agent that calls out is sent its manifests.
+  const renewal =
+    options.address === null
+      ? { stop() {} }
+      : keepRenewed(
+          { state: options.state, manifest: options.manifestFile, rootKey: options.rootKeyFile },
+          {
+            fetched: async (manifest) => {
+              if (manifest !== started.agent.health().manifest_id) await readAgain()
+            },
+            failed: (why) => console.error(`The manifest was not fetched: ${why}`),
+          },
+        )
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
       renewal.stop()

@@ -1,20 +1,22 @@
+import { createHash, createPrivateKey } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { readPublicKey } from '../sign.ts'
-import { openAgent } from './agent.ts'
+import { type Agent, openAgent } from './agent.ts'
 import { bootId, groupMembersOf, lock, startTicksOf, terminate } from './agent-processes.ts'
 import type { MachineOverrides } from './agent-state.ts'
 import { describeConfinement, keepConfinement } from './confine.ts'
+import type { Places } from './enrolment.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { type AgentAddress, whyTls } from './manifest.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
-import { serve } from './server.ts'
 import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
   manifestFile: string
-  address: AgentAddress
+  /** Where it listens; null: it calls out to where it enrolled. */
+  address: AgentAddress | null
   state: string
   rootKeyFile: string
   tls: { cert: string; key: string } | null
@@ -35,7 +37,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   const { address, tls } = options
   // Once, here: commands and rehearsals run in other directories than the one it was written for.
   const state = resolve(options.state)
-  const refusal = tls ? null : whyTls(address)
+  const refusal = tls || !address ? null : whyTls(address)
   if (refusal) throw new Error(refusal)
   mkdirSync(rehearsalsIn(state), { recursive: true, mode: 0o700 })
   closeToOthers(state)
@@ -72,32 +74,75 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     nowMs: Date.now,
   })
   pinName(state, agent.deviceName())
-  const server = serve(agent, certificate)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(address.port, address.host, () => resolve())
-  })
+  const reload = async () => {
+    await agent.reload()
+    pinName(state, agent.deviceName())
+  }
+  const door = address ? await listen(agent, address, certificate) : await callOut(agent, { ...options, state }, reload)
   const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
   const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(() => undefined), 600_000)
-  const port = (server.address() as { port: number }).port
 
   return {
     agent,
     confined: describeConfinement(confinement),
-    url: `${tls ? 'https' : 'http'}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${port}`,
-    async reload() {
-      await agent.reload()
-      pinName(state, agent.deviceName())
-    },
+    url: door.url,
+    reload,
     async stop() {
       clearInterval(syncing)
       clearInterval(sweeping)
-      server.close()
+      door.close()
       await agent.close()
-      server.closeAllConnections()
+      door.end()
       release()
     },
   }
+}
+
+/** `close` takes nothing new, `end` ends what is still open. */
+type Door = { url: string; close(): void; end(): void }
+
+async function listen(
+  agent: Agent,
+  { host, port }: AgentAddress,
+  certificate: { cert: string; key: string } | null,
+): Promise<Door> {
+  const { serve } = await import('./server.ts')
+  const server = serve(agent, certificate)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve())
+  })
+  const taken = (server.address() as { port: number }).port
+  return {
+    url: `${certificate ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
+    close: () => void server.close(),
+    end: () => server.closeAllConnections(),
+  }
+}
+
+/** Each way has its own modules, and an agent loads those of its own alone. */
+async function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void>): Promise<Door> {
+  const { keepConnected } = await import('./connection.ts')
+  const { keepIfBelieved, readConnection } = await import('./enrolment.ts')
+  const { state, manifestFile: manifest, rootKeyFile: rootKey, version } = options
+  const places: Places = { state, manifest, rootKey }
+  const { api, ca, key } = readConnection(places)
+  const device = enrolledName(state)
+  if (device === null) throw new Error(`The manifest in ${state} names no device: enrol this host again.`)
+  const audience = createHash('sha256').update(readOr(rootKey, 'The root key').trim()).digest('hex')
+  const connection = keepConnected(
+    agent,
+    { api, ca, key: { id: 'agent', key: createPrivateKey(key) }, device, audience, version },
+    {
+      say: (words) => console.error(`${words}.`),
+      async manifest(found) {
+        if (found.id === agent.health().manifest_id) return
+        keepIfBelieved(places, found, device)
+        await reload()
+      },
+    },
+  )
+  return { url: api, close() {}, end: () => connection.stop() }
 }
 
 /**

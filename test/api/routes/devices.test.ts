@@ -5,6 +5,7 @@ import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
 import { type Manifest, manifest as manifestSchema } from '../../../domain/mesh.ts'
 import { noteKeys } from '../../../effects/devices/executor.ts'
 import { callDevice } from '../../../mesh/client.ts'
+import { overHttp } from '../../../mesh/over-http.ts'
 import { isSigned, issueRequest, publicHalf, readPublicKey } from '../../../mesh/sign.ts'
 import { moveClock } from '../../support/database.ts'
 import { enrol, enrolled, newKey, stopDevicesAtEnd, useMeshApi } from '../../support/mesh-api.ts'
@@ -164,7 +165,7 @@ test('after a rotation a request signed with the old key is refused by the devic
     },
     old,
   )
-  const answer = await callDevice({ id: 'node-osl-2', url: device.url }, stale)
+  const answer = await callDevice(overHttp({ id: 'node-osl-2', url: device.url }), stale)
   expect(answer.error?.code).toBe('unknown_key')
 })
 

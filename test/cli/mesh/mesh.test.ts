@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { syncInventory } from '../../../db/inventory/sync-inventory.ts'
 import { callDevice } from '../../../mesh/client.ts'
+import { overHttp } from '../../../mesh/over-http.ts'
 import { issueRequest } from '../../../mesh/sign.ts'
 import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
 import { runCli, useServedApi } from '../../support/run-cli.ts'
@@ -170,7 +171,9 @@ test('what was asked of a device with the key, but by no call of the control pla
     },
     signing,
   )
-  expect(await callDevice({ id: 'node-osl-1', url: `http://${address}` }, request)).toMatchObject({ ok: true })
+  expect(await callDevice(overHttp({ id: 'node-osl-1', url: `http://${address}` }), request)).toMatchObject({
+    ok: true,
+  })
   const verified = await run('audit', 'verify', 'node-osl-1')
   expect([verified.code, verified.stdout]).toEqual([
     1,

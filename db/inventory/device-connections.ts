@@ -1,0 +1,125 @@
+import { sql } from 'kysely'
+import { now, onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { meshChannel, notify } from '../notices.ts'
+
+/** A process that was not seen for so long has ended, and no connection of it lives. */
+const processSeconds = 20
+const seenLately = sql<boolean>`mesh_process.seen_at > ${onceNow} - make_interval(secs => ${processSeconds})`
+
+/** The connection of an agent that calls out, or the last one it had. */
+export type DeviceConnection = {
+  deviceId: string
+  connection: string
+  processId: string | null
+  /** The process that holds it, as people know it. */
+  process: string
+  /** Where the agent called from. */
+  address: string
+  agentVersion: string
+  connectedAt: string
+  isConnected: boolean
+  /** Since when it is not connected; null while it is. */
+  endedAt: string | null
+}
+
+const connections = (db: Db | Trx) =>
+  db
+    .selectFrom('deviceConnection')
+    .leftJoin('meshProcess', 'meshProcess.id', 'deviceConnection.processId')
+    .select(['deviceId', 'connection', 'processId', 'process', 'address', 'agentVersion', 'connectedAt'])
+    .select(sql<boolean>`ended_at is null and coalesce(${seenLately}, false)`.as('isConnected'))
+    .select(
+      sql<string | null>`case when ended_at is null and not coalesce(${seenLately}, false)
+        then mesh_process.seen_at else ended_at end`.as('endedAt'),
+    )
+
+export async function connectionOf(db: Db | Trx, deviceId: string): Promise<DeviceConnection | null> {
+  return (await connections(db).where('deviceId', '=', deviceId).executeTakeFirst()) ?? null
+}
+
+export async function listConnections(db: Db): Promise<Map<string, DeviceConnection>> {
+  return new Map((await connections(db).execute()).map((row) => [row.deviceId, row]))
+}
+
+type NewConnection = Pick<DeviceConnection, 'deviceId' | 'connection' | 'process' | 'address' | 'agentVersion'> & {
+  processId: string
+}
+
+/** From here on this is the device's connection: whoever holds an earlier one hears of it when the transaction ends. */
+export async function holdConnection(trx: Trx, held: NewConnection): Promise<void> {
+  const begun = { ...held, connectedAt: now, endedAt: null }
+  await trx
+    .insertInto('deviceConnection')
+    .values(begun)
+    .onConflict((conflict) => conflict.column('deviceId').doUpdateSet(begun))
+    .execute()
+  await tellOfDevice(trx, held.deviceId)
+}
+
+/** Which of these connections are still those of their devices. What was taken for ended, because this process was not heard of, is not. */
+export async function keepConnections(db: Db, processId: string, held: string[]): Promise<Set<string>> {
+  if (held.length === 0) return new Set()
+  await db
+    .updateTable('deviceConnection')
+    .set({ processId, endedAt: null })
+    .where('connection', 'in', held)
+    .where('endedAt', 'is not', null)
+    .execute()
+  const rows = await db.selectFrom('deviceConnection').select('connection').where('connection', 'in', held).execute()
+  return new Set(rows.map(({ connection }) => connection))
+}
+
+/** It has ended, unless another one took its place. */
+export async function endConnection(db: Db, { deviceId, connection }: { deviceId: string; connection: string }) {
+  await db
+    .updateTable('deviceConnection')
+    .set({ endedAt: now, processId: null })
+    .where('connection', '=', connection)
+    .where('endedAt', 'is', null)
+    .execute()
+  await tellOfDevice(db, deviceId)
+}
+
+/** The device may hold no connection any more: who holds one ends it at once. */
+export async function forbidConnection(trx: Trx, deviceId: string): Promise<void> {
+  await trx.deleteFrom('deviceConnection').where('deviceId', '=', deviceId).execute()
+  await tellOfDevice(trx, deviceId)
+}
+
+/** Something about this device is not as it was: its connection, its manifest, or whether it may be asked. */
+export async function tellOfDevice(db: Db | Trx, deviceId: string): Promise<void> {
+  await notify(db, meshChannel, deviceId)
+}
+
+/** This process is there. */
+export async function noteProcess(db: Db, { id, name }: { id: string; name: string }): Promise<void> {
+  await db
+    .insertInto('meshProcess')
+    .values({ id, name, seenAt: now })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ seenAt: now }))
+    .execute()
+}
+
+/** This process ends: its connections ended now. */
+export async function endProcess(db: Db, id: string): Promise<void> {
+  const ended = await db
+    .updateTable('deviceConnection')
+    .set({ endedAt: now, processId: null })
+    .where('processId', '=', id)
+    .where('endedAt', 'is', null)
+    .returning('deviceId')
+    .execute()
+  for (const { deviceId } of ended) await tellOfDevice(db, deviceId)
+  await db.deleteFrom('meshProcess').where('id', '=', id).execute()
+}
+
+/** Takes processes that were not seen for long for ended, with their connections: those ended when they were seen last. */
+export async function endLostProcesses(db: Db): Promise<void> {
+  const { rows } = await sql<{ deviceId: string }>`
+    update device_connection set ended_at = mesh_process.seen_at, process_id = null
+    from mesh_process where mesh_process.id = device_connection.process_id and ended_at is null and not ${seenLately}
+    returning device_id`.execute(db)
+  for (const { deviceId } of rows) await tellOfDevice(db, deviceId)
+  await sql`delete from mesh_process where not ${seenLately}`.execute(db)
+}

@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto'
+import { HttpError, type HttpErrorCode } from '../../clients/http.ts'
+import type { Db } from '../../db/connect.ts'
+import type { DeviceConnection } from '../../db/inventory/device-connections.ts'
+import {
+  answerRelay,
+  askRelay,
+  dropRelay,
+  type Relay,
+  type RelayPiece,
+  takePieces,
+  takeRelays,
+  withdrawRelay,
+} from '../../db/inventory/relays.ts'
+import { type BegunAnswer, type DeviceAsk, type Receiver, receiver } from '../../mesh/exchange.ts'
+import { packFrame, readFrame } from '../../mesh/frames.ts'
+import type { Seal } from '../../mesh/seal.ts'
+
+/** What is left in rows for another process is taken within this, or is taken back. */
+const takenWithinMs = 5_000
+/** Rows are swept after this, where the process that they are for has ended. */
+const keptSeconds = 60
+const maxRowBytes = 1_000_000
+
+export type RelayWorld = {
+  db: Db
+  seal: Seal
+  processId: string
+  /** Begins an exchange over a connection that this process holds; null: it holds none of that device. */
+  begin(deviceId: string, ask: DeviceAsk): Promise<BegunAnswer> | null
+  report(error: unknown): void
+}
+
+export type Relays = {
+  /** Asks through the process that holds this connection. */
+  ask(at: DeviceConnection & { processId: string }, ask: DeviceAsk): Promise<BegunAnswer>
+  /** What is under way over another connection of this device than this one will not be answered any more. */
+  onConnection(deviceId: string, connection: string | null): void
+  /** A word of another process; an empty one: look at everything. */
+  onNotice(text: string): void
+  /** Devices that are asked through others just now. */
+  asked(): string[]
+}
+
+type Asked = { deviceId: string; connection: string; one: Receiver; isTaken: boolean }
+type SentAsk = Omit<DeviceAsk, 'signal'>
+
+/** Passes exchanges between processes of the API, by rows of the database that each is told of. */
+export function openRelays(world: RelayWorld): Relays {
+  const { db, processId, report } = world
+  const asked = new Map<string, Asked>()
+  const passing = new Map<string, AbortController>()
+  const serial = oneAfterTheOther(report)
+
+  function fail(id: string, error: HttpError): void {
+    asked.get(id)?.one.fail(error)
+    asked.delete(id)
+  }
+
+  async function ask(at: DeviceConnection & { processId: string }, one: DeviceAsk): Promise<BegunAnswer> {
+    const id = randomUUID()
+    const relay = { id, deviceId: at.deviceId, toProcess: at.processId, fromProcess: processId }
+    const own = receiver(at.deviceId, one, () => {
+      asked.delete(id)
+      void dropRelay(db, relay).catch(report)
+      void withdrawRelay(db, id).catch(report)
+    })
+    const { signal: _, ...sent } = one
+    const sealed = world.seal.close(Buffer.from(JSON.stringify(sent), 'utf8'), `ask ${id}`)
+    asked.set(id, { deviceId: at.deviceId, connection: at.connection, one: own, isTaken: false })
+    try {
+      await askRelay(db, { ...relay, sealed }, Math.ceil(takenWithinMs / 1_000))
+    } catch (error) {
+      report(error)
+      // It may be there all the same: who takes it finds nobody to answer, and the device's journal knows it.
+      fail(id, new HttpError('protocol', `${at.deviceId} could not be asked through ${at.process}`, true))
+    }
+    const timer = setTimeout(() => void takeBack(id, at).catch(report), takenWithinMs)
+    return await own.answer.finally(() => clearTimeout(timer))
+  }
+
+  /** Nobody took it: then it is certain that nothing was sent. */
+  async function takeBack(id: string, { deviceId, process }: DeviceConnection): Promise<void> {
+    if (!asked.has(id) || asked.get(id)?.isTaken) return
+    if (await withdrawRelay(db, id))
+      fail(id, new HttpError('connect', `${deviceId}: ${process}, which holds its connection, does not pass on`, true))
+  }
+
+  async function takeAll(): Promise<void> {
+    for (const relay of await takeRelays(db, processId)) void pass(world, passing, relay).catch(report)
+  }
+
+  async function readAll(): Promise<void> {
+    for (let pieces = await takePieces(db, processId); pieces.length > 0; pieces = await takePieces(db, processId)) {
+      for (const piece of pieces.sort((a, b) => a.n - b.n)) take(piece)
+    }
+  }
+
+  function take({ relayId, n, sealed }: RelayPiece): void {
+    const found = asked.get(relayId)
+    const plain = found && world.seal.open(sealed, `answer ${relayId} ${n}`)
+    const frame = plain ? readFrame(plain) : null
+    if (!found) return
+    found.isTaken = true
+    if (frame?.kind === 'head') found.one.head(frame.piece.readUInt16BE(0))
+    else if (frame?.kind === 'data') found.one.data(frame.piece)
+    else {
+      asked.delete(relayId)
+      if (frame?.kind === 'end') found.one.end()
+      else
+        found.one.fail(
+          frame ? readError(frame.piece) : new HttpError('protocol', 'a relayed answer was altered', false),
+        )
+    }
+  }
+
+  return {
+    ask,
+    onConnection(deviceId, connection) {
+      for (const [id, each] of asked) {
+        if (each.deviceId !== deviceId || each.connection === connection) continue
+        fail(id, new HttpError('protocol', `the connection of ${deviceId} ended before its answer came`, true))
+      }
+    },
+    onNotice(text) {
+      if (text.startsWith('drop ')) passing.get(text.slice('drop '.length))?.abort()
+      if (text !== 'pieces' && !text.startsWith('drop ')) serial('take', takeAll)
+      if (text !== 'ask' && !text.startsWith('drop ')) serial('read', readAll)
+    },
+    asked: () => [...new Set([...asked.values()].map(({ deviceId }) => deviceId))],
+  }
+}
+
+/** Does what another process asks for, and leaves the answer for it as it comes. */
+async function pass(world: RelayWorld, passing: Map<string, AbortController>, relay: Relay): Promise<void> {
+  const { id, deviceId } = relay
+  const stop = new AbortController()
+  passing.set(id, stop)
+  const write = rowsFor(world, relay)
+  try {
+    const sent = world.seal.open(relay.sealed, `ask ${id}`)
+    if (!sent) throw new HttpError('connect', 'what was to be passed on is not of this control plane', false)
+    const begun = world.begin(deviceId, { ...(JSON.parse(sent.toString('utf8')) as SentAsk), signal: stop.signal })
+    if (!begun) throw new HttpError('connect', `${deviceId} has just gone to another process`, true)
+    const { status, pieces } = await begun
+    const head = Buffer.alloc(2)
+    head.writeUInt16BE(status, 0)
+    write.add(packFrame('head', 0, head))
+    for await (const piece of pieces) write.add(packFrame('data', 0, piece))
+    write.add(packFrame('end', 0))
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error
+    write.add(packFrame('drop', 0, Buffer.from(writeError(error), 'utf8')))
+  } finally {
+    passing.delete(id)
+    await write.done()
+  }
+}
+
+/** Writes frames as rows in their order. What comes while a row is written goes together into the next. */
+function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
+  let n = 0
+  let waiting: Buffer[] = []
+  let writing: Promise<void> | null = null
+  async function writeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      const frames = joinData(waiting)
+      waiting = []
+      for (const frame of frames) {
+        const sealed = seal.close(frame, `answer ${id} ${n}`)
+        await answerRelay(db, { relayId: id, n, sealed }, fromProcess, keptSeconds)
+        n += 1
+      }
+    }
+    writing = null
+  }
+  return {
+    add(frame: Buffer) {
+      waiting.push(frame)
+      writing ??= writeAll()
+      // Who waits for the end hears of it.
+      writing.catch(() => {})
+    },
+    async done() {
+      await writing
+    },
+  }
+}
+
+/** Data that stands side by side, as one frame up to the size of a row. */
+function joinData(frames: readonly Buffer[]): Buffer[] {
+  const joined: Buffer[][] = []
+  let bytes = 0
+  for (const frame of frames) {
+    const parsed = readFrame(frame)
+    const before = joined.at(-1)
+    if (parsed?.kind === 'data' && before && bytes > 0 && bytes + parsed.piece.length <= maxRowBytes) {
+      before.push(parsed.piece)
+      bytes += parsed.piece.length
+    } else {
+      joined.push([frame])
+      bytes = parsed?.kind === 'data' ? parsed.piece.length : 0
+    }
+  }
+  return joined.map((each) => (each.length === 1 ? (each[0] as Buffer) : Buffer.concat(each)))
+}
+
+function writeError({ code, message, retryable }: HttpError): string {
+  return JSON.stringify({ code, message, retryable })
+}
+
+function readError(piece: Buffer): HttpError {
+  const { code, message, retryable } = JSON.parse(piece.toString('utf8')) as {
+    code: HttpErrorCode
+    message: string
+    retryable: boolean
+  }
+  return new HttpError(code, message, retryable)
+}
+
+/** Runs each kind of work once at a time; what is wished for meanwhile is done once more. */
+function oneAfterTheOther(report: (error: unknown) => void): (kind: string, work: () => Promise<void>) => void {
+  const running = new Map<string, { again: boolean }>()
+  return function run(kind, work) {
+    const now = running.get(kind)
+    if (now) {
+      now.again = true
+      return
+    }
+    const state = { again: false }
+    running.set(kind, state)
+    void work()
+      .catch(report)
+      .finally(() => {
+        running.delete(kind)
+        if (state.again) run(kind, work)
+      })
+  }
+}

@@ -1,0 +1,160 @@
+import type { CapabilityAnswer, MeshErrorCode } from '../../domain/mesh.ts'
+import { refusalOf } from './act.ts'
+import type { Agent } from './agent.ts'
+import type { Reply } from './agent-state.ts'
+import type { DeviceOperation } from './operation.ts'
+import { bodyBytes } from './verify-request.ts'
+
+/** What somebody asks of the agent, whatever carried it here. The body is null where it is too large. */
+export type AgentAsk = {
+  method: string
+  /** With its query. */
+  path: string
+  authorization?: string | undefined
+  accept?: string | undefined
+  lastEventId?: string | undefined
+  body(): Promise<Buffer | null>
+}
+
+/** Where the answer goes: one body, or a text as it comes. */
+export type Outlet = {
+  json(status: number, body: object): void
+  open(): OpenOutlet
+}
+
+export type OpenOutlet = {
+  write(text: string): void
+  end(text: string): void
+  /** Bytes that nobody has taken yet. */
+  waiting(): number
+  onClose(act: () => void): void
+}
+
+/**
+ * Every code is in the body; the status is for proxies and logs. Codes that are not listed are 200:
+ * something was done.
+ */
+const statuses: Partial<Record<MeshErrorCode, number>> = {
+  malformed: 400,
+  bad_signature: 401,
+  unknown_key: 401,
+  wrong_device: 403,
+  clock_skew: 401,
+  bad_deadline: 400,
+  replayed_nonce: 409,
+  manifest_invalid: 503,
+  blocked: 403,
+  approval_required: 403,
+  grant_forged: 403,
+  grant_replayed: 403,
+  grant_expired: 403,
+  grant_wrong_device: 403,
+  grant_altered: 403,
+  capability_unavailable: 501,
+  invalid_arguments: 422,
+  outside_roots: 403,
+  not_found: 404,
+  busy: 429,
+  idempotency_key_reused: 422,
+  indeterminate: 409,
+}
+
+/** Answers one request. Throws only for a fault of the agent itself. */
+export async function answer(agent: Agent, ask: AgentAsk, outlet: Outlet): Promise<void> {
+  const { method } = ask
+  const path = ask.path.split('?')[0] as string
+  const [, id] = /^\/operations\/(req_[0-9a-f]{24})$/.exec(path) ?? []
+  if (path === '/health' && method === 'GET') outlet.json(200, agent.health())
+  else if (path === '/capability' && method === 'POST') {
+    const body = await ask.body()
+    if (body) reply(outlet, await agent.call(body))
+    else tooLarge(agent, outlet)
+  } else if (id && method === 'DELETE') {
+    const body = await ask.body()
+    if (body) reply(outlet, agent.cancel(id, body))
+    else tooLarge(agent, outlet)
+  } else if (id && method === 'GET') show(agent, id, ask, outlet)
+  else if (path === '/journal' && method === 'GET') tell(agent, ask, outlet)
+  else outlet.json(404, { error: 'there is nothing here' })
+}
+
+function show(agent: Agent, id: string, ask: AgentAsk, outlet: Outlet): void {
+  const refusal = agent.whyNotRead(ask.authorization, ask.path, id)
+  const found = refusal ? null : agent.lookUp(id)
+  if (refusal) reply(outlet, refusal)
+  else if (!found) {
+    const about = { request_id: id, device: agent.deviceName() ?? 'unknown' }
+    const message = 'There is no such operation, or not any more.'
+    outlet.json(404, refusalOf(about, { code: 'not_found', message }, 'refused', null, null))
+  } else if ((ask.accept ?? '').includes('text/event-stream')) streamOperation(found, ask, outlet.open())
+  else if ('running' in found) outlet.json(202, found.running.meanwhile)
+  else outlet.json(200, found.answer)
+}
+
+/** The journal in pieces: a reader asks again with the number of the last entry. */
+function tell(agent: Agent, { authorization, path }: AgentAsk, outlet: Outlet): void {
+  const refusal = agent.whyNotRead(authorization, path)
+  const [, after] = /^\/journal\?after=(\d{1,15})$/.exec(path) ?? []
+  if (refusal) reply(outlet, refusal)
+  else if (after === undefined) outlet.json(400, { error: 'ask for /journal?after=<number>' })
+  else outlet.json(200, agent.journalAfter(Number(after)))
+}
+
+function reply(outlet: Outlet, { answer, code }: Reply): void {
+  const status = code !== null ? (statuses[code] ?? 200) : answer.status === 'running' ? 202 : 200
+  outlet.json(status, answer)
+}
+
+function tooLarge(agent: Agent, outlet: Outlet): void {
+  const about = { request_id: `req_${'0'.repeat(24)}`, device: agent.deviceName() ?? 'unknown' }
+  const message = `The request is larger than ${bodyBytes} bytes.`
+  outlet.json(413, refusalOf(about, { code: 'malformed', message }, 'refused', null, null))
+}
+
+/**
+ * A client that reads slower than a program writes is not waited for: beyond this, lines are
+ * dropped.
+ */
+const maxBuffered = 4_000_000
+const heartbeatMs = 15_000
+
+/**
+ * Lines as they come (`event: line`, a JSON string each, numbered), then `event: answer` and the
+ * end. `Last-Event-ID` goes on behind that line; `event: missed` says how many are gone meanwhile.
+ */
+function streamOperation(
+  found: { running: DeviceOperation } | Reply,
+  { lastEventId }: AgentAsk,
+  outlet: OpenOutlet,
+): void {
+  if (!('running' in found)) {
+    end(outlet, found.answer)
+    return
+  }
+  const after = Number(lastEventId ?? 0)
+  let dropped = 0
+  const listening = found.running.listen(Number.isInteger(after) && after > 0 ? after : 0, {
+    onLine({ id, text }) {
+      if (outlet.waiting() > maxBuffered) dropped += 1
+      else outlet.write(`id: ${id}\nevent: line\ndata: ${JSON.stringify(text)}\n\n`)
+    },
+    onAnswer(answer) {
+      if (dropped > 0) missed(outlet, dropped)
+      end(outlet, answer)
+    },
+  })
+  if (listening.missed > 0) missed(outlet, listening.missed)
+  const heartbeat = setInterval(() => outlet.write(': still running\n\n'), heartbeatMs)
+  outlet.onClose(() => {
+    clearInterval(heartbeat)
+    listening.stop()
+  })
+}
+
+function missed(outlet: OpenOutlet, count: number): void {
+  outlet.write(`event: missed\ndata: ${count}\n\n`)
+}
+
+function end(outlet: OpenOutlet, answer: CapabilityAnswer): void {
+  outlet.end(`event: answer\ndata: ${JSON.stringify(answer)}\n\n`)
+}

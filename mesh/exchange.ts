@@ -1,0 +1,130 @@
+import { HttpError, linesIn } from '../clients/http.ts'
+
+/** What a device is asked, whatever carries it there: a path of the agent, and what HTTP would have as headers. */
+export type DeviceAsk = {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  body?: string
+  authorization?: string
+  accept?: string
+  /** From the call to the last byte of the answer. */
+  timeoutMs: number
+  signal?: AbortSignal
+}
+
+/** No answer of a device is larger. */
+export const maxAnswerBytes = 16_000_000
+
+type WholeAnswer = { status: number; body: Uint8Array }
+
+/** A device and how bytes get there and back: over HTTP to where it listens, or over the connection that it made. */
+export type DeviceWay = {
+  id: string
+  /** Waits while the device is between two connections, up to a bound. A device that listens is always ready to be tried. */
+  ready(signal?: AbortSignal): Promise<void>
+  /** One exchange: the whole answer, whatever its status, or an HttpError. Never repeats anything. */
+  exchange(ask: DeviceAsk): Promise<WholeAnswer>
+  /** The lines of an answer as they come. Throws HttpError, also for an answer that is no success. */
+  lines(ask: DeviceAsk): AsyncGenerator<string>
+}
+
+/** An answer that has begun: its bytes as they come, for who does not leave. */
+export type BegunAnswer = { status: number; pieces: AsyncIterable<Uint8Array>; leave(): void }
+
+/** Both ways of asking, over one that begins an exchange. */
+export function askingOver(
+  id: string,
+  begin: (ask: DeviceAsk) => Promise<BegunAnswer>,
+): Pick<DeviceWay, 'exchange' | 'lines'> {
+  return {
+    async exchange(ask) {
+      const { status, pieces } = await begin(ask)
+      const all: Uint8Array[] = []
+      for await (const piece of pieces) all.push(piece)
+      return { status, body: Buffer.concat(all) }
+    },
+    async *lines(ask) {
+      const { status, pieces, leave } = await begin(ask)
+      if (status !== 200) leave()
+      if (status !== 200) throw new HttpError('protocol', `${id} answered ${status}`, status >= 500)
+      yield* linesIn(pieces)
+    },
+  }
+}
+
+/** A small piece costs as much as this: who sends many of them comes to an end, too. */
+const leastBytes = 512
+
+/** The receiving end of one exchange: what comes is pushed, and read in order. It ends once, well or with an error. */
+export type Receiver = {
+  answer: Promise<BegunAnswer>
+  head(status: number): void
+  data(piece: Uint8Array): void
+  end(): void
+  fail(error: HttpError): void
+}
+
+/**
+ * Watches over one exchange: its clock, its size and its caller's wish to stop. `onLeft` is called once where the receiver gave up before the
+ * other side had ended.
+ */
+export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): Receiver {
+  const begun = Promise.withResolvers<BegunAnswer>()
+  // A caller that has gone already hears of no failure.
+  begun.promise.catch(() => {})
+  const waiting: Uint8Array[] = []
+  let bytes = 0
+  let state: 'open' | 'ended' | HttpError = 'open'
+  let wake: () => void = () => {}
+  const timer = setTimeout(
+    () => leave(new HttpError('timeout', `${id} took longer than ${ask.timeoutMs} ms`, true)),
+    ask.timeoutMs,
+  )
+  const onAbort = () => leave(new HttpError('aborted', `the call to ${id} was cancelled`, false))
+  ask.signal?.addEventListener('abort', onAbort, { once: true })
+
+  function close(next: 'ended' | HttpError): void {
+    if (state !== 'open') return
+    state = next
+    clearTimeout(timer)
+    ask.signal?.removeEventListener('abort', onAbort)
+    if (next !== 'ended') begun.reject(next)
+    wake()
+  }
+  function leave(error: HttpError): void {
+    if (state !== 'open') return
+    close(error)
+    onLeft()
+  }
+  const leaveUnread = () => leave(new HttpError('aborted', `the answer of ${id} was not read to its end`, false))
+  async function* read(): AsyncGenerator<Uint8Array> {
+    try {
+      for (;;) {
+        const piece = waiting.shift()
+        if (piece) yield piece
+        else if (state === 'ended') return
+        else if (state !== 'open') throw state
+        else
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+      }
+    } finally {
+      leaveUnread()
+    }
+  }
+  return {
+    answer: begun.promise,
+    head: (status) => begun.resolve({ status, pieces: read(), leave: leaveUnread }),
+    data(piece) {
+      if (state !== 'open') return
+      bytes += Math.max(piece.byteLength, leastBytes)
+      if (bytes > maxAnswerBytes)
+        return leave(new HttpError('too_large', `the answer of ${id} is larger than ${maxAnswerBytes} bytes`, false))
+      waiting.push(piece)
+      wake()
+    },
+    end: () => close('ended'),
+    fail: (error) => close(error),
+  }
+}

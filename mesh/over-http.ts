@@ -1,0 +1,35 @@
+import { type HttpRequest, request, streamLines } from '../clients/http.ts'
+import { type DeviceAsk, type DeviceWay, maxAnswerBytes } from './exchange.ts'
+
+/** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
+export type DeviceAddress = { id: string; url: string; ca?: string }
+
+/** The way to a device that listens: a request of HTTP for each exchange. */
+export function overHttp(address: DeviceAddress): DeviceWay {
+  return {
+    id: address.id,
+    async ready() {},
+    exchange: (ask) => request(toRequest(address, ask)),
+    lines: (ask) => streamLines(toRequest(address, ask)),
+  }
+}
+
+function toRequest({ url, ca }: DeviceAddress, ask: DeviceAsk): HttpRequest {
+  const { method, path, body, authorization, accept, timeoutMs, signal } = ask
+  return {
+    method,
+    url: `${url.replace(/\/+$/, '')}${path}`,
+    headers: {
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(authorization !== undefined && { authorization }),
+      ...(accept !== undefined && { accept }),
+    },
+    ...(body !== undefined && { body }),
+    timeoutMs,
+    maxBytes: maxAnswerBytes,
+    // Devices are in private networks; link-local addresses and metadata services are refused.
+    allow: 'private',
+    ...(ca !== undefined && { ca }),
+    ...(signal && { signal }),
+  }
+}
