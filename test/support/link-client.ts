@@ -12,6 +12,8 @@ export type LinkClient = {
   /** Words of the control plane, oldest first. */
   heard: Record<string, unknown>[]
   asks: { exchange: number; head: AskHead; body: Buffer }[]
+  /** Exchanges that the control plane wants no answer to any more. */
+  dropped: number[]
   closed: { code: number; reason: string } | null
   say(word: object): void
   send(bytes: Uint8Array): void
@@ -28,6 +30,7 @@ export async function linkClient(url: string, well: string | null = null): Promi
     socket,
     heard: [],
     asks: [],
+    dropped: [],
     closed: null,
     say: (word) => socket.send(JSON.stringify(word)),
     send: (bytes) => socket.send(bytes),
@@ -44,6 +47,7 @@ export async function linkClient(url: string, well: string | null = null): Promi
     if (!isBinary) return void client.heard.push(JSON.parse(bytes.toString('utf8')))
     const frame = readFrame(bytes)
     const asked = frame?.kind === 'ask' ? readAsk(frame.piece) : null
+    if (frame?.kind === 'drop') client.dropped.push(frame.exchange)
     if (!frame || !asked) return
     if (well !== null && asked.head.path === '/health') client.answer(frame.exchange, 200, healthOf(well))
     else client.asks.push({ exchange: frame.exchange, ...asked })
