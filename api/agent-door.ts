@@ -26,8 +26,8 @@ const helloWithinMs = 10_000
 const maxHelloBytes = 4_096
 /** Who has not said who it is yet. One more, and the one that waits longest has to go: an agent needs milliseconds. */
 const maxUnproven = 256
-/** Connections of one device in a minute, more than any back-off makes. */
-const maxPerMinute = 20
+/** Connections of one device in a minute: a line that breaks over and over makes fewer. */
+const maxPerMinute = 40
 
 type Upgrades = {
   on(event: 'upgrade', listener: (request: IncomingMessage, socket: Duplex, head: Buffer) => void): unknown
@@ -83,7 +83,7 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
 }
 
 /** Who asks, as an agent knows it: the digest of the root key that it pinned. */
-export function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
+function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
   return createHash('sha256').update(publicHalf(keys.root)).digest('hex')
 }
 

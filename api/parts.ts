@@ -3,6 +3,7 @@ import { waitingBodies } from '../db/alerts/waiting-bodies.ts'
 import { modelHealth } from '../db/current-counts.ts'
 import { databaseTrouble, type Trouble } from '../db/database-state.ts'
 import { findNeglected, type Neglected } from '../db/incidents/queue-place.ts'
+import { type DeviceConnection, listConnections } from '../db/inventory/device-connections.ts'
 import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
@@ -46,7 +47,7 @@ export type PartFacts = {
   untold: number
   idle: IdleQueues | null
   spend: Spend
-  devices: Pick<DeviceRow, 'id' | 'health' | 'healthProblem'>[]
+  devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
 /** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
@@ -62,13 +63,23 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
       modelHealth(db),
       waitingBodies(db),
       refusedLately(db),
-      usableDevices(db),
+      devicesReached(db),
       lookAtOutbox(db),
       spendNow(db),
     ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
   return { ...found, ...messages, devices, spend }
+}
+
+/** Devices that can be asked, as far as rows tell, each with the way to it. */
+async function devicesReached(db: ApiDeps['db']): Promise<PartFacts['devices']> {
+  const connections = await listConnections(db)
+  const devices = await usableDevices(db)
+  return devices.map((device) => ({
+    ...device,
+    connection: device.url === null ? (connections.get(device.id) ?? null) : ('listens' as const),
+  }))
 }
 
 async function lookAtOutbox(db: ApiDeps['db']): Promise<Pick<PartFacts, 'givenUp' | 'untold' | 'idle'>> {
@@ -194,12 +205,21 @@ function lookAtKnowledge(known: KnowledgeList): Look {
 /** Do devices answer, and may looks at them run? No line where there are none. */
 function lookAtDevices(devices: PartFacts['devices']): Look[] {
   if (devices.length === 0) return []
-  const silent = devices.filter(({ healthProblem }) => healthProblem !== null).map(({ id }) => id)
+  const away = devices.flatMap(({ id, connection = 'listens' }) =>
+    connection !== 'listens' && !connection?.isConnected ? [describeAway(id, connection)] : [],
+  )
+  const silent = devices
+    .filter(({ healthProblem, connection = 'listens' }) => {
+      const isThere = connection === 'listens' || connection?.isConnected === true
+      return healthProblem !== null && isThere
+    })
+    .map(({ id }) => id)
   const asking = devices.flatMap(({ id, health }) => {
     const lack = findSandboxLack(health)
     return lack === null ? [] : [`${id} (${lack})`]
   })
   const faults = [
+    ...(away.length > 0 ? [`Not connected, though they call out: ${formatList(away)}.`] : []),
     ...(silent.length > 0 ? [`No answer: ${formatList(silent)}.`] : []),
     ...(asking.length > 0 ? [`Reads are not confined, so each asks a person: ${formatList(asking)}.`] : []),
   ]
@@ -208,8 +228,18 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     return [{ status: 'unknown', detail: `Not asked yet: ${formatList(unasked.map(({ id }) => id))}.` }]
   if (faults.length === 0)
     return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
-  const more = asking.length > 0 ? { remedy: sandboxRemedy } : {}
+  const more =
+    away.length > 0
+      ? { remedy: 'see the log of the agent there: nightshift agent' }
+      : asking.length > 0
+        ? { remedy: sandboxRemedy }
+        : {}
   return [{ status: 'failed', detail: inertText(faults.join(' '), 1_000), ...more }]
+}
+
+function describeAway(id: string, connection: DeviceConnection | null): string {
+  if (connection === null) return `${id} (never yet)`
+  return connection.endedAt === null ? id : `${id} (since ${formatMinute(connection.endedAt)})`
 }
 
 /** A part takes seconds at most; a body has two hundred. */

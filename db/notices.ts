@@ -16,15 +16,15 @@ export async function notify(db: Db | Trx, channel: string, text: string): Promi
 
 const againMs = 1_000
 
-export type Notices = {
+type Notices = {
   /** False while nobody can tell us anything: who needs to know asks. */
   isListening(): boolean
   stop(): Promise<void>
 }
 
 /**
- * Listens on a connection of its own, and connects again where it is lost. `onUp` is called each time it listens again: what was said
- * meanwhile is not said again.
+ * Listens on a connection of its own, and connects again where it is lost. `up` is called each time it listens again: nobody
+ * repeats what was said meanwhile.
  */
 export function listenTo(
   db: Db,

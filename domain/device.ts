@@ -50,7 +50,7 @@ const device = z.object({
 export type Device = z.infer<typeof device>
 
 /** The connection of an agent that calls out, or the last one it had. */
-export const shownConnection = z.object({
+const shownConnection = z.object({
   isConnected: z.boolean(),
   /** Since when it is connected, or is not. */
   since: z.string().nullable(),

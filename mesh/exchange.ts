@@ -56,7 +56,7 @@ export function askingOver(
 const leastBytes = 512
 
 /** The receiving end of one exchange: what comes is pushed, and read in order. It ends once, well or with an error. */
-export type Receiver = {
+export type AnswerReceiver = {
   answer: Promise<BegunAnswer>
   head(status: number): void
   data(piece: Uint8Array): void
@@ -68,7 +68,7 @@ export type Receiver = {
  * Watches over one exchange: its clock, its size and its caller's wish to stop. `onLeft` is called once where the receiver gave up before the
  * other side had ended.
  */
-export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): Receiver {
+export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): AnswerReceiver {
   const begun = Promise.withResolvers<BegunAnswer>()
   // A caller that has gone already hears of no failure.
   begun.promise.catch(() => {})

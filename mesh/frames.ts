@@ -10,7 +10,7 @@ import type { WebSocket } from 'ws'
  */
 const kinds = ['ask', 'head', 'data', 'end', 'drop'] as const
 export type FrameKind = (typeof kinds)[number]
-export type Frame = { kind: FrameKind; exchange: number; piece: Buffer }
+type LinkFrame = { kind: FrameKind; exchange: number; piece: Buffer }
 
 /** The largest piece of an answer. Other exchanges get between the pieces of a long one. */
 export const maxPieceBytes = 65_536
@@ -30,13 +30,13 @@ export function packFrame(kind: FrameKind, exchange: number, piece: Uint8Array =
 const empty = new Uint8Array()
 
 /** Null for bytes that are no frame. */
-export function readFrame(bytes: Buffer): Frame | null {
+export function readFrame(bytes: Buffer): LinkFrame | null {
   const kind = bytes.length < headBytes ? undefined : kinds[bytes.readUInt8(0)]
   return kind === undefined ? null : { kind, exchange: bytes.readUInt32BE(1), piece: bytes.subarray(headBytes) }
 }
 
 /** What a request says besides its body, as the headers of HTTP would. */
-export type AskHead = { method: string; path: string; authorization?: string; accept?: string }
+type AskHead = { method: string; path: string; authorization?: string; accept?: string }
 
 export function packAsk(exchange: number, head: AskHead, body: string | undefined): Buffer {
   const text = Buffer.from(JSON.stringify(head), 'utf8')

@@ -2,11 +2,11 @@ import type { WebSocket } from 'ws'
 import { HttpError } from '../clients/http.ts'
 import type { ControlWord } from '../domain/mesh-connection.ts'
 import { closeCodes } from '../domain/mesh-connection.ts'
-import { type BegunAnswer, type DeviceAsk, type Receiver, receiver } from './exchange.ts'
+import { type AnswerReceiver, type BegunAnswer, type DeviceAsk, receiver } from './exchange.ts'
 import { keepAlive, packAsk, packFrame, readFrame } from './frames.ts'
 
 /** The control plane's end of the connection that an agent made, once it has proved who it is. */
-export type Link = {
+export type DeviceLink = {
   device: string
   /** Begins one exchange. Throws HttpError: `connect` where it is certain that nothing was sent. */
   begin(ask: DeviceAsk): Promise<BegunAnswer>
@@ -31,8 +31,8 @@ const strayBytesPerLeft = 2_000_000
  * Speaks to an agent over an open socket. A device that floods, does not read, or sends what nobody asked for is disconnected: it costs no
  * other device anything.
  */
-export function openLink(device: string, socket: WebSocket): Link {
-  const receivers = new Map<number, Receiver>()
+export function openLink(device: string, socket: WebSocket): DeviceLink {
+  const receivers = new Map<number, AnswerReceiver>()
   let last = 0
   let strayBytes = strayBytesPerLeft
   const mayCome = frameBudget()

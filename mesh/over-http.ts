@@ -2,7 +2,7 @@ import { type HttpRequest, request, streamLines } from '../clients/http.ts'
 import { type DeviceAsk, type DeviceWay, maxAnswerBytes } from './exchange.ts'
 
 /** Where a device listens, and the authority (PEM) that its certificate has to be signed by. */
-export type DeviceAddress = { id: string; url: string; ca?: string }
+type DeviceAddress = { id: string; url: string; ca?: string }
 
 /** The way to a device that listens: a request of HTTP for each exchange. */
 export function overHttp(address: DeviceAddress): DeviceWay {

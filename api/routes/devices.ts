@@ -40,7 +40,7 @@ function shownWith(row: DeviceRow, connection: DeviceConnection | null): z.input
   return { ...shownDevice(row), tools: toolsOf(row).map((spec) => spec.name), connection: toShown(row, connection) }
 }
 
-async function shownById(db: Db | Trx, row: DeviceRow): Promise<z.input<typeof listedDevice>> {
+async function shownNow({ db }: { db: Db | Trx }, row: DeviceRow): Promise<z.input<typeof listedDevice>> {
   return shownWith(row, row.url === null ? await connectionOf(db, row.id) : null)
 }
 
@@ -75,7 +75,7 @@ const getDeviceEndpoint = endpoint({
   answer: listedDevice,
   example,
   problems: [404],
-  run: async ({ params: { id } }, deps) => await shownById(deps.db, await requireDevice(deps, id)),
+  run: async ({ scope, params: { id } }, deps) => await shownNow(scope, await requireDevice(deps, id)),
 })
 
 const setDeviceEndpoint = endpoint({
@@ -121,7 +121,7 @@ const setDeviceEndpoint = endpoint({
         subject: id,
         detail: [describeDevice(made), reason].filter(Boolean).join(': '),
       })
-      return await shownById(trx, (await deviceById(trx, id)) as DeviceRow)
+      return await shownNow({ db: trx }, (await deviceById(trx, id)) as DeviceRow)
     })
   },
 })
@@ -203,7 +203,7 @@ const askHealthEndpoint = endpoint({
   problems: [404],
   async run({ params: { id } }, deps) {
     await askHealth(deps, await requireDevice(deps, id))
-    return await shownById(deps.db, await requireDevice(deps, id))
+    return await shownNow(deps, await requireDevice(deps, id))
   },
 })
 

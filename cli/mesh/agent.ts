@@ -143,7 +143,7 @@ function addEnrolmentCommands(agent: CliCommand): void {
     })
 }
 
-/** How reads will be confined for whoever runs this, before a first one is asked for. */
+/** Says how reads will be confined for the user who runs this, before a first one is asked for. */
 export async function sayConfinement(): Promise<void> {
   const found = await findConfinement()
   found.close()

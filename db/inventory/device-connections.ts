@@ -46,7 +46,7 @@ type NewConnection = Pick<DeviceConnection, 'deviceId' | 'connection' | 'process
   processId: string
 }
 
-/** From here on this is the device's connection: whoever holds an earlier one hears of it when the transaction ends. */
+/** Makes this the device's connection. The process that holds an earlier one hears of it when the transaction ends. */
 export async function holdConnection(trx: Trx, held: NewConnection): Promise<void> {
   const begun = { ...held, connectedAt: now, endedAt: null }
   await trx

@@ -19,7 +19,7 @@ import { recordAudit } from '../../db/log/audit.ts'
 import { listenTo, meshChannel, processChannel } from '../../db/notices.ts'
 import { closeCodes } from '../../domain/mesh-connection.ts'
 import { askingOver, type BegunAnswer, type DeviceAsk, type DeviceWay } from '../../mesh/exchange.ts'
-import type { Link } from '../../mesh/link.ts'
+import type { DeviceLink } from '../../mesh/link.ts'
 import { sealUnder } from '../../mesh/seal.ts'
 import type { MeshKeys } from '../../mesh/sign.ts'
 import { openRelays } from './relay.ts'
@@ -30,14 +30,17 @@ export type DeviceConnections = {
   /** The way to a device that calls out, whichever process it is connected to. */
   way(deviceId: string): DeviceWay
   /** Takes a connection whose agent has proved who it is; the one it had before ends. */
-  hold(link: Link, from: { address: string; run: string; version: string; manifestId: string | null }): Promise<void>
+  hold(
+    link: DeviceLink,
+    from: { address: string; run: string; version: string; manifestId: string | null },
+  ): Promise<void>
   /** Devices that are connected to this process. */
   held(): string[]
   /** Sends all agents elsewhere and waits, a few seconds at most, until what is under way is answered. */
   stop(): Promise<void>
 }
 
-type Held = { link: Link; connection: string; run: string; manifestId: string | null }
+type Held = { link: DeviceLink; connection: string; run: string; manifestId: string | null }
 
 const tickMs = 5_000
 /** A call waits so long for a device that is between two connections. */

@@ -211,7 +211,7 @@ export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Pr
 }
 
 /** Does the device need a new manifest: none yet, past half of its life, or with keys that are not today's? */
-export async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
+async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
   const { manifest } = device
   if (!manifest) return true
   const [issued, expires] = [Date.parse(manifest.issued_at), Date.parse(manifest.expires_at)]

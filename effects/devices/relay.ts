@@ -12,7 +12,7 @@ import {
   takeRelays,
   withdrawRelay,
 } from '../../db/inventory/relays.ts'
-import { type BegunAnswer, type DeviceAsk, type Receiver, receiver } from '../../mesh/exchange.ts'
+import { type AnswerReceiver, type BegunAnswer, type DeviceAsk, receiver } from '../../mesh/exchange.ts'
 import { packFrame, readFrame } from '../../mesh/frames.ts'
 import type { Seal } from '../../mesh/seal.ts'
 
@@ -22,7 +22,7 @@ const takenWithinMs = 5_000
 const keptSeconds = 60
 const maxRowBytes = 1_000_000
 
-export type RelayWorld = {
+type RelayWorld = {
   db: Db
   seal: Seal
   processId: string
@@ -31,7 +31,7 @@ export type RelayWorld = {
   report(error: unknown): void
 }
 
-export type Relays = {
+type Relays = {
   /** Asks through the process that holds this connection. */
   ask(at: DeviceConnection & { processId: string }, ask: DeviceAsk): Promise<BegunAnswer>
   /** What is under way over another connection of this device than this one will not be answered any more. */
@@ -42,10 +42,10 @@ export type Relays = {
   asked(): string[]
 }
 
-type Asked = { deviceId: string; connection: string; one: Receiver; isTaken: boolean }
+type Asked = { deviceId: string; connection: string; one: AnswerReceiver; isTaken: boolean }
 type SentAsk = Omit<DeviceAsk, 'signal'>
 
-/** Passes exchanges between processes of the API, by rows of the database that each is told of. */
+/** Passes exchanges between processes of the API by rows of the database, and a notice for each. */
 export function openRelays(world: RelayWorld): Relays {
   const { db, processId, report } = world
   const asked = new Map<string, Asked>()

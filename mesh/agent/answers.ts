@@ -22,7 +22,7 @@ export type Outlet = {
   open(): OpenOutlet
 }
 
-export type OpenOutlet = {
+type OpenOutlet = {
   write(text: string): void
   end(text: string): void
   /** Bytes that nobody has taken yet. */

@@ -32,7 +32,9 @@ type Say = (words: string) => void
 type OnManifest = (manifest: Record<string, unknown>) => Promise<void>
 
 /** A connection that held for so long was a good one: the next try begins without waiting long. */
-const goodMs = 30_000
+const goodMs = 5_000
+/** One that was welcome and broke at once is tried again sooner than one that never came about. */
+const triesOnceWelcome = 3
 const firstWaitMs = 500
 const longestWaitMs = 30_000
 /** Who is refused, or fights another agent over one name, waits longer: nothing changes soon. */
@@ -55,7 +57,7 @@ export function keepConnected(
   let tries = 0
   let said = ''
   let isStopped = false
-  // The same trouble is told once, not at every try.
+  // Says the same trouble once, not at every try.
   const sayOnce = (words: string) => {
     if (words !== said) on.say(words)
     said = words
@@ -81,7 +83,8 @@ export function keepConnected(
           if (current !== attempt) return
           if (isStopped) return
           sayOnce(why)
-          if (attempt.isWelcome() && performance.now() - startedMs > goodMs) tries = 0
+          if (attempt.isWelcome())
+            tries = performance.now() - startedMs > goodMs ? 0 : Math.min(tries, triesOnceWelcome)
           if (isRefused) again(refusedWaitMs, refusedWaitMs / 2)
           else again(Math.min(longestWaitMs, firstWaitMs * 2 ** tries), 0)
           tries = Math.min(tries + 1, 16)
@@ -218,8 +221,7 @@ async function whyNotUpgraded(response: NodeJS.ReadableStream & { statusCode?: n
   return `it answered ${status}${typeof detail === 'string' ? `: ${detail.slice(0, 300)}` : ''}. A proxy has to let WebSocket pass`
 }
 
-const isRefusal = (code: number) =>
-  code === closeCodes.refused || code === closeCodes.replaced || code === closeCodes.tooOften
+const isRefusal = (code: number) => code === closeCodes.refused || code === closeCodes.replaced
 
 function describeEnd(api: string, code: number, reason: string): string {
   if (code === closeCodes.refused)

@@ -53,15 +53,14 @@ type Enrolled = { device: string; manifest: string }
 export type ConnectOptions = {
   api: string
   token: string
-  /** SHA-256 of the authority (PEM) that came with the token, where the control plane has one of its own. */
+  /** SHA-256 of the authority (PEM) that came with the token, where the site signs its own certificates. */
   caSha256: string | null
   /** Over http to another machine: who is on the way can be the control plane. */
   isPlainAllowed: boolean
 }
 
 /**
- * The same for an agent that calls out: it makes a key of its own, of which the control plane learns the public half, and keeps where to
- * call. The authority is believed where it has the digest that came with the token; nothing else is believed of an unproven connection.
+ * The same for an agent that calls out: it makes a key, of which the control plane learns the public half, and keeps where to call. The authority is believed where it has the digest that came with the token; nothing else is believed of an unproven connection.
  */
 export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
   const { token, caSha256, isPlainAllowed } = options

@@ -59,8 +59,6 @@ function keepRenewed(
  */
 const warm = 'NIGHTSHIFT_AGENT_WARM'
 if (process.env.NODE_COMPILE_CACHE && process.env[warm] !== '1' && process.execve) {
-  // What the second life loads later has to be there as well: one file that is not makes it read TypeScript after all.
-  await Promise.all([import('./server.ts'), import('./connection.ts'), import('./enrolment.ts')])
   flushCompileCache()
   process.execve(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
     ...process.env,

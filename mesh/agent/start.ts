@@ -6,11 +6,13 @@ import { type Agent, openAgent } from './agent.ts'
 import { bootId, groupMembersOf, lock, startTicksOf, terminate } from './agent-processes.ts'
 import type { MachineOverrides } from './agent-state.ts'
 import { describeConfinement, keepConfinement } from './confine.ts'
-import type { Places } from './enrolment.ts'
+import { keepConnected } from './connection.ts'
+import { keepIfBelieved, type Places, readConnection } from './enrolment.ts'
 import { type Journal, type JournalOptions, openJournal } from './journal.ts'
 import { type AgentAddress, whyTls } from './manifest.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
+import { serve } from './server.ts'
 import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
@@ -78,7 +80,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     await agent.reload()
     pinName(state, agent.deviceName())
   }
-  const door = address ? await listen(agent, address, certificate) : await callOut(agent, { ...options, state }, reload)
+  const door = address ? await listen(agent, address, certificate) : callOut(agent, { ...options, state }, reload)
   const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
   const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(() => undefined), 600_000)
 
@@ -106,7 +108,6 @@ async function listen(
   { host, port }: AgentAddress,
   certificate: { cert: string; key: string } | null,
 ): Promise<Door> {
-  const { serve } = await import('./server.ts')
   const server = serve(agent, certificate)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -120,10 +121,7 @@ async function listen(
   }
 }
 
-/** Each way has its own modules, and an agent loads those of its own alone. */
-async function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void>): Promise<Door> {
-  const { keepConnected } = await import('./connection.ts')
-  const { keepIfBelieved, readConnection } = await import('./enrolment.ts')
+function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void>): Door {
   const { state, manifestFile: manifest, rootKeyFile: rootKey, version } = options
   const places: Places = { state, manifest, rootKey }
   const { api, ca, key } = readConnection(places)

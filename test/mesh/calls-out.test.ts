@@ -1,27 +1,154 @@
-import { writeFileSync } from 'node:fs'
+import { randomInt } from 'node:crypto'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from '@jest/globals'
-import { askThrough, callingAgent, knownToCallOut, openDoor } from '../support/calls-out.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { auditDevice } from '../../cli/mesh/journal.ts'
+import { verifyChain } from '../../mesh/agent/chain.ts'
+import {
+  askThrough,
+  type CallingAgent,
+  callingAgent,
+  type Door,
+  knownToCallOut,
+  openDoor,
+} from '../support/calls-out.ts'
+import { type CuttingRelay, startCuttingRelay } from '../support/cutting-relay.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
-import { useMeshApi } from '../support/mesh-api.ts'
+import { ran, useMeshApi } from '../support/mesh-api.ts'
+import { runCli, tokenFile } from '../support/run-cli.ts'
 
 const api = useMeshApi()
+const on = 'node-osl-1'
+const files = temporaryDirectory()
+let door: Door
+let relay: CuttingRelay
+let agent: CallingAgent
+
+beforeAll(async () => {
+  writeFileSync(join(files.path, 'app.conf'), 'port = 80\n')
+  door = await openDoor(api)
+  askThrough(api, door)
+  relay = await startCuttingRelay(() => Number(new URL(door.url).port))
+  agent = callingAgent()
+})
+afterAll(async () => {
+  await relay.stop()
+  files.remove()
+})
+
+const connected = () => eventually('the connection', () => door.connections.held().includes(on))
 
 test('an agent enrols by one line, calls out, and is asked over its connection', async () => {
-  const files = temporaryDirectory()
-  writeFileSync(join(files.path, 'app.conf'), 'port = 80\n')
-  const door = await openDoor(api)
-  askThrough(api, door)
   const roots = [{ path: files.path, writable: true }]
-  const token = await knownToCallOut(api, 'node-osl-1', { terms: { capabilities: [], roots } })
-  const agent = callingAgent()
-  await agent.up(['--connect', door.url, '--token', token])
-  await eventually('the connection', () => door.connections.held().includes('node-osl-1'))
+  const token = await knownToCallOut(api, on, { mode: 'all', terms: { capabilities: [], roots } })
+  await agent.up(['--connect', relay.url, '--token', token])
+  await connected()
   const read = { capability: 'fs.read', args: { path: join(files.path, 'app.conf') } }
-  const answer = await api.post('/devices/node-osl-1/calls', { body: read, as: api.tokens.operator })
+  const answer = await api.post(`/devices/${on}/calls`, { body: read, as: api.tokens.operator })
   expect([answer.status, answer.body.content]).toEqual([200, 'port = 80\n'])
-  const { body: shown } = await api.get('/devices/node-osl-1')
+  const { body: shown } = await api.get(`/devices/${on}`)
   expect(shown.connection).toMatchObject({ isConnected: true, process: 'api-1', address: '127.0.0.1' })
-  expect(shown.health).toMatchObject({ status: 'ready' })
-  files.remove()
+  expect((statSync(join(agent.state, 'connection.json')).mode & 0o777).toString(8)).toBe('600')
+})
+
+test('while its connection is cut again and again, in the middle of frames, each write is done once', async () => {
+  const counter = join(files.path, 'counter')
+  const words = ['one', 'two', 'three']
+  for (const word of words) {
+    const write = ran(api, 'shell_eval', { on, command: `echo ${word} >> ${counter}`, reason: 'the test' }, 'approved')
+    await sleep(randomInt(30))
+    if (word.length % 2) relay.cut()
+    else relay.cutWithin(randomInt(1_500))
+    expect((await write).answer).toMatchObject({ ok: true })
+  }
+  expect(readFileSync(counter, 'utf8').trim().split('\n')).toEqual(words)
+  await connected()
+  const audit = await auditDevice(async (path) => (await api.get(path)).body, on)
+  expect(audit.problems).toEqual([])
+  expect(verifyChain(join(agent.state, 'journal'))).toMatchObject({ ok: true })
+})
+
+test('a later start needs neither token nor address, and lines of a command come as they are said', async () => {
+  await agent.kill()
+  await agent.up()
+  await connected()
+  const command = 'for n in 1 2 3; do echo line $n; sleep 0.2; done'
+  const { answer, incidentId } = await ran(api, 'shell_eval', { on, command, reason: 'the test' }, 'approved')
+  expect(answer).toMatchObject({ ok: true })
+  const rows = await api.db
+    .selectFrom('incidentEvent')
+    .select('metadata')
+    .where('incidentId', '=', incidentId)
+    .where('kind', '=', 'tool_output')
+    .execute()
+  expect(JSON.stringify(rows)).toContain('line 1')
+})
+
+test('an answer of many pieces comes whole, also at the end of a stream', async () => {
+  const command = 'for n in $(seq 20000); do echo 0123456789; done'
+  const { answer } = await ran(api, 'shell_eval', { on, command, reason: 'the test' }, 'approved')
+  expect(answer).toMatchObject({ ok: true })
+  expect(JSON.stringify(answer).length).toBeGreaterThan(200_000)
+})
+
+test('the list of devices says since when it is connected, from where and to what', async () => {
+  const env = { NIGHTSHIFT_URL: door.url, NIGHTSHIFT_TOKEN_FILE: tokenFile(api.tokens.admin) }
+  const { stdout } = await runCli(['mesh', 'devices'], env)
+  expect(stdout).toMatch(/^node-osl-1 is connected since .*, from 127\.0\.0\.1, to api-1 \(agent /m)
+})
+
+test('a new device calls out unless an address is given, and enrolment says which and why', async () => {
+  const env = { NIGHTSHIFT_URL: door.url, NIGHTSHIFT_TOKEN_FILE: tokenFile(api.tokens.admin) }
+  const out = await runCli(['mesh', 'enroll', 'node-osl-2', '--mode', 'user'], env)
+  expect(out.stdout).toMatch(/^nightshift agent --connect http:\/\/127\.0\.0\.1:\d+ --token nst_/)
+  expect(out.stderr).toContain('node-osl-2 calls out, because no address is set')
+  expect(out.stderr).toContain("That address is this machine's own: for another host set PUBLIC_URL")
+  const listens = await runCli(['mesh', 'enroll', 'node-osl-2', '--address', 'http://10.0.0.2:7474'], env)
+  expect(listens.stdout).toMatch(/^nightshift mesh agent enroll --api /)
+  expect(listens.stderr).toContain('listens at http://10.0.0.2:7474, because an address is set')
+})
+
+test.each([
+  [['--connect', 'http://192.0.2.7', '--token', 'nst_x'], 'is plain http to another machine'],
+  [['--token', 'nst_x'], '--token joins a control plane: name it by --connect as well.'],
+  [[], 'This host has not enrolled to call out'],
+  [['--connect', 'https://127.0.0.1:1', '--token', 'nst_x'], 'was not reached'],
+])('a start that cannot be is one sentence (%j)', async (words, sentence) => {
+  const state = join(files.path, 'none')
+  const { code, stderr } = await runCli(['agent', '--state', state, ...words], {})
+  expect(code).not.toBe(0)
+  expect(stderr).toContain(sentence)
+  expect(existsSync(join(state, 'connection.json'))).toBe(false)
+})
+
+test('a token of a device that listens enrols no agent that calls out, and stays good', async () => {
+  const body = { url: 'http://10.0.0.3:7474', mode: 'user', terms: { capabilities: [], roots: [] } }
+  await api.put('/devices/node-osl-3', { body })
+  const { body: minted } = await api.post('/devices/node-osl-3/enrolment')
+  const words = ['agent', '--state', join(files.path, 'third'), '--connect', door.url, '--token', String(minted.token)]
+  const refused = await runCli([...words, '--only-enrol'], {})
+  expect(refused.stderr).toContain('node-osl-3 was made known with an address, so its agent listens')
+  await api.put('/devices/node-osl-3', { body: { ...body, url: null } })
+  expect((await runCli([...words, '--only-enrol'], {})).stderr).toContain('node-osl-3 is enrolled')
+})
+
+test('a control plane that is older than agents that call out is named as that', async () => {
+  const older = createServer((request, response) => {
+    // It takes no field but the token.
+    response.statusCode = request.url === '/mesh/enrolments' ? 422 : 404
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ detail: 'Send { "token": … }.' }))
+  })
+  await new Promise<void>((resolve) => older.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(older.address() as AddressInfo).port}`
+  const fresh = join(files.path, 'fourth')
+  const enrolling = await runCli(['agent', '--state', fresh, '--connect', url, '--token', 'nst_x', '--only-enrol'], {})
+  expect(enrolling.stderr).toContain('does not take agents that call out')
+  await agent.kill()
+  await agent.up(['--connect', url])
+  await eventually('what it says', () => /is older than agents that call out \(upgrade it\)/.test(agent.said()))
+  older.close()
 })

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import { WebSocket } from 'ws'
 import { connectionPath, connectionProtocol, connectionPurpose } from '../../domain/mesh-connection.ts'
-import { type AskHead, packFrame, readAsk, readFrame } from '../../mesh/frames.ts'
+import { packFrame, readAsk, readFrame } from '../../mesh/frames.ts'
 import { publicHalf, signed, writePublicKey } from '../../mesh/sign.ts'
 import { eventually } from './directory.ts'
 import type { MeshApi } from './mesh-api.ts'
@@ -11,7 +11,7 @@ export type LinkClient = {
   socket: WebSocket
   /** Words of the control plane, oldest first. */
   heard: Record<string, unknown>[]
-  asks: { exchange: number; head: AskHead; body: Buffer }[]
+  asks: { exchange: number; head: Record<string, unknown>; body: Buffer }[]
   /** Exchanges that the control plane wants no answer to any more. */
   dropped: number[]
   closed: { code: number; reason: string } | null

@@ -20,7 +20,7 @@ export function DevicesPage({ title }: { title: string }) {
       <QueryState query={devices} what="devices" />
       {devices.data?.items.length === 0 && (
         <Nothing title="No machine has an agent yet.">
-          <code>{spelled('nightshift mesh enroll NAME --address URL --mode user')}</code>
+          <code>{spelled('nightshift mesh enroll NAME --mode user')}</code>
         </Nothing>
       )}
       {devices.data?.items.map((device) => (
@@ -83,16 +83,16 @@ const sandboxWords = {
 } as const
 
 function DeviceFacts({ device }: { device: ListedDevice }) {
-  const { health, healthAt, resource, mode, url, terms, tools, manifestExpiresAt } = device
+  const { health, healthAt, resource, mode, terms, tools, manifestExpiresAt } = device
   return (
     <dl>
       <dt>Stands for</dt>
       <dd>
         {resource.kind} <Inert text={resource.id} />
       </dd>
-      <dt>At</dt>
+      <dt>Reached</dt>
       <dd className="wraps">
-        <Inert text={url} />, mode {mode}
+        <Reached device={device} />, mode {mode}
       </dd>
       <dt>Last call</dt>
       <dd>{healthAt ? formatMoment(healthAt) : 'never'}</dd>
@@ -116,6 +116,21 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
   )
 }
 
+/** Where its agent listens, or the connection that it keeps: since when, from where, to which process of the API. */
+function Reached({ device: { url, connection } }: { device: ListedDevice }) {
+  if (url !== null) return <Inert text={url} />
+  if (!connection) return 'calls out, has not connected yet'
+  const { isConnected, since, address, process, agentVersion } = connection
+  const when = since ? formatMoment(since) : 'some time ago'
+  if (!isConnected) return `calls out, not connected since ${when}`
+  return (
+    <>
+      calls out, connected since {when} from <Inert text={address} /> to <Inert text={process} />, agent{' '}
+      <Inert text={agentVersion} />
+    </>
+  )
+}
+
 /** Words between spaces; one that holds more than a plain word does stands in quotation marks. */
 function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
   const written = commands.map((words) =>
@@ -134,10 +149,13 @@ function Commands({ commands }: { commands: readonly (readonly string[])[] }) {
   )
 }
 
-function State({ device: { revokedAt, enabled, enrolledAt, health, healthProblem } }: { device: ListedDevice }) {
+function State({ device }: { device: ListedDevice }) {
+  const { revokedAt, enabled, enrolledAt, health, healthProblem, url, connection } = device
   if (revokedAt) return <Mark shape="cross" tone="quiet" word={`revoked ${formatMoment(revokedAt)}`} />
   if (!enabled) return <Mark shape="bar" tone="quiet" word="switched off" />
   if (!enrolledAt) return <Mark shape="ring" tone="act" word="waits to enrol" />
+  if (url === null && !connection?.isConnected)
+    return <Mark shape="triangle" tone="broken" word={connection ? 'not connected' : 'has not connected yet'} />
   if (healthProblem) return <Mark shape="triangle" tone="broken" word="does not answer" />
   if (health?.status === 'refusing')
     return (
