@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -59,9 +60,13 @@ test('the unit starts the agent, as the one process that systemd knows', async (
       .replace(/^\/opt\/nightshift\/current\/lib\/(.*)\.js$/, `${checkout}$1.ts`)
       .replace('/var/lib/nightshift-agent', state),
   )
-  const child = start(here, { MESH_LISTEN: address })
-  await ready()
-  expect(argumentsOf(child.pid ?? 0)).toContain(join(checkout, 'mesh/agent/main.ts'))
+  // Where nobody answers: it calls out until somebody does.
+  const key = generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' })
+  const kept = { api: 'https://127.0.0.1:1', ca: null, key, isPlainAllowed: false }
+  writeFileSync(join(state, 'connection.json'), JSON.stringify(kept))
+  const child = start(here)
+  const main = join(checkout, 'mesh/agent/main.ts')
+  await eventually('the agent', () => argumentsOf(child.pid ?? 0).includes(main) && existsSync(join(state, 'device')))
   expect(child.exitCode).toBe(null)
 })
 
