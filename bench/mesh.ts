@@ -22,6 +22,7 @@ import { announced } from '../test/support/announced.ts'
 import { temporaryDirectory } from '../test/support/directory.ts'
 import { scriptedPlatform } from '../test/support/scripted-platform.ts'
 import { tools } from '../tools/registry.ts'
+import { meshConnections } from './mesh-connections.ts'
 import { median, percentile, report, startApi } from './stage.ts'
 
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
@@ -163,6 +164,7 @@ export async function mesh(): Promise<void> {
     const perSecond = await device.perSecond(device.read, rounds * 4)
     const cpuPerCallMs = ((device.cpuSeconds() - before) * 1000) / (rounds * 4)
     const whole = await wholePath(rounds)
+    const connections = await meshConnections()
     report('mesh', {
       calls: rounds,
       'uptime by itself, median (ms)': round(median(alone)),
@@ -176,6 +178,7 @@ export async function mesh(): Promise<void> {
       'reads a second of one core of the agent (200 or more)': Math.round(1000 / cpuPerCallMs),
       'resident when idle (less than 80 MB)': round(idleMb),
       'resident afterwards (MB)': round(device.residentMb()),
+      ...connections,
     })
   } finally {
     device.stop()

@@ -23,7 +23,7 @@ type Notices = {
 }
 
 /**
- * Listens on a connection of its own, and connects again where it is lost. `up` is called each time it listens again: nobody
+ * Listens on a separate connection, and connects again where it is lost. `up` is called each time it listens again: nobody
  * repeats what was said meanwhile.
  */
 export function listenTo(

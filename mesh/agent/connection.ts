@@ -16,7 +16,7 @@ import { authoritiesOf } from './enrolment.ts'
 import { serveFrames } from './serve-frames.ts'
 
 /** What an agent that calls out was given when it enrolled, and what it proves itself with. */
-export type ConnectionTerms = {
+type ConnectionTerms = {
   api: string
   /** PEM of the authority that is believed, instead of those of the system. */
   ca: string | null

@@ -50,7 +50,7 @@ export async function enrol(places: Places, api: string, token: string): Promise
 
 type Enrolled = { device: string; manifest: string }
 
-export type ConnectOptions = {
+type ConnectOptions = {
   api: string
   token: string
   /** SHA-256 of the authority (PEM) that came with the token, where the site signs its own certificates. */
