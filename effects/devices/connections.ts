@@ -17,6 +17,7 @@ import { deviceById, lockDevice } from '../../db/inventory/devices.ts'
 import { sweepRelays } from '../../db/inventory/relays.ts'
 import { recordAudit } from '../../db/log/audit.ts'
 import { listenTo, meshChannel, processChannel } from '../../db/notices.ts'
+import type { Manifest } from '../../domain/mesh.ts'
 import { closeCodes } from '../../domain/mesh-connection.ts'
 import { askingOver, type BegunAnswer, type DeviceAsk, type DeviceWay } from '../../mesh/exchange.ts'
 import type { DeviceLink } from '../../mesh/link.ts'
@@ -29,10 +30,10 @@ export type DeviceConnections = {
   processId: string
   /** The way to a device that calls out, whichever process it is connected to. */
   way(deviceId: string): DeviceWay
-  /** Takes a connection whose agent has proved who it is; the one it had before ends. */
+  /** Takes and welcomes a connection whose agent has proved who it is; the one it had before ends. */
   hold(
     link: DeviceLink,
-    from: { address: string; run: string; version: string; manifestId: string | null },
+    from: { address: string; run: string; version: string; manifest: Manifest | null },
   ): Promise<void>
   /** Devices that are connected to this process. */
   held(): string[]
@@ -141,11 +142,11 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
       ready: (signal) => ready(id, signal),
       ...askingOver(id, (ask) => beginAnywhere(id, ask)),
     }),
-    async hold(link, { address, run, version, manifestId }) {
+    async hold(link, { address, run, version, manifest }) {
       const id = link.device
       const connection = randomUUID()
       await noteProcess(db, { id: processId, name })
-      const own = { link, connection, run, manifestId }
+      const own = { link, connection, run, manifestId: manifest?.id ?? null }
       const before = held.get(id)
       await db.transaction().execute(async (trx) => {
         await lockDevice(trx, id)
@@ -157,6 +158,8 @@ export function openConnections({ db, log, keys, name }: Options): DeviceConnect
         const detail = `Connected from ${address} to ${name} in place of its connection from ${last.address} to ${last.process}: ${who}, with the same key`
         await recordAudit(trx, { who: id, what: 'device.connection_replaced', subject: id, detail, address })
       })
+      // Its row is there: from the welcome on any process can ask it.
+      link.tell({ kind: 'welcome', manifest })
       held.set(id, own)
       before?.link.end(closeCodes.replaced, 'another connection of this device took its place')
       changes.wake(id)
