@@ -155,6 +155,8 @@ export function unitOf(cgroups: readonly string[]): string | null {
   return parts.findLast((part) => /\.(?:service|scope)$/.test(part)) ?? null
 }
 
+/** As a checkout, a package and an image start them. */
+const ownPrograms = ['cli/main', 'api/main', 'worker/main', 'mesh/agent/main']
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
@@ -168,8 +170,8 @@ export function isNightshift({ words, cgroups }: Pick<ProcessScope, 'words' | 'c
   const entry = /^node(?:js)?$/.test(basename(program)) ? (rest.find((word) => !word.startsWith('-')) ?? '') : program
   return (
     /(?:^|\/)nightshift(?:\.js)?$/.test(entry) ||
-    entry === `${installed}cli/main.ts` ||
-    /\/nightshift\/cli\/main\.ts$/.test(entry)
+    ownPrograms.some((program) => entry === `${installed}${program}.ts` || entry === `${installed}${program}.js`) ||
+    /\/nightshift(?:\/[\w.-]+)?\/(?:lib\/)?(?:cli|api|worker|mesh\/agent)\/main\.[tj]s$/.test(entry)
   )
 }
 

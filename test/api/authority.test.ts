@@ -104,6 +104,7 @@ test('there are no doors beside the document but those that are known here', asy
       'POST /auth/codes',
       'POST /auth/session',
       // By a token of a device's enrolment alone, which gives what that device may be asked; tried in devices.test.ts.
+      'GET /mesh/authority',
       'POST /mesh/enrolments',
       'POST /mesh/manifests',
       // By a signature with the secret of a destination alone; tried in destinations.test.ts.

@@ -269,6 +269,9 @@ test('a process of a container or guest is refused, and so are the services of N
     ['/usr/bin/node', '--disable-warning=ExperimentalWarning', '/opt/nightshift/cli/main.ts', 'worker'],
     ['node', '/usr/local/bin/nightshift', 'mesh', 'agent'],
     ['/usr/local/bin/nightshift', 'api'],
+    ['/opt/nightshift/current/bin/node', '/opt/nightshift/current/lib/api/main.js'],
+    ['/opt/nightshift/0.2.0/bin/node', '--flag', '/opt/nightshift/0.2.0/lib/mesh/agent/main.js'],
+    ['node', '/opt/nightshift/lib/worker/main.js'],
   ])
     expect([words, why({ words })]).toEqual([words, 'is one of the services of Nightshift'])
   expect(why({ cgroups: ['0::/system.slice/nightshift-worker.service'] })).toBe('is one of the services of Nightshift')
@@ -276,6 +279,7 @@ test('a process of a container or guest is refused, and so are the services of N
     ['psql', 'nightshift'],
     ['tail', '/var/log/nightshift'],
     ['node', 'server.js', 'nightshift'],
+    ['node', '/srv/nightshift-site/api/main.js'],
   ])
     expect([words, why({ words })]).toEqual([words, null])
 })
