@@ -76,6 +76,7 @@ import { registryRoutes } from './routes/registry.ts'
 import { reportRoutes } from './routes/reports.ts'
 import { resourceStateRoutes } from './routes/resource-state.ts'
 import { resourceRoutes } from './routes/resources.ts'
+import { retentionRoutes } from './routes/retention.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
 import { shardRoutes } from './routes/shards.ts'
@@ -176,6 +177,7 @@ const operations = [
   operatorRoutes,
   auditRoutes,
   verifyRoutes,
+  retentionRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */

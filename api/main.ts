@@ -25,6 +25,7 @@ import { openMesh } from '../effects/devices/executor.ts'
 import { watchMesh } from '../effects/devices/health.ts'
 import { JobsFileError, readJobsFile } from '../effects/jobs/jobs.ts'
 import { choosePlatform } from '../effects/platform.ts'
+import { startRetention } from '../effects/retention.ts'
 import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'
 import { openKnowledge } from '../knowledge/knowledge.ts'
@@ -129,6 +130,7 @@ flushCompileCache()
 void deps.metrics.register.metrics().catch(() => {})
 const stopHeartbeat = startHeartbeat(deps, config.HEARTBEAT_URL ?? null)
 const stopWatchdog = startWatchdog(deps, config.WATCHDOG_INTERVAL_SECONDS)
+const stopRetention = startRetention(deps)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000, 30_000)
 const stopSamples = startDatabaseSamples(deps, 60_000)
@@ -142,6 +144,7 @@ const stop = async () => {
   closing.abort()
   stopHeartbeat()
   stopWatchdog()
+  stopRetention()
   stopSync()
   stopTargets()
   stopSamples()

@@ -8,6 +8,7 @@ import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
+import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
 import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
@@ -28,6 +29,8 @@ const askWithinMs = 1_500
 export const agentOffNote = 'AGENT_ENABLED is false'
 /** After this long without an answer, the model's state is unknown: it is not asked while nothing happens. */
 const answeredLatelyMs = 900_000
+/** Rounds begin every hour, and one over a backlog of years takes some. */
+const lateHours = 24
 
 /** What the parts of one duty are like. Without a remedy that of the duty holds. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
@@ -47,29 +50,44 @@ export type PartFacts = {
   untold: number
   idle: IdleQueues | null
   spend: Spend
+  /** Since when nothing went through what is old to its end. */
+  retentionLateSince: string | null
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
 /** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
-  const [trouble, isReachable, queue, neglected, fresh, model, waiting, refused, devices, messages, spend] =
-    await Promise.all([
-      databaseTrouble(db),
-      runs.isReachable(askWithinMs),
-      runs.queue?.(askWithinMs) ?? null,
-      findNeglected(scope, deps.environment),
-      platform ? state.refresh() : null,
-      modelHealth(db),
-      waitingBodies(db),
-      refusedLately(db),
-      devicesReached(db),
-      lookAtOutbox(db),
-      spendNow(db),
-    ])
+  const [
+    trouble,
+    isReachable,
+    queue,
+    neglected,
+    fresh,
+    model,
+    waiting,
+    refused,
+    devices,
+    messages,
+    spend,
+    retentionLateSince,
+  ] = await Promise.all([
+    databaseTrouble(db),
+    runs.isReachable(askWithinMs),
+    runs.queue?.(askWithinMs) ?? null,
+    findNeglected(scope, deps.environment),
+    platform ? state.refresh() : null,
+    modelHealth(db),
+    waitingBodies(db),
+    refusedLately(db),
+    devicesReached(db),
+    lookAtOutbox(db),
+    spendNow(db),
+    retentionIsLate(db, lateHours),
+  ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend }
+  return { ...found, ...messages, devices, spend, retentionLateSince }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -106,6 +124,11 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   messages: ({ givenUp, idle }) => [lookAtMessages(givenUp, idle)],
   budget: ({ spend }) => lookAtBudgets(spend),
   alerts: ({ refused }) => [lookAtRefused(refused)],
+  retention: ({ retentionLateSince }) => [
+    retentionLateSince === null
+      ? { status: 'ok', detail: 'What is old is gone through every hour.' }
+      : { status: 'failed', detail: `No round reached its end since ${formatMinute(retentionLateSince)}.` },
+  ],
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),
 }

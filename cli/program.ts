@@ -141,6 +141,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
+  retention: async () => (await import('./retention.ts')).addRetentionCommand,
   verify: async () => (await import('./verify.ts')).addVerifyCommand,
   tokens: async () => (await import('./tokens.ts')).addTokensCommand,
   ingest: async () => (await import('./ingest.ts')).addIngestCommand,

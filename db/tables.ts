@@ -13,6 +13,7 @@ import type {
 import type { MetricTables } from './tables/metrics.ts'
 import type { ModelTables } from './tables/models.ts'
 import type { DeliveryTables, SlackTables } from './tables/outbox.ts'
+import type { RetentionTables } from './tables/retention.ts'
 import type { ConfigTables } from './tables/settings.ts'
 import type { EffectTables } from './tables/writes.ts'
 
@@ -34,7 +35,8 @@ export type Database = IncidentTables &
   DeliveryTables &
   SlackTables &
   MetricTables &
-  ModelTables
+  ModelTables &
+  RetentionTables
 
 /** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
 export type Time = ColumnType<string, string | undefined, string>

@@ -66,6 +66,11 @@ export const duties = {
     remedy: 'send it in another form: docs/reference/ingest.md says what is accepted',
     isVital: false,
   },
+  retention: {
+    lostWhen: 'for a day no round went through what is old to its end',
+    remedy: 'see the log of the API: it says what it met; "nightshift retention preview" shows what waits',
+    isVital: false,
+  },
   knowledge: {
     lostWhen: 'a runbook cannot be read',
     remedy: '"nightshift knowledge list" names each file and its remedy',

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
 import { parsePrices } from './price.ts'
 import { parseResourceRules } from './resource-rules.ts'
+import { maxRetentionDays, minRetentionDays } from './retention.ts'
 import { parseStateRules } from './state-words.ts'
 
 /** What a number of a setting counts; shown beside it. */
-export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people'] as const
+export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days'] as const
 export type SettingUnit = (typeof settingUnits)[number]
 
 /** What a setting may hold: the schema that parses its text, and what a number of it counts. A number without a unit is no kind. */
@@ -72,6 +73,19 @@ export const names = plain(
       .filter(Boolean),
   ),
 )
+
+/** Days, or `keep` for ever. */
+export const daysOrKeep: SettingKind = {
+  schema: z
+    .string()
+    .regex(/^(keep|\d{2,4})$/, 'takes keep, or days')
+    .transform((text) => (text === 'keep' ? null : Number(text)))
+    .refine(
+      (days) => days === null || (days >= minRetentionDays && days <= maxRetentionDays),
+      `takes keep, or ${minRetentionDays} to ${maxRetentionDays} days`,
+    ),
+  unit: 'days',
+}
 
 export const httpUrl = plain(z.url({ protocol: /^https?$/ }))
 

@@ -2,8 +2,10 @@ import type { z } from 'zod'
 import { defaultExpirySeconds, maxExpirySeconds } from './approval.ts'
 import { isType } from './incident-type.ts'
 import { webhookTemplates } from './notification.ts'
+import { retainedKinds } from './retention.ts'
 import { nameFaults } from './schema-faults.ts'
 import {
+  daysOrKeep,
   declaredModel,
   dollars,
   flag,
@@ -24,7 +26,16 @@ import {
 } from './setting-value.ts'
 
 /** Where a setting stands on the page, in the page's order. */
-export const settingSections = ['Agent', 'Model', 'Budget', 'Approvals', 'Alerts', 'Changes', 'Notifications'] as const
+export const settingSections = [
+  'Agent',
+  'Model',
+  'Budget',
+  'Approvals',
+  'Alerts',
+  'Changes',
+  'Notifications',
+  'Retention',
+] as const
 type SettingSection = (typeof settingSections)[number]
 
 export type Setting = {
@@ -295,6 +306,22 @@ const notificationsSettings = [
   ),
 ]
 
+const retentionSettings = [
+  setting(retainedKinds.incidents.setting, daysOrKeep, String(retainedKinds.incidents.days), {
+    label: 'Closed incidents',
+    description:
+      'Days after which a closed incident is removed with its log, alerts, approvals, messages and bodies; `keep`: never. A tombstone stays.',
+  }),
+  setting(retainedKinds.deliveries.setting, daysOrKeep, String(retainedKinds.deliveries.days), {
+    label: 'Messages that are over',
+    description: 'Days after which a message that was sent, or given up, is removed; `keep`: never.',
+  }),
+  setting(retainedKinds.alerts.setting, daysOrKeep, String(retainedKinds.alerts.days), {
+    label: 'Ended alerts without an incident',
+    description: 'Days after which an alert that ended and never belonged to an incident is removed; `keep`: never.',
+  }),
+]
+
 const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
   Agent: agentSettings,
   Model: modelSettings,
@@ -303,6 +330,7 @@ const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
   Alerts: alertsSettings,
   Changes: changesSettings,
   Notifications: notificationsSettings,
+  Retention: retentionSettings,
 }
 
 /**

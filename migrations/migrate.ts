@@ -61,6 +61,7 @@ import * as hostReserve from './0056-host-reserve.ts'
 import * as triage from './0057-triage.ts'
 import * as clusterMembers from './0058-cluster-members.ts'
 import * as deviceConnections from './0059-device-connections.ts'
+import * as retention from './0060-retention.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -224,6 +225,7 @@ const migrations: Record<string, Migration> = {
   '0057-triage': triage,
   '0058-cluster-members': clusterMembers,
   '0059-device-connections': deviceConnections,
+  '0060-retention': retention,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

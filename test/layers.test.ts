@@ -142,11 +142,12 @@ const withoutScope = [
   'verifyIncident',
   'verifyChangesOf',
   'holdRows',
+  'holdRemovals',
   'verifyGrants',
   'verifyChain',
   'incidentIdsAfter',
 ]
-const ofFoundIncident = ['eventsOf', 'alertsOf', 'waitOf', 'beganAt', 'requesterOf']
+const ofFoundIncident = ['goneOrMissing', 'eventsOf', 'alertsOf', 'waitOf', 'beganAt', 'requesterOf']
 const ofProcess = [
   'pushKeys',
   'scopeOf',

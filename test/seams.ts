@@ -28,6 +28,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'db/alerts/ingest-body.ts': ['ingestAlert'],
   'db/connect.ts': ['rfc3339'],
   'db/incidents/incidents.ts': ['IncidentFilter'],
+  'db/retention/preview.ts': ['daysOf'],
   'db/incidents/named-by.ts': ['byIndexes', 'fewNamedBy'],
   'db/models/profiles.ts': ['Served'],
   'db/policy.ts': ['readDenials'],

@@ -8,6 +8,7 @@ import { lastEventsOf } from '../../db/log/events.ts'
 import { thinkingOf } from '../../db/models/slots.ts'
 import { costOfIncident } from '../../db/models/spend.ts'
 import { deliveriesOf } from '../../db/outbox/deliveries.ts'
+import { findTombstone } from '../../db/retention/tombstones.ts'
 import type { Scope } from '../../db/scope.ts'
 import { verifyIncident } from '../../db/verify/incident.ts'
 import { verifyChangesOf } from '../../db/verify/row-changes.ts'
@@ -27,6 +28,7 @@ import { detailedIncident, listedIncident } from '../../domain/incident-detail.t
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { questionType } from '../../domain/question.ts'
 import { resourceRef } from '../../domain/registry.ts'
+import { describeTombstone } from '../../domain/retention.ts'
 import type { ApiDeps } from '../deps.ts'
 import { wordsOf, writtenText } from '../http/body.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -52,8 +54,15 @@ function briefly(event: IncidentEvent | undefined) {
 /** The incident, or a 404 that names it: what is read about one by its id begins here. */
 export async function requireIncident(scope: Scope, id: string): Promise<Incident> {
   const found = await incidentById(scope.db, id)
-  if (!found) throw notFound(`incident ${id}`)
+  if (!found) throw await goneOrMissing(scope.db, id)
   return found
+}
+
+/** Why there is no such incident: what retention removed is not what never was. */
+async function goneOrMissing(db: ApiDeps['db'], id: string): Promise<Problem> {
+  const tombstone = await findTombstone(db, id)
+  if (!tombstone) return notFound(`incident ${id}`)
+  return new Problem(404, 'NOT_FOUND', `Incident ${id} was ${describeTombstone(tombstone)}.`)
 }
 
 /** Its place in the queue. Whether the agent is off, only Temporal's Schedule knows. */
@@ -216,7 +225,7 @@ const verificationStateEndpoint = endpoint({
   problems: [404],
   async run({ params: { id }, query: { head } }, { db }) {
     const report = await verifyChain(db, id, head)
-    if (!report) throw notFound(`incident ${id}`)
+    if (!report) throw await goneOrMissing(db, id)
     const { events: _, ...found } = await verifyIncident(db, id)
     addFindings(found, await verifyChangesOf(db, id))
     return { ...report, ...found, ok: report.ok && found.differences.length === 0 }

@@ -8,6 +8,7 @@ import { remarks } from '../../domain/status-words.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
+import { addHoldCommand, addReleaseCommand } from '../retention.ts'
 import { paintState, printList } from '../ui/table.ts'
 import {
   getTerminalWidth,
@@ -54,6 +55,8 @@ export function addIncidentsCommand(program: CliCommand): void {
   addExpectCommand(parent)
   addInvestigateCommand(parent)
   addReviewCommand(parent)
+  addHoldCommand(parent)
+  addReleaseCommand(parent)
 }
 
 type ListOptions = ConnectionOptions & {

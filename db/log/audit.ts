@@ -11,7 +11,7 @@ import { append } from './append.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'destination' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'destination' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation' | 'incident' | 'retention'}.${string}`
   subject: string
   detail: string
   address?: string | null

@@ -29,6 +29,8 @@ export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
 /** Stores bytes that this process made, such as a picture written out again, under their digest, which is answered. */
 export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   const digest = sha256(bytes)
+  // It is named again: it comes off the list of what may go, or waits for the sweep that has it and is stored again.
+  await db.deleteFrom('bodyCandidate').where('digest', '=', digest).execute()
   await db
     .insertInto('resultBody')
     .values({ digest, bytes })

@@ -7,6 +7,7 @@ import { runningStatuses } from '../../domain/incident.ts'
 import { type Db, inTransaction, type Trx } from '../connect.ts'
 import { verifyChain } from '../log/chain.ts'
 import { eventsOf } from '../log/events.ts'
+import { findTombstone } from '../retention/tombstones.ts'
 import type { IncidentRow } from '../tables.ts'
 import { foldApprovals, verifyApprovals } from './approvals.ts'
 import { verifyEffects } from './effects.ts'
@@ -70,7 +71,7 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
     const row = await trx.selectFrom('incident').selectAll().where('id', '=', id).executeTakeFirst()
     const chain = await verifyChain(trx, id)
     notes.check('incidents')
-    if (!row || !chain) notes.differ(id, 'the incident is missing')
+    if (!row || !chain) await holdMissing(trx, id, notes)
     else {
       notes.check('rows of the log', chain.events)
       if (chain.problem) notes.differ(id, `row ${chain.problem.seq}: ${chain.problem.what}`)
@@ -85,6 +86,12 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
     const { differences, checked, untold } = notes
     return { events: chain?.events ?? 0, differences, checked, untold }
   })
+}
+
+/** What is gone has a tombstone; what the tombstone says is held by `verifyRemovals`. */
+async function holdMissing(trx: Trx, id: string, notes: Notes): Promise<void> {
+  if (await findTombstone(trx, id)) notes.check('tombstones')
+  else notes.differ(id, 'the incident is missing')
 }
 
 /** All that is read here is of one moment, and written as this process writes it. */

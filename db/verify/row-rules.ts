@@ -244,6 +244,14 @@ export const rules: Record<string, Rule> = {
         ? says(told, /^expectation\.marked$/, rowKey, describeMark(inCamelCase(kept)))
         : says(told, /^expectation\.ended$/, rowKey),
   },
+  incident_hold: {
+    kind: 'holds',
+    key: 'id',
+    isTold: ({ op, rowKey, kept }, told) =>
+      op === 'insert'
+        ? says(told, /^incident\.held$/, rowKey, `${kept?.incident_id}: ${kept?.reason}`)
+        : op === 'update' && says(told, /^incident\.hold_ended$/, rowKey, String(kept?.incident_id)),
+  },
   device: {
     kind: 'devices',
     key: 'id',

@@ -37,6 +37,7 @@ const well: PartFacts = {
   untold: 0,
   idle: null,
   spend: { day: spent, month: spent },
+  retentionLateSince: null,
   devices: [],
 }
 
@@ -103,6 +104,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
       ],
     },
   ],
+  ['retention', { retentionLateSince: long }],
   [
     'knowledge',
     {

@@ -81,6 +81,7 @@ test('the status tells what waits, and what is not there', async () => {
     database: 'ok',
     Temporal: 'ok',
     worker: 'unknown',
+    retention: 'ok',
     queue: 'unknown',
     platform: 'off',
     model: 'unknown',

@@ -15,6 +15,7 @@ import { putSource, storeReading } from '../../../db/inventory/sources.ts'
 import { append } from '../../../db/log/append.ts'
 import { recordAudit } from '../../../db/log/audit.ts'
 import { storeBytes } from '../../../db/log/bodies.ts'
+import { holdIncident } from '../../../db/retention/holds.ts'
 import { putConfig } from '../../../db/settings.ts'
 import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
 import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
@@ -48,6 +49,7 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
   const until = new Date(Date.now() + 3_600_000).toISOString()
   const mark = { subject: 'type', type: 'disk_pressure', until, reason: 'a backup', state: {} } as const
   await inTrx((trx) => markIncidentExpected(trx, incident, mark, by))
+  await holdIncident(db, incident, 'the insurer asks for it', by)
   await aSitesSettings(api)
   const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
   await inTrx((trx) => claimed(trx, stays))
@@ -126,7 +128,9 @@ async function aSitesSettings(api: TestApi): Promise<void> {
   await putConfig(db, { key: 'agent.max_turns', value: '12', actor: 'user:admin', reason: 'more', ifVersion: null })
   const { incident } = { incident: (await db.selectFrom('incident').select('id').executeTakeFirstOrThrow()).id }
   await storeReading(db, { incidentId: incident, source: 'metrics', tool: 'query_metrics', whole: 'up 1' })
-  await storeBytes(db, Buffer.from('a body'))
+  const digest = await storeBytes(db, Buffer.from('a body'))
+  // As the removal of an incident that named it leaves it.
+  await sql`insert into body_candidate (digest) values (${digest})`.execute(api.owner)
   await db.transaction().execute(async (trx) => {
     const at = { id: 'node-osl-1', resource: { kind: 'node', id: 'node-osl-1' }, url: 'https://10.0.0.1', urlEnv: null }
     const terms = {

@@ -1,0 +1,115 @@
+import { z } from '@hono/zod-openapi'
+import { holdIncident, listHolds, releaseIncident } from '../../db/retention/holds.ts'
+import { previewRetention } from '../../db/retention/preview.ts'
+import {
+  incidentHold,
+  maxRetentionDays,
+  minRetentionDays,
+  type RetainedKind,
+  retainedKinds,
+  retention,
+} from '../../domain/retention.ts'
+import { requirePerson } from '../deps.ts'
+import { writtenText } from '../http/body.ts'
+import { pageOf } from '../http/cursor.ts'
+import { endpoint } from '../http/endpoint.ts'
+import { Problem } from '../http/problem.ts'
+import { incidentId } from './examples.ts'
+import { incidentParams, requireIncident } from './incidents.ts'
+
+const tag = 'retention'
+
+const days = z
+  .union([z.literal('keep'), z.coerce.number().int().min(minRetentionDays).max(maxRetentionDays)])
+  .transform((given) => (given === 'keep' ? null : given))
+  .optional()
+
+const hold = {
+  id: 'hld_01kaabbccddeeffgghhjjkkmmn',
+  incidentId,
+  reason: 'The insurer asks for it.',
+  heldBy: 'admin',
+  heldAt: '2026-11-28T03:00:00.000000Z',
+  endedAt: null,
+}
+
+const because = z.strictObject({ reason: writtenText(3, 2000) })
+
+export const retentionRoutes = [
+  endpoint({
+    method: 'get',
+    path: '/retention',
+    permission: 'audit',
+    tag,
+    summary: 'What would be removed for its age now, and what is kept all the same',
+    description:
+      'By the settings `retention.*`; a number of days, or `keep`, in the query takes the place of one before it is set. Of incidents the oldest 5,000 are looked at one by one; `isPartial` says that there are more.',
+    query: z.object({ incidents: days, deliveries: days, alerts: days } satisfies Record<RetainedKind, z.ZodType>),
+    answer: retention,
+    example: {
+      items: [
+        {
+          kind: 'incidents' as const,
+          setting: retainedKinds.incidents.setting,
+          days: 400,
+          due: 312,
+          kept: { held: 1 },
+          isPartial: false,
+        },
+      ],
+      bodies: 40,
+      lastRound: { endedAt: '2026-11-28T03:00:00.000000Z', removed: { incidents: 12 } },
+    },
+    run: ({ query, scope }) => previewRetention(scope, query),
+  }),
+  endpoint({
+    method: 'get',
+    path: '/holds',
+    permission: 'read',
+    tag,
+    summary: 'Incidents that a person keeps whatever their age',
+    answer: pageOf(incidentHold),
+    example: { items: [hold], nextCursor: null },
+    run: async ({ scope }) => ({ items: await listHolds(scope), nextCursor: null }),
+  }),
+  endpoint({
+    method: 'post',
+    path: '/incidents/{id}/hold',
+    permission: 'manage_incident',
+    tag,
+    summary: 'Keeps an incident whatever its age',
+    description: 'Retention passes it over until an admin takes the hold back.',
+    params: incidentParams,
+    body: because,
+    bodyExample: { reason: hold.reason },
+    answer: incidentHold,
+    example: hold,
+    status: 201,
+    problems: [404, 409],
+    async run({ scope, params: { id }, body: { reason }, actor, principal }, { db }) {
+      await requireIncident(scope, id)
+      const made = await holdIncident(db, id, reason, requirePerson(principal, actor))
+      if (!made) throw new Problem(409, 'CONFLICT', `${id} is held already.`)
+      return made
+    },
+  }),
+  endpoint({
+    method: 'post',
+    path: '/incidents/{id}/release',
+    permission: 'write_config',
+    tag,
+    summary: 'Takes the hold of an incident back: it goes by its age again',
+    params: incidentParams,
+    body: because,
+    bodyExample: { reason: 'The case is closed.' },
+    answer: incidentHold,
+    example: { ...hold, endedAt: '2026-12-01T03:00:00.000000Z' },
+    problems: [404, 409],
+    async run({ scope, params: { id }, body: { reason }, actor, principal }, { db }) {
+      await requireIncident(scope, id)
+      const ended = await releaseIncident(db, id, reason, requirePerson(principal, actor))
+      if (!ended) throw new Problem(409, 'CONFLICT', `Nobody holds ${id}.`)
+      return ended
+    },
+  }),
+]

@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { formatNumber } from '../domain/format.ts'
+import {
+  incidentHold,
+  type KeptReason,
+  keptReasons,
+  type RetainedNow,
+  retainedNow,
+  retention,
+} from '../domain/retention.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from './connection.ts'
+import { formatMoment, printList } from './ui/table.ts'
+import { inert, print, printJson, printNote } from './ui/terminal.ts'
+
+// Loose, so that fields of a newer API still reach --json.
+const answer = retention.extend({ items: z.array(retainedNow.loose()) }).loose()
+const holds = z.looseObject({ items: z.array(incidentHold.loose()) })
+
+type PreviewOptions = ConnectionOptions & { incidents?: string; deliveries?: string; alerts?: string }
+
+export function addRetentionCommand(root: CliCommand): void {
+  const parent = root
+    .command('retention')
+    .description('what is removed for its age, and what is kept')
+    .addHelpText('after', '\nExample:\n  nightshift retention preview --incidents 90\n  nightshift retention holds')
+  parent
+    .command('preview')
+    .description('what would be removed now, by the settings or by days that you give; removes nothing')
+    .option('--incidents <days>', 'closed incidents older than this, or keep')
+    .option('--deliveries <days>', 'messages that are over, or keep')
+    .option('--alerts <days>', 'ended alerts without an incident, or keep')
+    .connected('\nExample:\n  nightshift retention preview --incidents 180')
+    .calls(async (api, { incidents, deliveries, alerts, ...options }: PreviewOptions) => {
+      const asked = Object.entries({ incidents, deliveries, alerts }).filter(([, days]) => days !== undefined)
+      const query = new URLSearchParams(asked as [string, string][])
+      const found = answer.parse(await api.get(`/api/v1/retention?${query}`))
+      if (options.json) return printJson(found)
+      for (const item of found.items) print(formatItem(item))
+      const { bodies, lastRound } = found
+      if (bodies > 0) print(`  ${formatNumber(bodies)} bodies of removed incidents wait a day for their sweep.`)
+      print(
+        lastRound
+          ? `  What is old was last gone through to the end at ${formatMoment(lastRound.endedAt)}.`
+          : '  Nothing was gone through yet: the first round begins a minute after the API.',
+      )
+      if (asked.length > 0)
+        printNote(`Set it with "${commandLine(`config set retention.incidents ${incidents ?? 'DAYS'}`)}".`)
+    })
+  parent
+    .command('holds')
+    .description('incidents that are kept whatever their age')
+    .connected('\nExample:\n  nightshift retention holds --json')
+    .calls(async (api, options: ConnectionOptions) => {
+      const { items } = holds.parse(await api.get('/api/v1/holds'))
+      printList(options, items, 'No incident is held. Hold one with "nightshift incidents hold".', {
+        INCIDENT: (each) => inert(each.incidentId),
+        SINCE: (each) => formatMoment(each.heldAt),
+        'BY AND WHY': (each) => inert(`${each.heldBy}: ${each.reason}`),
+      })
+    })
+}
+
+function formatItem({ kind, setting, days, due, kept, isPartial }: RetainedNow): string {
+  if (days === null) return `${kind}: kept for ever (${setting} is keep).`
+  const lines = [
+    `${kind}: ${formatNumber(due)}${isPartial ? ' and more' : ''} are older than ${days} days and would go (${setting}).`,
+  ]
+  for (const [reason, count] of Object.entries(kept))
+    lines.push(`  ${formatNumber(count)} as old stay: ${keptReasons[reason as KeptReason]}.`)
+  return lines.join('\n')
+}
+
+type Because = ConnectionOptions & { reason: string }
+
+export function addHoldCommand(parent: CliCommand): void {
+  parent
+    .command('hold')
+    .description('keep an incident whatever its age')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--reason <text>', 'why it has to be kept')
+    .connected('\nExample:\n  nightshift incidents hold inc_01k… --reason "the insurer asks for it"')
+    .calls(async (api, id: string, { reason, ...options }: Because) => {
+      const made = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/hold`, { reason })
+      if (options.json) return printJson(made)
+      printNote(`${inert(id)} is kept whatever its age, until "${commandLine('incidents release ID')}".`)
+    })
+}
+
+export function addReleaseCommand(parent: CliCommand): void {
+  parent
+    .command('release')
+    .description('take the hold of an incident back: it goes by its age again')
+    .argument('<id>', 'as inc_…')
+    .requiredOption('--reason <text>', 'why it need not be kept any more')
+    .connected('\nExample:\n  nightshift incidents release inc_01k… --reason "the case is closed"')
+    .calls(async (api, id: string, { reason, ...options }: Because) => {
+      const ended = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/release`, { reason })
+      if (options.json) return printJson(ended)
+      printNote(`${inert(id)} goes by its age again.`)
+    })
+}

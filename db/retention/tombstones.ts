@@ -1,0 +1,12 @@
+import type { Db, Trx } from '../connect.ts'
+
+/** The tombstone of an incident, with the rule under which it went; null where it has none. */
+export async function findTombstone(db: Db | Trx, incidentId: string) {
+  const found = await db
+    .selectFrom('removedIncident')
+    .innerJoin('removal', 'removal.id', 'removedIncident.removalId')
+    .select(['removedIncident.incidentId', 'removedIncident.headHash', 'removedIncident.rows', 'removal.at', 'rule'])
+    .where('removedIncident.incidentId', '=', incidentId)
+    .executeTakeFirst()
+  return found ?? null
+}

@@ -1,0 +1,27 @@
+import type { Generated } from 'kysely'
+import type { Json, NullableTime, Time } from '../tables.ts'
+
+/** What is removed for its age, what is kept for a person's word, and when somebody looked last. */
+export type RetentionTables = {
+  /** One transaction that removed incidents. Written by the database's own function alone. */
+  removal: { id: number; tx: string; at: string; rule: string; before: string }
+  /** What stays of an incident that is gone: its tombstone. */
+  removedIncident: { incidentId: string; removalId: number; rows: number; headHash: string; closedAt: string }
+  incidentHold: {
+    id: string
+    incidentId: string
+    reason: string
+    heldBy: string
+    heldAt: Time
+    endedAt: NullableTime
+    endedBy: string | null
+  }
+  /** Bodies of incidents that are gone, which other rows may still name. */
+  bodyCandidate: { digest: string; since: Time }
+  retentionRound: {
+    singleton: Generated<boolean>
+    beganAt: Time
+    endedAt: NullableTime
+    removed: Json<Record<string, number>>
+  }
+}
