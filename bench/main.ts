@@ -13,6 +13,7 @@ import { placement } from './placement.ts'
 import { played } from './played.ts'
 import { prompt } from './prompt.ts'
 import { benchRegistry } from './registry.ts'
+import { benchRetention } from './retention.ts'
 import { benchSources } from './sources.ts'
 import { storm } from './storm.ts'
 import { stream } from './stream.ts'
@@ -34,6 +35,7 @@ const benches: Record<string, () => Promise<void>> = {
   house: async () => (values.since ? printChanges(values.since) : house()),
   registry: benchRegistry,
   sources: benchSources,
+  retention: benchRetention,
   played: async () => played(values.dir),
   grounding: async () => grounding({ ...values, cases: Number(values.cases), which: values.odd ? 'odd' : 'even' }),
   'log-templates': async () => benchLogTemplates(process.env.LOGHUB_DIR),
