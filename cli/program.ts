@@ -141,6 +141,8 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
+  backup: async () => (await import('./backup.ts')).addBackupCommand,
+  restore: async () => (await import('./backup.ts')).addRestoreCommand,
   retention: async () => (await import('./retention.ts')).addRetentionCommand,
   verify: async () => (await import('./verify.ts')).addVerifyCommand,
   tokens: async () => (await import('./tokens.ts')).addTokensCommand,

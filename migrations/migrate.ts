@@ -268,6 +268,11 @@ export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   return await newerThan(db, Object.keys(migrations))
 }
 
+/** Those of these migrations that this build does not know. */
+export function newerMigrations(applied: readonly string[]): string[] {
+  return applied.filter((name) => !Object.hasOwn(migrations, name))
+}
+
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
 export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()

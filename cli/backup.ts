@@ -1,0 +1,72 @@
+import { formatCounts } from '../domain/findings.ts'
+import { formatNumber } from '../domain/format.ts'
+import { formatSize } from '../domain/format-approval.ts'
+import { BackupError, backUp } from '../start/backup.ts'
+import { restoreBackup } from '../start/restore.ts'
+import type { CliCommand } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { inert, print, printJson, printNote } from './ui/terminal.ts'
+
+type Flags = { json?: boolean }
+
+export function addBackupCommand(root: CliCommand): void {
+  root
+    .command('backup')
+    .description('dump the database of DATABASE_URL into a folder, with a manifest; nothing has to be stopped')
+    .argument('<directory>', 'where a new folder for the backup is made')
+    .option('--json', 'JSON for programs')
+    .addHelpText(
+      'after',
+      '\nAs secret as the database. Keep /etc/nightshift and the keys of the mesh beside it.\n\nExample:\n  nightshift backup /var/backups/nightshift',
+    )
+    .action(async (directory: string, { json: isJson }: Flags) => {
+      const { path, manifest } = await orFail(() => backUp(databaseUrl(), directory))
+      if (isJson) return printJson({ path, ...manifest })
+      const { incidents, audit, dump } = manifest
+      print(`${inert(path)}: ${formatNumber(incidents)} incidents, ${formatSize(dump.bytes)}.`)
+      print(`  head of the audit ${audit.head}`)
+      printNote('Note the head somewhere else, too: it proves later that nothing up to it was altered.')
+    })
+}
+
+export function addRestoreCommand(root: CliCommand): void {
+  root
+    .command('restore')
+    .description('restore a backup into the empty database of DATABASE_URL, and verify all of it')
+    .argument('<backup>', 'the folder that "nightshift backup" made')
+    .option('--json', 'JSON for programs')
+    .addHelpText(
+      'after',
+      '\nStop the API and the workers first. Refuses a database that is not empty.\n\nExample:\n  nightshift restore /var/backups/nightshift/nightshift-20261128T030000Z',
+    )
+    .action(async (path: string, { json: isJson }: Flags) => {
+      const { manifest, applied, found, isHeadThere } = await orFail(() => restoreBackup(databaseUrl(), path))
+      const isWhole = isHeadThere && found.differences.length === 0
+      if (isJson) printJson({ ok: isWhole, manifest, applied, ...found })
+      else {
+        print(`Restored what was there at ${inert(manifest.at)}: ${formatNumber(manifest.incidents)} incidents.`)
+        if (applied.length > 0) print(`  Brought to the schema of this build: ${inert(applied.join(', '))}.`)
+        print(`  Checked: ${inert(formatCounts(found.checked))}.`)
+        for (const { subject, what } of found.differences) print(`  ${inert(subject)}: ${inert(what)}`)
+        if (isWhole) printNote('Everything agrees. Start the API, then the workers, then "nightshift doctor".')
+      }
+      if (!isWhole) throw new CommandFailed('error', 'The restored database does not agree with its logs: see above.')
+    })
+}
+
+function databaseUrl(): string {
+  const url = process.env.DATABASE_URL
+  if (!url) throw new CommandFailed('usage', 'Set DATABASE_URL as the API has it: it names the database.')
+  return url
+}
+
+async function orFail<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (error instanceof BackupError) throw new CommandFailed('error', error.message)
+    if (error instanceof Error && 'code' in error)
+      throw new CommandFailed('error', `The database or the folder: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,100 @@
+import pg from 'pg'
+import { connect } from '../db/connect.ts'
+import { incidentIdsAfter } from '../db/incidents/incidents.ts'
+import { verifyAudit } from '../db/log/audit.ts'
+import { verifyGrants } from '../db/verify/grants.ts'
+import { verifyIncident } from '../db/verify/incident.ts'
+import { verifyGone, verifyRemovals } from '../db/verify/removals.ts'
+import { verifyChanges, verifyKept } from '../db/verify/row-changes.ts'
+import type { Findings } from '../domain/chain.ts'
+import { addFindings, noFindings } from '../domain/findings.ts'
+import { version } from '../domain/version.ts'
+import { migrateToLatest, newerMigrations } from '../migrations/migrate.ts'
+import { BackupError, type BackupManifest, program, readBackup } from './backup.ts'
+
+type Restored = { manifest: BackupManifest; applied: string[]; found: Findings; isHeadThere: boolean }
+
+const idsAtOnce = 200
+
+/**
+ * Restores a backup into the empty database of this address, brings it to the schema of this build, and holds everything in it against its
+ * logs and the head that the manifest names. Refuses with a BackupError, and changes nothing, where the archive is altered, is of another
+ * major version or newer than this build, or the database is not empty. The dump goes in whole or not at all.
+ */
+export async function restoreBackup(databaseUrl: string, path: string): Promise<Restored> {
+  const { manifest, dump } = await readBackup(path)
+  const [theirs, ours] = [manifest.nightshift.split('.')[0], version.split('.')[0]]
+  if (theirs !== ours)
+    throw new BackupError(
+      `The backup is of Nightshift ${manifest.nightshift}, this is ${version}: restore it with a build ${theirs}.x, then upgrade.`,
+    )
+  const unknown = newerMigrations(manifest.migrations)
+  if (unknown.length > 0)
+    throw new BackupError(
+      `The backup is newer than this build (${version}), which does not know ${unknown.join(', ')}: restore it with ${manifest.nightshift} or later.`,
+    )
+  await prepareTarget(databaseUrl, manifest)
+  await program('pg_restore', databaseUrl, ['--no-owner', '--exit-on-error', '--single-transaction', dump])
+  const { applied } = await migrateToLatest(databaseUrl)
+  return { manifest, applied, ...(await verifyRestored(databaseUrl, manifest.audit.head)) }
+}
+
+/** The database is empty, its server is no older, and the role that the dump grants rights to is there. */
+async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ tables: number; postgresql: number; role: boolean; name: string }>(`
+      select (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'v', 'S')) as tables,
+        current_setting('server_version_num')::int / 10000 as postgresql, current_database() as name,
+        exists (select from pg_roles where rolname = 'nightshift_app') as role`)
+    const [found] = rows
+    if (!found) throw new BackupError('The database does not say what it holds.')
+    if (found.tables > 0)
+      throw new BackupError(
+        `The database ${found.name} is not empty. Keep it under another name: ALTER DATABASE ${found.name} RENAME TO ${found.name}_before_restore; CREATE DATABASE ${found.name};`,
+      )
+    if (found.postgresql < manifest.postgresql)
+      throw new BackupError(
+        `The backup is of PostgreSQL ${manifest.postgresql}, this server is ${found.postgresql}: restore it on ${manifest.postgresql} or later.`,
+      )
+    if (!found.role) {
+      await client.query('create role nightshift_app nologin').catch(() => {
+        throw new BackupError(
+          'This login may not make the role nightshift_app. As the administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO the login;',
+        )
+      })
+      await client.query('grant nightshift_app to current_user')
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+/** All that `nightshift verify --all` holds, without an API: nothing may start on a database that does not hold. */
+async function verifyRestored(databaseUrl: string, head: string): Promise<Pick<Restored, 'found' | 'isHeadThere'>> {
+  const db = connect(databaseUrl, { owner: true, max: 2 })
+  try {
+    const found = noFindings()
+    let ids = await incidentIdsAfter(db, '', idsAtOnce)
+    while (ids.length > 0) {
+      for (const id of ids) addFindings(found, await verifyIncident(db, id))
+      ids = await incidentIdsAfter(db, ids.at(-1) as string, idsAtOnce)
+    }
+    for (const verify of [verifyChanges, verifyRemovals]) {
+      let after: number | null = 0
+      while (after !== null) {
+        const { last, ...more }: Findings & { last: number | null } = await verify(db, after)
+        addFindings(found, more)
+        after = last
+      }
+    }
+    for (const verify of [verifyGone, verifyKept, verifyGrants]) addFindings(found, await verify(db))
+    const audit = await verifyAudit(db, head === '' ? undefined : head)
+    if (audit.problem)
+      found.differences.push({ subject: `row ${audit.problem.seq} of the audit`, what: audit.problem.what })
+    return { found, isHeadThere: audit.ok }
+  } finally {
+    await db.destroy()
+  }
+}

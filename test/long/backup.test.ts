@@ -1,0 +1,134 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { appendFileSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import pg from 'pg'
+import { connect } from '../../db/connect.ts'
+import { recordAudit } from '../../db/log/audit.ts'
+import { programPath } from '../../lab/databases/programs.ts'
+import { migrateToLatest } from '../../migrations/migrate.ts'
+import { backUp, readBackup } from '../../start/backup.ts'
+import { freePort } from '../../start/process.ts'
+import { restoreBackup } from '../../start/restore.ts'
+import { openedIncident } from '../support/database.ts'
+
+/** A server of Debian's package: the one that npm brings has no pg_dump. Root may not run it. */
+const nobody = 65_534
+const dir = mkdtempSync(join(tmpdir(), 'nightshift-backup-'))
+const data = join(dir, 'data')
+const isRoot = process.getuid?.() === 0
+const as = isRoot ? { uid: nobody, gid: nobody } : {}
+let port = 0
+let server: ReturnType<typeof spawn>
+const url = (name: string) => `postgresql://nightshift:secret@127.0.0.1:${port}/${name}`
+
+async function ask(name: string, text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url(name) })
+  await client.connect()
+  try {
+    return await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
+
+beforeAll(async () => {
+  if (isRoot) chownSync(dir, nobody, nobody)
+  const password = join(dir, 'password')
+  writeFileSync(password, 'secret')
+  execFileSync(programPath('initdb'), ['-D', data, '-U', 'nightshift', '-A', 'scram-sha-256', '--pwfile', password], {
+    ...as,
+    cwd: dir,
+  })
+  port = await freePort()
+  const given = ['-D', data, '-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-k', dir]
+  server = spawn(programPath('postgres'), given, { ...as, cwd: dir, stdio: 'ignore' })
+  for (let tries = 0; ; tries += 1) {
+    const isUp = await ask('postgres', 'create database nightshift').then(
+      () => true,
+      () => false,
+    )
+    if (isUp) break
+    if (tries > 100) throw new Error('PostgreSQL did not start')
+    await sleep(100)
+  }
+  await migrateToLatest(url('nightshift'))
+  const db = connect(url('nightshift'), { max: 2 })
+  for (let n = 0; n < 5; n += 1) await openedIncident(db)
+  await recordAudit(db, { who: 'admin', what: 'security.noted', subject: 'x', detail: 'a row of the audit' })
+  await db.destroy()
+}, 60_000)
+afterAll(async () => {
+  const ended = new Promise((resolve) => server.once('exit', resolve))
+  server.kill('SIGINT')
+  await ended
+  rmSync(dir, { recursive: true, force: true })
+})
+
+const emptyDatabase = async (name: string) => void (await ask('postgres', `create database ${name}`))
+
+test('a backup is restored whole into an empty database, as of its moment, and holds against its logs', async () => {
+  const { path, manifest } = await backUp(url('nightshift'), join(dir, 'backups'))
+  expect(manifest).toMatchObject({ incidents: 5, audit: { rows: 1 } })
+  expect(readdirSync(join(dir, 'backups'))).toEqual([expect.stringMatching(/^nightshift-\d{8}T\d{6}Z$/)])
+  // What comes after the backup is not in it.
+  const db = connect(url('nightshift'), { max: 1 })
+  await openedIncident(db)
+  await db.destroy()
+  await emptyDatabase('restored')
+  const { found, isHeadThere } = await restoreBackup(url('restored'), path)
+  expect(found.differences).toEqual([])
+  expect(isHeadThere).toBe(true)
+  expect(found.checked).toMatchObject({ incidents: 5, alerts: 5 })
+  expect((await ask('restored', 'select count(*)::int as count from incident')).rows).toEqual([{ count: 5 }])
+  // The role of the services has there what it had, and no more.
+  const services = connect(url('restored'), { max: 1 })
+  await expect(sql`delete from incident_event`.execute(services)).rejects.toMatchObject({ code: '42501' })
+  await services.destroy()
+  await expect(restoreBackup(url('restored'), path)).rejects.toThrow('The database restored is not empty.')
+}, 120_000)
+
+test('an archive that is altered, cut, no backup, of another major version or newer is refused, and nothing is changed', async () => {
+  const { path, manifest } = await backUp(url('nightshift'), join(dir, 'others'))
+  await emptyDatabase('untouched')
+  const said = join(path, 'manifest.json')
+  const dump = join(path, 'database.dump')
+  const refused = async (why: string) => {
+    await expect(restoreBackup(url('untouched'), path)).rejects.toThrow(why)
+    const { rows } = await ask(
+      'untouched',
+      "select count(*)::int as count from pg_class where relnamespace = 'public'::regnamespace",
+    )
+    expect(rows).toEqual([{ count: 0 }])
+  }
+  const write = (change: object) => writeFileSync(said, JSON.stringify({ ...manifest, ...change }))
+  write({ nightshift: '7.0.0' })
+  await refused('The backup is of Nightshift 7.0.0')
+  write({ migrations: [...manifest.migrations, '9999-later'] })
+  await refused('does not know 9999-later')
+  write({ postgresql: 99 })
+  await refused('The backup is of PostgreSQL 99')
+  writeFileSync(said, '{"format": 1')
+  await refused('is no JSON')
+  writeFileSync(said, '{}')
+  await refused('is none that this version')
+  write({})
+  const whole = readFileSync(dump)
+  appendFileSync(dump, 'x')
+  await refused('is not what its manifest says')
+  writeFileSync(dump, whole.subarray(0, whole.length - 100))
+  await refused('is not what its manifest says')
+  rmSync(said)
+  await refused('is no backup')
+  writeFileSync(dump, whole)
+  write({})
+  expect((await readBackup(path)).manifest.incidents).toBe(6)
+}, 120_000)
+
+test('a database that holds no Nightshift is not backed up', async () => {
+  await emptyDatabase('strange')
+  await expect(backUp(url('strange'), join(dir, 'none'))).rejects.toThrow('holds no Nightshift')
+}, 60_000)
