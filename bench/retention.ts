@@ -31,6 +31,7 @@ export async function benchRetention(): Promise<void> {
   await migrateToLatest(postgres.url)
   const owner = connect(postgres.url, { owner: true, max: 2 })
   await fillClosed(owner)
+  await sql`insert into platform_config (key, value) values ('retention.incidents', '400')`.execute(owner)
   const [before] = (await sql<{ bytes: number }>`select pg_database_size(current_database()) as bytes`.execute(owner))
     .rows
   const operatorId = await ensureOperator(owner, 'bench', 'admin')

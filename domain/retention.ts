@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
-/** What may be removed for its age, the setting that says when, and the days that hold where none is set. */
+/** What may be removed for its age, the setting that says when, and the days that hold where none is set; null: it is kept. What tells what was done goes by a person's word alone. */
 export const retainedKinds = {
-  incidents: { setting: 'retention.incidents', days: 400 },
+  incidents: { setting: 'retention.incidents', days: null },
   deliveries: { setting: 'retention.deliveries', days: 90 },
-  alerts: { setting: 'retention.alerts', days: 400 },
+  alerts: { setting: 'retention.alerts', days: null },
 } as const
 export type RetainedKind = keyof typeof retainedKinds
 

@@ -307,7 +307,7 @@ const notificationsSettings = [
 ]
 
 const retentionSettings = [
-  setting(retainedKinds.incidents.setting, daysOrKeep, String(retainedKinds.incidents.days), {
+  setting(retainedKinds.incidents.setting, daysOrKeep, 'keep', {
     label: 'Closed incidents',
     description:
       'Days after which a closed incident is removed with its log, alerts, approvals, messages and bodies; `keep`: never. A tombstone stays.',
@@ -316,7 +316,7 @@ const retentionSettings = [
     label: 'Messages that are over',
     description: 'Days after which a message that was sent, or given up, is removed; `keep`: never.',
   }),
-  setting(retainedKinds.alerts.setting, daysOrKeep, String(retainedKinds.alerts.days), {
+  setting(retainedKinds.alerts.setting, daysOrKeep, 'keep', {
     label: 'Ended alerts without an incident',
     description: 'Days after which an alert that ended and never belonged to an incident is removed; `keep`: never.',
   }),

@@ -176,7 +176,7 @@ async function removeIncidents(db: Kysely<unknown>): Promise<void> {
     returns table (looked integer, removed integer, last_at timestamptz, last_id text)
     language plpgsql security definer set search_path = public, pg_temp set timezone = 'UTC' set datestyle = 'ISO' as $$
     declare
-      days integer := retention_days('retention.incidents', 400);
+      days integer := retention_days('retention.incidents', null);
       until timestamptz := nightshift_now() - make_interval(days => days);
       seen text[];
       gone text[];
@@ -279,7 +279,7 @@ async function removePassing(db: Kysely<unknown>): Promise<void> {
           order by over.finished_at limit least(max_count, 5000) for update skip locked);
         get diagnostics deliveries = row_count;
       end if;
-      days := retention_days('retention.alerts', 400);
+      days := retention_days('retention.alerts', null);
       if days is not null then
         with gone as (
           delete from alert where id in (

@@ -69,7 +69,10 @@ const isThere = async (id: string) =>
   (await api.db.selectFrom('incident').select('id').where('id', '=', id).execute()).length === 1
 
 beforeAll(async () => await moveClock(api.owner, '0 days'))
-beforeEach(async () => await moveClock(api.owner, '0 days'))
+beforeEach(async () => {
+  await moveClock(api.owner, '0 days')
+  for (const kind of ['incidents', 'alerts']) await api.put(`/config/retention.${kind}`, { body: { value: '400' } })
+})
 
 test('a closed incident is removed whole when it is old enough, and its tombstone says so', async () => {
   const id = await anEndedOne('old_one')
@@ -233,7 +236,7 @@ test('a body goes a day after the last incident that named it, and never while a
 })
 
 test.each([
-  [undefined, 400],
+  [undefined, null],
   ['keep', null],
   ['90', 90],
   ['31', 31],
@@ -247,7 +250,7 @@ test.each([
     await sql`insert into platform_config (key, value) values ('retention.incidents', ${value})`.execute(api.owner)
   const { rows } = await sql<{
     days: number | null
-  }>`select retention_days('retention.incidents', 400) as days`.execute(api.db)
+  }>`select retention_days('retention.incidents', null) as days`.execute(api.db)
   expect(rows[0]?.days).toBe(days)
   expect(daysOf('incidents', await storedSettings(api.db))).toBe(days)
 })
