@@ -22,7 +22,7 @@ import { type MeshApi, usedApproval } from '../support/mesh-api.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
 /** 200 take a quarter of an hour. */
-const kills = Number(process.env.CONNECTION_KILLS ?? 20)
+const kills = Number(process.env.CONNECTION_KILLS ?? 10)
 const perRound = 2
 const on = 'node-osl-1'
 

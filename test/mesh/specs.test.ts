@@ -43,7 +43,9 @@ test('an agent loads nothing of the control plane', () => {
   const loaded = [...loadedWith(join(root, 'mesh/agent/main.ts'))].map((file) => relative(root, file))
   expect(loaded).toContain('mesh/specs/fs.ts')
   const foreign = loaded.filter(
-    (file) => !/^(?:domain|safety|mesh\/agent|mesh\/specs)\/|^mesh\/(?:paths|sign)\.ts$/.test(file),
+    // Both ends speak by frames, and say their version.
+    (file) =>
+      !/^(?:domain|safety|mesh\/agent|mesh\/specs)\/|^mesh\/(?:paths|sign|frames)\.ts$|^package\.json$/.test(file),
   )
   expect(foreign).toEqual([])
 })
