@@ -98,6 +98,15 @@ const acts: Record<string, () => Promise<Sent>> = {
     path: `/incidents/${await opened()}/cancel`,
     body: { reason: 'by mistake' },
   }),
+  'POST /incidents/{id}/hold': async () => ({
+    path: `/incidents/${await opened()}/hold`,
+    body: { reason: 'The insurer asks.' },
+  }),
+  'POST /incidents/{id}/release': async () => {
+    const id = await opened()
+    await api.post(`/incidents/${id}/hold`, { body: { reason: 'The insurer asks.' } })
+    return { path: `/incidents/${id}/release`, body: { reason: 'The case is over.' } }
+  },
   'POST /incidents/{id}/take': async () => ({ path: `/incidents/${await opened()}/take` }),
   'POST /incidents/{id}/give-back': async () => {
     const id = await opened()
