@@ -15,7 +15,7 @@ import { deviceId } from './mesh.ts'
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
 /** What the key signs for, so that no signature of it is good for anything else. */
-export const connectionPurpose = 'nightshift mesh connection'
+export const connectionPurpose = 'nightshift-mesh-connection'
 
 const nonce = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not a nonce of 32 bytes')
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')

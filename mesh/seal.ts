@@ -15,7 +15,7 @@ const tagBytes = 16
 
 export function sealUnder(root: KeyObject): Seal {
   const secret = root.export({ format: 'der', type: 'pkcs8' })
-  const key = Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), 'nightshift mesh relay', 32))
+  const key = Buffer.from(hkdfSync('sha256', secret, Buffer.alloc(0), 'nightshift-mesh-relay', 32))
   return {
     close(plain, about) {
       const nonce = randomBytes(nonceBytes)
