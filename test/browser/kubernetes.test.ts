@@ -79,7 +79,9 @@ test('a person goes from the cluster to its node that is away, and reads since w
   const shown = await open('cluster:prod')
   await shown.getByRole('link', { name: /^node node-2 is not ready/ }).waitFor()
   // The pods of its new revision crash, while those of the one before serve.
-  await shown.getByRole('link', { name: /^Deployment shop\/cart: 1 of 1 ready, 1 CrashLoopBackOff/ }).waitFor()
+  await shown
+    .getByRole('link', { name: /^Deployment shop\/cart: 1 of 1 ready, .*the rollout is not over, 1 CrashLoopBackOff/ })
+    .waitFor()
   await screenshot(on.page, 'cluster-1440-light')
   await shown.getByRole('link', { name: /^node node-2 is not ready/ }).click()
   await shown
