@@ -24,7 +24,7 @@ import { failedAuthentications, networkOf } from './http/rate-limits.ts'
 /** An agent says who it is within this. */
 const helloWithinMs = 10_000
 const maxHelloBytes = 4_096
-/** Who has not said who it is yet. One more, and the one that waits longest has to go: an agent needs milliseconds. */
+/** Connections that have proved no device yet. One more ends the one that waits longest: an agent needs milliseconds. */
 const maxUnproven = 256
 /** Connections of one device in a minute: a line that breaks over and over makes fewer. */
 const maxPerMinute = 40
@@ -82,7 +82,7 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   })
 }
 
-/** Who asks, as an agent knows it: the digest of the root key that it pinned. */
+/** Names this control plane as an agent knows it: by the digest of the root key that the agent pinned. */
 function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
   return createHash('sha256').update(publicHalf(keys.root)).digest('hex')
 }
@@ -91,7 +91,7 @@ type UpgradeRefusal = { status: string; detail: string }
 
 function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): UpgradeRefusal | null {
   if (url !== connectionPath) return { status: '404 Not Found', detail: 'There is nothing here.' }
-  // A browser would say where its page is from. No page has anything to do here.
+  // Browsers name the origin of their page, and no page connects here.
   if (headers.origin !== undefined) return { status: '403 Forbidden', detail: 'This door is for agents.' }
   if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This process of the API ends.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())

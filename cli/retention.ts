@@ -43,8 +43,8 @@ export function addRetentionCommand(root: CliCommand): void {
           ? `  What is old was last gone through to the end at ${formatMoment(lastRound.endedAt)}.`
           : '  Nothing was gone through yet: the first round begins a minute after the API.',
       )
-      if (asked.length > 0)
-        printNote(`Set it with "${commandLine(`config set retention.incidents ${incidents ?? 'DAYS'}`)}".`)
+      for (const [kind, days] of asked)
+        printNote(`Set it with "${commandLine(`config set retention.${kind} ${days}`)}".`)
     })
   parent
     .command('holds')
@@ -82,7 +82,9 @@ export function addHoldCommand(parent: CliCommand): void {
     .calls(async (api, id: string, { reason, ...options }: Because) => {
       const made = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/hold`, { reason })
       if (options.json) return printJson(made)
-      printNote(`${inert(id)} is kept whatever its age, until "${commandLine('incidents release ID')}".`)
+      printNote(
+        `${inert(id)} is kept whatever its age, until "${commandLine(`incidents release ${inert(id)} --reason "…"`)}".`,
+      )
     })
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { commandPrefix } from '../domain/own-command.ts'
 
-/** Of a checkout: a package and an image come without it. */
+/** Stands in a checkout alone: a package and an image come without it. */
 const lockfile = fileURLToPath(new URL('../package-lock.json', import.meta.url))
 
 /** What starts Nightshift where this command runs: the container engine, npm in a checkout, else systemd. */

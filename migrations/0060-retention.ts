@@ -347,5 +347,7 @@ async function noteRounds(db: Kysely<unknown>): Promise<void> {
       ended_at timestamptz,
       removed jsonb not null default '{}'
     )`.execute(db)
+  // From the upgrade on, so that a round that never begins is late as well.
+  await sql`insert into retention_round default values`.execute(db)
   await sql`grant select, insert, update on retention_round to nightshift_app`.execute(db)
 }

@@ -55,7 +55,8 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
   // Public: who enrols holds it against the digest that came with its token.
   app.get('/mesh/authority', (c) => {
     const { authority } = requireMesh(deps)
-    if (authority === undefined) throw new Problem(404, 'NOT_FOUND', 'No authority of its own is configured here.')
+    if (authority === undefined)
+      throw new Problem(404, 'NOT_FOUND', 'This API has no authority of its own: MESH_PUBLIC_CA_FILE is not set.')
     c.header('content-type', 'application/x-pem-file')
     return c.body(authority)
   })

@@ -29,7 +29,7 @@ export function addAgentOutCommand(program: CliCommand): void {
     .option('--ca-sha256 <digest>', 'believe the authority with this digest, and no other; printed with the token')
     .option(
       '--insecure-http',
-      'plain http to another machine: whoever is on the way can read, and be the control plane',
+      'allow plain http to another machine: anybody on the network path can read it, and pose as the control plane',
     )
     .option('--state <dir>', 'keys, journal, nonces and the name of this host', '/var/lib/nightshift-agent')
     .option('--only-enrol', 'join and end: a service runs the agent')

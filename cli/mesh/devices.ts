@@ -183,7 +183,7 @@ const mintedToken = z.looseObject({
   caSha256: z.string().nullish(),
 })
 
-/** What is pasted on the host: to call out, or to be called. */
+/** Builds the line that is pasted on the host: to call out, or to be called. */
 function buildCommand(
   { token, url, caSha256 }: z.infer<typeof mintedToken>,
   address: string | null,
@@ -194,7 +194,7 @@ function buildCommand(
   return `nightshift agent --connect ${api} --token ${token}${caSha256 ? ` --ca-sha256 ${caSha256}` : ''}`
 }
 
-/** Which of the two ways it is, and why. */
+/** Says which of the two ways it is, and why. */
 function describeWay(name: string, address: string | null, api: string): string {
   if (address !== null)
     return `${name} listens at ${address}, because an address is set: the API calls it there, so that port has to be open to it. Without a port: --calls-out.`

@@ -57,7 +57,7 @@ export async function holdConnection(trx: Trx, held: NewConnection): Promise<voi
   await tellOfDevice(trx, held.deviceId)
 }
 
-/** Which of these connections are still those of their devices. What was taken for ended, because this process was not heard of, is not. */
+/** Answers which of these connections their devices still have. One that was taken for ended while nothing was heard of this process counts again. */
 export async function keepConnections(db: Db, processId: string, held: string[]): Promise<Set<string>> {
   if (held.length === 0) return new Set()
   await db

@@ -50,7 +50,7 @@ async function lastRound(db: Db): Promise<Retention['lastRound']> {
   return row?.endedAt ? { endedAt: row.endedAt, removed: row.removed } : null
 }
 
-/** Since when no round reached its end; null where one did of late, or where none began yet. */
+/** Since when no round reached its end, also where none ever began; null where one did of late. */
 export async function retentionIsLate(db: Db, hours: number): Promise<string | null> {
   const row = await db
     .selectFrom('retentionRound')

@@ -8,7 +8,7 @@ const firstBatch = 20
 const maxBatch = 200
 const minBatch = 5
 const batchMs = 60
-/** So many times as long as a batch took, nothing is removed: what comes in has the database to itself. */
+/** Rests this many times as long as a batch took: ingest has the database to itself meanwhile. */
 const restTimes = 3
 const minRestMs = 20
 /** Messages and lone alerts are small rows without a log. */

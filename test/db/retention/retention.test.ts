@@ -6,7 +6,7 @@ import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { append } from '../../../db/log/append.ts'
 import { verifyAudit } from '../../../db/log/audit.ts'
 import { storeBody } from '../../../db/log/bodies.ts'
-import { daysOf } from '../../../db/retention/preview.ts'
+import { daysOf, retentionIsLate } from '../../../db/retention/preview.ts'
 import { removeOld } from '../../../db/retention/remove.ts'
 import { storedSettings } from '../../../db/settings.ts'
 import { verifyGrants } from '../../../db/verify/grants.ts'
@@ -72,6 +72,13 @@ beforeAll(async () => await moveClock(api.owner, '0 days'))
 beforeEach(async () => {
   await moveClock(api.owner, '0 days')
   for (const kind of ['incidents', 'alerts']) await api.put(`/config/retention.${kind}`, { body: { value: '400' } })
+})
+
+test('a round that never began is late after a day, as one that never ended is', async () => {
+  await moveClock(api.owner, '2 days')
+  expect(await retentionIsLate(api.db, 24)).not.toBeNull()
+  await removeOld(api.db, running)
+  expect(await retentionIsLate(api.db, 24)).toBeNull()
 })
 
 test('a closed incident is removed whole when it is old enough, and its tombstone says so', async () => {
