@@ -1,10 +1,10 @@
-import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { RunningStart } from '../start/everything.ts'
 import { type CliCommand, commandLine, getStateDir, rootDir } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
+import { isCheckout } from './start-line.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
 
 export function addStartCommand(program: CliCommand): void {
@@ -19,7 +19,7 @@ export function addStartCommand(program: CliCommand): void {
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
       const env = process.env
-      if (options.lab && !existsSync(join(rootDir, 'lab/main.ts'))) throw new CommandFailed('usage', noLab)
+      if (options.lab && !isCheckout()) throw new CommandFailed('usage', noLab)
       // Loaded here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
       process.exitCode = await runInForeground(
@@ -45,8 +45,7 @@ const formatPage = (page: string | null): Line[] =>
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
-  const isCheckout = existsSync(join(rootDir, 'package-lock.json'))
-  const again = isCheckout ? `npm start${labUrl ? '' : ' -- --no-lab'}` : 'nightshift start --no-lab'
+  const again = isCheckout() ? `npm start${labUrl ? '' : ' -- --no-lab'}` : 'nightshift start --no-lab'
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME ${again}`
   if (labUrl === null) {
     return [

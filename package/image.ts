@@ -3,14 +3,10 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlin
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { type Architecture, run } from './programs.ts'
+import { type Architecture, asRootAt, run } from './programs.ts'
 
-/** What the image has of Debian beside its smallest root: certificates, what Node is linked with, and what reads a site's runbooks from a repository. */
-const debianPackages = ['ca-certificates', 'git', 'libstdc++6', 'openssh-client']
 /** Texts for people, which no container shows; licences stay. */
 const leftOut = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/info/*', '/usr/share/locale/*']
-/** Of the services in the image, in compose.yml and in examples/kubernetes. */
-const user = '1000:1000'
 
 type ImageOptions = {
   /** The unpacked package. */
@@ -32,9 +28,10 @@ type Layer = { digest: string; diffId: string; bytes: Buffer }
  */
 export function writeImage(options: ImageOptions): void {
   const { architecture, name, target, madeAt } = options
+  const { packages, settings, folder, user, command } = readDockerfile()
   const draft = mkdtempSync(join(tmpdir(), 'nightshift-image-'))
   try {
-    const base = options.base ?? makeRoot(join(draft, 'base.tar'), architecture, madeAt)
+    const base = options.base ?? makeRoot(join(draft, 'base.tar'), packages, architecture, madeAt)
     const layers = [base, packLayer(draft, options.folder, madeAt)].map(toLayer)
     const config = toJson({
       created: madeAt.toISOString(),
@@ -42,13 +39,10 @@ export function writeImage(options: ImageOptions): void {
       os: 'linux',
       config: {
         User: user,
-        WorkingDir: '/opt/nightshift/lib',
-        Cmd: ['node', 'api/main.js'],
+        WorkingDir: folder,
+        Cmd: command,
         ExposedPorts: { '8080/tcp': {}, '8081/tcp': {} },
-        Env: [
-          'PATH=/opt/nightshift/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-          ...imageSettings.map(([key, value]) => `${key}=${value}`),
-        ],
+        Env: settings,
       },
       rootfs: { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) },
       history: layers.map(() => ({ created: madeAt.toISOString() })),
@@ -82,27 +76,42 @@ export function writeImage(options: ImageOptions): void {
     inLayout('manifest.json', [
       { Config: pathOf(sha256(config)), RepoTags: [name], Layers: layers.map(({ digest }) => pathOf(digest)) },
     ])
-    run('tar', ['-cf', target, ...asRoot(madeAt), '-C', join(draft, 'image'), '.'], draft)
+    run('tar', ['-cf', target, ...asRootAt(madeAt), '-C', join(draft, 'image'), '.'], draft)
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
 }
 
-/** As the Dockerfile sets them. */
-const imageSettings: [name: string, value: string][] = [
-  ['NODE_ENV', 'production'],
-  ['HOST', '0.0.0.0'],
-  ['MALLOC_ARENA_MAX', '2'],
-  ['NODE_OPTIONS', '--max-semi-space-size=16'],
-  ['NIGHTSHIFT_COMMAND', 'docker compose exec api nightshift'],
-  ['NIGHTSHIFT_URL', 'http://127.0.0.1:8080'],
-]
+type ImageFacts = { packages: string[]; settings: string[]; folder: string; user: string; command: string[] }
+
+/** What the Dockerfile says of its last image, so that both are one. */
+function readDockerfile(): ImageFacts {
+  const text = readFileSync(join(import.meta.dirname, '../Dockerfile'), 'utf8').replaceAll(/\\\n/g, ' ')
+  const stages = text.split(/^FROM /m)
+  const base = stages.find((stage) => / AS base\n/.test(stage)) ?? ''
+  const last = stages.at(-1) ?? ''
+  const said = (stage: string, words: RegExp): string => {
+    const [, found] = words.exec(stage) ?? []
+    if (found === undefined) throw new Error(`The Dockerfile has nothing like ${words} where the image expects it.`)
+    return found
+  }
+  const environment = [base, last].flatMap((stage) => [...stage.matchAll(/^ENV (.*)$/gm)].map(([, line = '']) => line))
+  return {
+    packages: said(base, /install --yes --no-install-recommends (.*?) +&&/).split(/\s+/),
+    settings: environment.flatMap((line) =>
+      [...line.matchAll(/(\w+)=(?:"([^"]*)"|(\S+))/g)].map(([, name, quoted, plain]) => `${name}=${quoted ?? plain}`),
+    ),
+    folder: said(base, /^WORKDIR (.*)$/m),
+    user: said(last, /^USER (.*)$/m),
+    command: JSON.parse(said(last, /^CMD (.*)$/m)),
+  }
+}
 
 /** Debian's smallest root with what the image needs, and user 1000. */
-function makeRoot(tar: string, architecture: Architecture, madeAt: Date): string {
+function makeRoot(tar: string, packages: readonly string[], architecture: Architecture, madeAt: Date): string {
   const options = [
     ...['--variant=essential', '--format=tar', `--architectures=${architecture === 'x64' ? 'amd64' : 'arm64'}`],
-    ...[`--include=${debianPackages.join(',')}`, '--aptopt=APT::Install-Recommends "false"'],
+    ...[`--include=${packages.join(',')}`, '--aptopt=APT::Install-Recommends "false"'],
     ...leftOut.map((path) => `--dpkgopt=path-exclude=${path}`),
     '--dpkgopt=path-include=/usr/share/doc/*/copyright',
     '--customize-hook=chroot "$1" useradd --uid 1000 --user-group --create-home nightshift',
@@ -129,13 +138,8 @@ function packLayer(draft: string, folder: string, madeAt: Date): string {
   symlinkSync('/opt/nightshift/bin/nightshift', join(root, 'usr/local/bin/nightshift'))
   chmodSync(join(root, 'opt/nightshift'), 0o755)
   const tar = join(draft, 'layer.tar')
-  run('tar', ['-cf', tar, ...asRoot(madeAt), '-C', root, 'opt', 'usr'], draft)
+  run('tar', ['-cf', tar, ...asRootAt(madeAt), '-C', root, 'opt', 'usr'], draft)
   return tar
-}
-
-function asRoot(madeAt: Date): string[] {
-  const mtime = `--mtime=@${Math.floor(madeAt.getTime() / 1_000)}`
-  return ['--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go+rX,go-w', mtime, '--sort=name']
 }
 
 function toLayer(tar: string): Layer {

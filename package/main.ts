@@ -8,7 +8,7 @@ import { shippedBundle, workflowBundle } from '../worker/bundle.ts'
 import { billOfMaterials, cratesOf, licencesText, partsOf } from './bill.ts'
 import { bundleCode } from './code.ts'
 import { writeImage } from './image.ts'
-import { type Architecture, architectures, placePrograms, run } from './programs.ts'
+import { type Architecture, architectures, asRootAt, placePrograms, run } from './programs.ts'
 import { makeKey, publicKeyOf, readKey, writeSums } from './sign.ts'
 
 const usage = `npm run package -- [options]      writes the archives of a release into dist/
@@ -114,19 +114,9 @@ function archive(draft: string, files: readonly string[], architecture: Architec
   const folder = fill(draft, files, architecture)
   const name = basename(folder)
   cpSync(join(folder, 'sbom.cdx.json'), join(options.dist, `${name}.cdx.json`))
-  // The archive of the same commit has the same bytes: names in order, root's files, the commit's date.
-  const date = `@${Math.floor(commitDate().getTime() / 1_000)}`
-  const asRoot = [
-    '--owner=0',
-    '--group=0',
-    '--numeric-owner',
-    '--mode=u+rwX,go+rX,go-w',
-    `--mtime=${date}`,
-    '--sort=name',
-  ]
   const target = join(options.dist, `${name}.tar.xz`)
   const compress = { ...process.env, XZ_OPT: options.isQuick ? '-0 -T0' : '-9 -T2' }
-  run('tar', ['-cJf', target, ...asRoot, '-C', draft, name], rootDir, compress)
+  run('tar', ['-cJf', target, ...asRootAt(commitDate()), '-C', draft, name], rootDir, compress)
   tell(target, folder)
   rmSync(folder, { recursive: true })
 }

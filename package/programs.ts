@@ -61,6 +61,12 @@ function strip(file: string): void {
   spawnSync('strip', ['--strip-unneeded', file], { stdio: 'ignore' })
 }
 
+/** How tar packs alike from the same files: as root's, in the order of names, of this time. */
+export function asRootAt(madeAt: Date): string[] {
+  const mtime = `--mtime=@${Math.floor(madeAt.getTime() / 1_000)}`
+  return ['--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go+rX,go-w', mtime, '--sort=name']
+}
+
 /** What the program says. Throws with its own words where it fails. */
 export function run(
   program: string,
