@@ -126,8 +126,8 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   alerts: ({ refused }) => [lookAtRefused(refused)],
   retention: ({ retentionLateSince }) => [
     retentionLateSince === null
-      ? { status: 'ok', detail: 'What is old is gone through every hour.' }
-      : { status: 'failed', detail: `No round reached its end since ${formatMinute(retentionLateSince)}.` },
+      ? { status: 'ok', detail: 'A round looks for what is old every hour.' }
+      : { status: 'failed', detail: `No round over what is old has ended since ${formatMinute(retentionLateSince)}.` },
   ],
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),

@@ -33,7 +33,7 @@ export const connectionHello = z.strictObject({
   device: deviceId,
   nonce,
   audience: sha256,
-  /** Of this run of the agent: a second connection of the same run follows a first that was lost. */
+  /** Names this run of the agent: a second connection of the same run follows a first that was lost. */
   run: z.uuid(),
   version: z.string().min(1).max(100),
   key_id: z.literal('agent'),
@@ -62,3 +62,6 @@ export const closeCodes = {
   /** What came is not of the protocol. */
   violation: 4400,
 } as const
+
+/** Whether a name or address, as URLs write it, is this machine's own. */
+export const isThisMachine = (hostname: string): boolean => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)

@@ -310,15 +310,15 @@ const retentionSettings = [
   setting(retainedKinds.incidents.setting, daysOrKeep, 'keep', {
     label: 'Closed incidents',
     description:
-      'Days after which a closed incident is removed with its log, alerts, approvals, messages and bodies; `keep`: never. A tombstone stays.',
+      'Days after which a closed incident is removed with its log, alerts, approvals, messages and bodies, or keep, which is for ever. A tombstone stays.',
   }),
   setting(retainedKinds.deliveries.setting, daysOrKeep, String(retainedKinds.deliveries.days), {
     label: 'Messages that are over',
-    description: 'Days after which a message that was sent, or given up, is removed; `keep`: never.',
+    description: 'Days after which a message that was sent, or given up, is removed, or keep.',
   }),
   setting(retainedKinds.alerts.setting, daysOrKeep, 'keep', {
     label: 'Ended alerts without an incident',
-    description: 'Days after which an alert that ended and never belonged to an incident is removed; `keep`: never.',
+    description: 'Days after which an alert that ended and never belonged to an incident is removed, or keep.',
   }),
 ]
 

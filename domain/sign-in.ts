@@ -1,6 +1,6 @@
 import { type Permission, type PersonRole, personRoles, type Role } from './permissions.ts'
 
-/** Who is signed in with a browser, and how commands are typed where the API runs. */
+/** The person who is signed in with a browser, and how commands are typed where the API runs. */
 export type Session = { name: string; role: Role; permissions: readonly Permission[]; commandPrefix: string }
 
 /** Who a provider says somebody is. Only issuer and subject are identity: names and addresses are given out again. */

@@ -18,7 +18,7 @@ export type DeviceLink = {
   closed: Promise<{ code: number; reason: string }>
 }
 
-/** Of one device at a time; an agent does eight things at once unless its manifest says more, 64 at most. */
+/** Exchanges of one device at a time; an agent does eight things at once unless its manifest says more, 64 at most. */
 const maxUnderWay = 96
 /** A device that does not read what it is sent. */
 const maxUnreadBytes = 4_000_000

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { deviceTerms, executable, guests, listedDevice } from '../../domain/device.ts'
 import { meshMode } from '../../domain/mesh.ts'
+import { isThisMachine } from '../../domain/mesh-connection.ts'
 import { listFaults } from '../../domain/schema-faults.ts'
 import { findSandboxLack, sandboxRemedy } from '../../domain/status-words.ts'
 import { journalLack } from '../../mesh/specs/host.ts'
@@ -199,9 +200,9 @@ function describeWay(name: string, address: string | null, api: string): string 
   if (address !== null)
     return `${name} listens at ${address}, because an address is set: the API calls it there, so that port has to be open to it. Without a port: --calls-out.`
   const { protocol, hostname } = new URL(api)
-  const isNear = ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
   const way = `${name} calls out, because no address is set: its agent keeps one connection to ${api}, and no port is opened there.`
-  if (isNear) return `${way} That address is this machine's own: for another host set PUBLIC_URL of the API.`
+  if (isThisMachine(hostname))
+    return `${way} That address is this machine's own: for another host set PUBLIC_URL of the API.`
   if (protocol === 'http:')
     return `${way} That address is plain http, which an agent refuses to another machine: put TLS before the API (docs/how-to/production.md).`
   return way

@@ -1,7 +1,7 @@
 import type { Generated } from 'kysely'
 import type { Json, NullableTime, Time } from '../tables.ts'
 
-/** What is removed for its age, what is kept for a person's word, and when somebody looked last. */
+/** Tombstones, holds, and when a round looked last. */
 export type RetentionTables = {
   /** One transaction that removed incidents. Written by the database's own function alone. */
   removal: { id: number; tx: string; at: string; rule: string; before: string }

@@ -88,7 +88,7 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
   })
 }
 
-/** What is gone has a tombstone; what the tombstone says is held by `verifyRemovals`. */
+/** An incident that is gone has a tombstone; `verifyRemovals` holds what that says. */
 async function holdMissing(trx: Trx, id: string, notes: Notes): Promise<void> {
   if (await findTombstone(trx, id)) notes.check('tombstones')
   else notes.differ(id, 'the incident is missing')

@@ -8,7 +8,7 @@ import { inSnapshot } from './incident.ts'
 type Tombstone = { incidentId: string; rows: number; headHash: string; closedAt: string; isThere: boolean }
 type Removal = { id: number; rule: string; before: string; told: string[]; tombstones: Tombstone[] }
 
-/** So many removals a step: some ten thousand tombstones. */
+/** Removals a step: some ten thousand tombstones. */
 const stepSize = 200
 
 /**

@@ -194,7 +194,7 @@ function every(ms: number, act: () => Promise<unknown>): NodeJS.Timeout {
   return setInterval(act, ms).unref()
 }
 
-/** Who waits for a change of a name hears of it at once, or looks again when the time is over. */
+/** Wakes those who wait for a change of a name, at once or when their time is over. */
 function waitersByName() {
   const waiting = new Map<string, Set<() => void>>()
   return {

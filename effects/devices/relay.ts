@@ -16,7 +16,7 @@ import { type AnswerReceiver, type BegunAnswer, type DeviceAsk, receiver } from 
 import { packFrame, readFrame } from '../../mesh/frames.ts'
 import type { Seal } from '../../mesh/seal.ts'
 
-/** What is left in rows for another process is taken within this, or is taken back. */
+/** Rows for another process are taken within this, or are taken back. */
 const takenWithinMs = 5_000
 /** Rows are swept after this, where the process that they are for has ended. */
 const keptSeconds = 60
@@ -34,7 +34,7 @@ type RelayWorld = {
 type Relays = {
   /** Asks through the process that holds this connection. */
   ask(at: DeviceConnection & { processId: string }, ask: DeviceAsk): Promise<BegunAnswer>
-  /** What is under way over another connection of this device than this one will not be answered any more. */
+  /** Ends what is under way over any other connection of this device: no answer comes any more. */
   onConnection(deviceId: string, connection: string | null): void
   /** A word of another process; an empty one: look at everything. */
   onNotice(text: string): void
@@ -178,7 +178,7 @@ function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
     add(frame: Buffer) {
       waiting.push(frame)
       writing ??= writeAll()
-      // Who waits for the end hears of it.
+      // `done` hears of it.
       writing.catch(() => {})
     },
     async done() {

@@ -22,7 +22,7 @@ type ConnectionTerms = {
   ca: string | null
   key: SigningKey
   device: string
-  /** Of the control plane that it enrolled at: SHA-256 of the root key that it pinned. */
+  /** Names the control plane that it enrolled at: SHA-256 of the root key that it pinned. */
   audience: string
   version: string
 }
@@ -37,9 +37,9 @@ const goodMs = 5_000
 const triesOnceWelcome = 3
 const firstWaitMs = 500
 const longestWaitMs = 30_000
-/** Who is refused, or fights another agent over one name, waits longer: nothing changes soon. */
+/** An agent that is refused, or fights another over one name, waits longer: nothing changes soon. */
 const refusedWaitMs = 300_000
-/** What is under way when the control plane sends us elsewhere is answered over the old connection, for so long. */
+/** Time for what is under way when the control plane sends us elsewhere: its answers go over the old connection. */
 const leaveWithinMs = 10_000
 
 /**

@@ -5,6 +5,7 @@ import { request as overHttps } from 'node:https'
 import { join } from 'node:path'
 import { getCACertificates } from 'node:tls'
 import { z } from 'zod'
+import { isThisMachine } from '../../domain/mesh-connection.ts'
 import { version } from '../../domain/version.ts'
 import { readPublicKey, writePublicKey } from '../sign.ts'
 import { trustManifest } from './manifest.ts'
@@ -149,7 +150,12 @@ async function ask(
 ): Promise<unknown> {
   const url = URL.parse(`/mesh/${resource}`, api)
   if (!url) throw new NotEnrolled('bad address', `${api} is no address of a control plane.`)
-  if (url.protocol !== 'https:' && !isNear(url) && !isPrivate(url.hostname) && shown.agent_key === undefined) {
+  if (
+    url.protocol !== 'https:' &&
+    !isThisMachine(url.hostname) &&
+    !isPrivate(url.hostname) &&
+    shown.agent_key === undefined
+  ) {
     throw new NotEnrolled(
       'bad address',
       'The root key comes over https, or over a private network: anybody on the way could be it.',
@@ -175,17 +181,15 @@ function readObject(text: string): { detail?: unknown } {
   }
 }
 
-const isNear = ({ hostname }: URL) => ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
-
 /** Plain http is for this machine: anybody on the way to another one could give us a root key of his own. */
 function requireApi(text: string, isPlainAllowed: boolean): string {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
     throw new NotEnrolled('bad address', `${text} is no address of a control plane: write https://….`)
-  if (url.protocol === 'https:' || isNear(url) || isPlainAllowed) return url.origin
+  if (url.protocol === 'https:' || isThisMachine(url.hostname) || isPlainAllowed) return url.origin
   throw new NotEnrolled(
     'bad address',
-    `${url.origin} is plain http to another machine: whoever is on the way could be the control plane. Use https (docs/how-to/production.md), or --insecure-http where you know every machine on the way.`,
+    `${url.origin} is plain http to another machine: anybody on the network path could pose as the control plane. Use https (docs/how-to/production.md), or --insecure-http where you know every machine on that path.`,
   )
 }
 
@@ -232,7 +236,7 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
   return promise
 }
 
-/** Whom TLS believes: the pinned authority, else those of the machine, else those that Node brings. */
+/** The authorities that TLS believes: the pinned one, else those of the machine, else those that Node brings. */
 export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
   if (ca !== null) return { ca }
   const system = getCACertificates('system')

@@ -155,7 +155,7 @@ export function unitOf(cgroups: readonly string[]): string | null {
   return parts.findLast((part) => /\.(?:service|scope)$/.test(part)) ?? null
 }
 
-/** As a checkout, a package and an image start them. */
+/** Programs that a checkout, a package and an image start. */
 const ownPrograms = ['cli/main', 'api/main', 'worker/main', 'mesh/agent/main']
 const installed = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -31,7 +31,7 @@ type Goal = {
   atLeast?: readonly Worth[]
   /** So many of those that run stay where they are. */
   atHome?: number
-  /** Of as many that stay, other ones at each question: numbers from 0 to 1. */
+  /** Draws which of as many stay, with numbers from 0 to 1; without it the large ones do. */
   random?: () => number
 }
 

@@ -126,7 +126,7 @@ export async function bringHome(
     const isOrdered = keep(next)
     if (hasOrder && !isOrdered) continue
     hasOrder ||= isOrdered
-    // As good and elsewhere: what comes next may be better.
+    // End places that are as good and elsewhere may lead to better ones.
     end = next
     if (more < 0) vain = 0
   }

@@ -31,7 +31,7 @@ function sayTroubles(states: readonly FollowState[], nowMs: number): string[] {
   ]
 }
 
-/** What is not seen of the cluster, with the rule or the trouble that is in the way; null: all is followed. */
+/** Names what is not seen of the cluster, with the rule or the trouble that is in the way; null: all is followed. */
 export function findLacks({ view: { states } }: SeenCluster, nowMs: number): string | null {
   const unread = states.reduce((sum, each) => sum + each.unread, 0)
   const odd = unread > 0 ? [`${formatCount(unread, 'object')} could not be read`] : []

@@ -121,7 +121,7 @@ async function listRevisions(
       set: null,
     }
   })
-  // Of a part nobody knows which is the newest.
+  // Nobody knows which of a part is the newest.
   if (isCut) throw new SourceError('TOO_LARGE', `there are more revisions in ${namespace} than are read`)
   return items.sort((a, b) => b.revision - a.revision).slice(0, most)
 }
