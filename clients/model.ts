@@ -89,7 +89,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
   return {
     async complete(asked) {
       let isStreamed = false
-      const heard: Heard = { reasoning: 0 }
+      const heard: Heard = { reasoning: 0, thought: '' }
       const server = openServer(options, { timeoutMs, heard }, (writing) => {
         isStreamed = true
         asked.onWriting?.(hideWritten(writing, hide))
@@ -129,7 +129,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
 }
 
 /** What came of an exchange and is in no body. */
-type Heard = { reasoning: number }
+type Heard = { reasoning: number; thought: string }
 type Server = { server: OpenAI; heard: Heard; hide: CredentialHider }
 
 /** Length of the end of what is being written, which is what is shown. */
@@ -169,6 +169,7 @@ async function exchange(
   repeat: number,
 ): Promise<ReadAnswer | RefusedRequest> {
   heard.reasoning = 0
+  heard.thought = ''
   const begunMs = performance.now()
   const body = requestBody(shape, asked)
   const bytes = {
@@ -190,6 +191,7 @@ async function exchange(
     return readAnswer(hide.value(answer), Math.round(performance.now() - begunMs), {
       ...bytes,
       reasoning: heard.reasoning,
+      thought: hide.text(heard.thought),
     })
   } catch (error) {
     const own = causeIn(error, ModelError)
@@ -336,6 +338,7 @@ async function readBody(answer: Opened, bounds: Bounds, onWriting: OnWriting): P
   const stream = readStream(bounds.maxBytes)
   stream.feed(text)
   bounds.heard.reasoning = stream.reasoningBytes()
+  bounds.heard.thought = stream.thought()
   return JSON.stringify(stream.whole())
 }
 
@@ -361,6 +364,7 @@ async function readStreamed(answer: Opened, bounds: Bounds, onWriting: OnWriting
     clearTimeout(timer)
   }
   bounds.heard.reasoning = stream.reasoningBytes()
+  bounds.heard.thought = stream.thought()
   return stream.whole()
 }
 

@@ -30,6 +30,8 @@ export type TokenUsage = {
 export type ChatAnswer = {
   /** Without reasoning that came in a separate field. */
   content: string
+  /** The end of that reasoning, where nothing else was said: a call may stand in it. It is kept nowhere. */
+  reasoning?: string
   toolCalls: ChatToolCall[]
   /** The server's word: `stop`, `tool_calls`, `length`, … */
   finishReason: string

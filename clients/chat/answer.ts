@@ -201,9 +201,12 @@ export type ReadAnswer = ChatAnswer & {
 }
 
 /** What the request took, and of a stream what came of reasoning, which its body leaves out. */
-type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number }
+type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number; thought: string }
 
-/** Reads a whole body with status 200, or throws ModelError. Text of reasoning is in no field of what it gives. */
+/**
+ * Reads a whole body with status 200, or throws ModelError. Of the text of reasoning it gives the end, and only where nothing else was
+ * said.
+ */
 export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
   if (!parsed.success) {
@@ -231,8 +234,11 @@ export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): 
   const { reasoning_content, reasoning, reasoning_details, thinking } = choice.message
   const reasons =
     [reasoning_content, reasoning, reasoning_details, thinking].some(isSomething) || (usage.reasoningTokens ?? 0) > 0
+  const thought = sent.thought || [reasoning_content, reasoning, thinking].find((each) => typeof each === 'string')
+  const isSilent = content.trim() === '' && calls.length === 0
   return {
     content,
+    ...(isSilent && typeof thought === 'string' && thought !== '' && { reasoning: thought }),
     toolCalls: calls.map((call, index) => ({
       id: call.id || `call_${index}`,
       name: call.function.name,

@@ -50,8 +50,10 @@ type Assembly = {
   content: string
   calls: Call[]
   refusal: string
-  /** Bytes of it: nothing else of it is kept. */
+  /** Bytes of it. */
   reasoning: number
+  /** Its end: a call may stand in it where nothing else is said. */
+  thought: string
   finish: string | null
   usage: unknown
   fault: unknown
@@ -62,6 +64,8 @@ type Assembly = {
 
 /** vLLM and others count along where somebody told them to. */
 const runningCount = z.object({ completion_tokens: z.number().int().nonnegative() })
+/** So much of the end of a thought is kept until the answer is read. */
+const maxThought = 16_000
 const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
 
 export type AnswerStream = {
@@ -73,6 +77,8 @@ export type AnswerStream = {
   isDone(): boolean
   writing(): Writing
   reasoningBytes(): number
+  /** The end of the reasoning. */
+  thought(): string
   /** The whole answer as one body. Throws where the stream ended before the answer did, or held an error. */
   whole(): unknown
 }
@@ -85,6 +91,7 @@ export function readStream(maxCharacters: number): AnswerStream {
     calls: [],
     refusal: '',
     reasoning: 0,
+    thought: '',
     finish: null,
     usage: null,
     fault: null,
@@ -109,6 +116,7 @@ export function readStream(maxCharacters: number): AnswerStream {
     isEnded: () => state.finish !== null,
     isDone: () => state.isDone,
     reasoningBytes: () => state.reasoning,
+    thought: () => state.thought,
     writing: () => ({
       pieces: state.pieces,
       content: state.content,
@@ -157,6 +165,7 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
   for (const field of reasoningFields) {
     const length = lengthOf(delta[field])
     state.reasoning += bytesOf(delta[field])
+    if (typeof delta[field] === 'string') state.thought = `${state.thought}${delta[field]}`.slice(-maxThought)
     state.characters += length
   }
   for (const piece of delta.tool_calls ?? []) takeCall(state, piece)
@@ -165,33 +174,39 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
 }
 
 /**
- * Finds the call that a piece goes on with. Pieces name it by index; where a server gives all calls one index, or none, another id
- * or a name after whole arguments begins another call.
+ * Finds the call that a piece goes on with. Pieces name it by index, and another index is another call whatever its id. Where a server gives all
+ * calls one index, or none, another id begins another call, and so does a name or a whole object behind whole arguments.
  */
 function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
   const { calls } = state
   const name = piece.function.name ?? ''
   const given = piece.function.arguments ?? ''
+  const addition = typeof given === 'string' ? given : JSON.stringify(given)
   const id = piece.id ?? ''
   const index = piece.index ?? null
+  const sameId = id === '' ? undefined : calls.findLast((each) => each.id === id)
   const known =
-    index === null ? (name === '' ? calls.at(-1) : undefined) : calls.findLast((each) => each.index === index)
-  const named = id === '' ? undefined : calls.find((each) => each.id === id)
-  const isAnother =
-    known !== undefined &&
-    ((id !== '' && known.id !== '' && id !== known.id) ||
-      (id === '' && name !== '' && parsed(known.arguments) !== undefined))
-  let call = named ?? (isAnother ? undefined : known)
+    index === null ? (sameId ?? calls.at(-1)) : calls.findLast((each) => each.index === index && isSame(each.id, id))
+  let call = known && isSame(known.id, id) && !beginsAnother(known, name, addition) ? known : undefined
   if (!call) {
     call = { index, id, name: '', arguments: '' }
     calls.push(call)
   }
   if (call.id === '') call.id = id
-  if (call.name === '') call.name = name
-  const addition = typeof given === 'string' ? given : JSON.stringify(given)
+  // A name may come in pieces, or again with each piece of the arguments.
+  if (call.name !== name && call.arguments === '') call.name += name
   call.arguments += addition
   state.characters += addition.length + name.length
 }
+
+const isSame = (known: string, id: string): boolean => known === '' || id === '' || known === id
+
+function beginsAnother(known: Call, name: string, addition: string): boolean {
+  if (!isWholeObject(known.arguments)) return false
+  return isWholeObject(addition) || (name !== '' && (name !== known.name || addition.trim() !== ''))
+}
+
+const isWholeObject = (text: string): boolean => text.trimStart().startsWith('{') && parsed(text) !== undefined
 
 function wholeOf(state: Assembly): unknown {
   const { model, content, calls, refusal, finish, usage, fault, isDone } = state

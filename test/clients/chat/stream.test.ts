@@ -145,6 +145,64 @@ test('calls without index, with ids in every piece, and with arguments as an obj
   ])
 })
 
+const a = '{"id":"node-a"}'
+const b = '{"id":"node-b"}'
+const piece = (index: number | null, id: string | null, name: string | null, given: string | null) =>
+  call({
+    ...(index !== null && { index }),
+    ...(id !== null && { id }),
+    function: { ...(name !== null && { name }), ...(given !== null && { arguments: given }) },
+  })
+
+test.each([
+  // Gemini behind OpenAI's protocol: https://github.com/NousResearch/hermes-agent/issues/57939
+  ['one index and one id', [piece(0, 'x', 'get_node', a), piece(0, 'x', 'get_node', b)]],
+  // Adapters that make the id of the name.
+  ['two indexes and one id', [piece(0, 'call-get_node', 'get_node', a), piece(1, 'call-get_node', 'get_node', b)]],
+  [
+    'two indexes and one id, in pieces',
+    [
+      piece(0, 'x', 'get_node', '{"id":'),
+      piece(0, null, null, '"node-a"}'),
+      piece(1, 'x', 'get_node', ''),
+      piece(1, null, null, b),
+    ],
+  ],
+  ['no index and no id', [piece(null, null, 'get_node', a), piece(null, null, 'get_node', b)]],
+  ['one index, the arguments alone for the second', [piece(0, 'x', 'get_node', a), piece(0, 'x', 'get_node', b)]],
+] as const)('two calls with %s are two calls', async (_what, pieces) => {
+  stream([...pieces, delta({}, 'tool_calls'), done])
+  const { toolCalls } = await ask()
+  expect(toolCalls.map(({ name, arguments: given }) => [name, JSON.parse(given)])).toEqual([
+    ['get_node', { id: 'node-a' }],
+    ['get_node', { id: 'node-b' }],
+  ])
+})
+
+test.each([
+  [
+    'neither index nor id, and the name in each piece',
+    [piece(null, null, 'get_node', '{"id":'), piece(null, null, 'get_node', '"node-a"}')],
+  ],
+  ['its name in pieces', [piece(0, 'x', 'get_', ''), piece(0, null, 'node', null), piece(0, null, null, a)]],
+  ['its name again at the end', [piece(0, 'x', 'get_node', a), piece(0, 'x', 'get_node', '')]],
+] as const)('a call with %s is one call', async (_what, pieces) => {
+  stream([...pieces, delta({}, 'tool_calls'), done])
+  expect((await ask()).toolCalls).toMatchObject([{ name: 'get_node', arguments: a }])
+})
+
+test('of a thought behind which nothing was said the end is given, and of any other nothing', async () => {
+  stream([
+    delta({ reasoning_content: 'I look. ' }),
+    delta({ reasoning_content: '<tool_call>' }),
+    delta({}, 'stop'),
+    done,
+  ])
+  expect(await ask()).toMatchObject({ content: '', reasoning: 'I look. <tool_call>' })
+  stream([delta({ reasoning_content: 'SECRET' }), delta({ content: 'Done.' }), delta({}, 'stop'), done])
+  expect(JSON.stringify(await ask())).not.toContain('SECRET')
+})
+
 test('what is written is told as it grows, without reasoning', async () => {
   const seen: Writing[] = []
   stream([
