@@ -11,16 +11,18 @@ import { type ChatAnswer, type ChatMessage, type ChatTool, plainShape, type Writ
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
+import { readToolName } from '../domain/tool-name.ts'
 import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { showContext } from '../model/shown-result.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { callsPerAnswer, conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
+import { shownIn } from '../model/written-calls.ts'
 import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { fold } from '../safety/fold.ts'
 import { budgetsOf, standingOf } from '../safety/ruling.ts'
 import { findResource, getResource } from '../tools/platform.ts'
-import { isFirstFor, moreTools } from '../tools/registry.ts'
+import { isFirstFor, moreTools, tools } from '../tools/registry.ts'
 import { readResult } from '../tools/sources.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { withLiveAnswer } from './live-answer.ts'
@@ -76,11 +78,13 @@ export async function askModel(
 ): Promise<ParsedReply> {
   try {
     const about = { turn, maxTurns: opening.maxTurns, model: opening.model }
-    const answer = await withLiveAnswer(deps.db, about, (onWriting) =>
+    const { answer, messages } = await withLiveAnswer(deps.db, about, (onWriting) =>
       askWithinWindow({ deps, turn, events, opening }, signal, onWriting),
     )
-    const said = { ...answer, content: withoutThoughts(answer.content) }
-    return { answer: said, parsed: parseAnswer(opening.protocol, said, { maxCalls: callsRead }) }
+    const { reasoning: _, ...said } = { ...answer, content: withoutThoughts(answer.content) }
+    const isKnown = (tool: string) => readToolName(tool, (name) => tools.has(name)) !== null
+    const limits = { maxCalls: callsRead, isKnown, wasShown: shownIn(untrustedIn(messages)) }
+    return { answer: said, parsed: parseAnswer(opening.protocol, answer, limits) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
@@ -98,7 +102,7 @@ async function askWithinWindow(
   { deps, turn, events, opening }: Asking,
   signal: AbortSignal,
   onWriting: (writing: Writing) => void,
-): Promise<ChatAnswer> {
+): Promise<{ answer: ChatAnswer; messages: ChatMessage[] }> {
   const added = await addedTools(deps.db, events, turn.attempt, opening)
   const offered = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
   const isNative = opening.protocol === 'native'
@@ -110,7 +114,7 @@ async function askWithinWindow(
     const messages = await messagesFor({ deps, turn, events, opening, toolsLength, addedText }, window, part)
     try {
       const key = stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt)
-      return await deps.model.complete({
+      const answer = await deps.model.complete({
         messages,
         ...(tools.length > 0 ? { tools } : {}),
         temperature: deps.temperature,
@@ -124,6 +128,7 @@ async function askWithinWindow(
         // With the try in it: a server that replays by key must not repeat an answer that could not be used.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
+      return { answer, messages }
     } catch (error) {
       const isTooLong = error instanceof ModelError && error.code === 'context_too_long'
       if (!isTooLong || index === fits.length - 1) throw error
@@ -131,6 +136,14 @@ async function askWithinWindow(
     }
   }
   throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
+}
+
+/** What of the messages a call may have been copied from: all but the prompt, the model's own words, and corrections that quote them. */
+function untrustedIn(messages: readonly ChatMessage[]): string[] {
+  return messages.flatMap(({ role, content }) => {
+    const isOwn = role === 'system' || role === 'assistant' || content?.startsWith('CORRECTION: ')
+    return isOwn || !content ? [] : [content]
+  })
 }
 
 /** The tools that the model has asked for in this attempt, in the order of the list they are kept in. */

@@ -9,7 +9,9 @@ import type { ProposedCall } from '../domain/event-metadata.ts'
 import { findManualChange } from '../domain/manual-change.ts'
 import { type PersonMessage, unreadOf } from '../domain/message.ts'
 import { callId, type RunRef, stepKey, type TurnRef } from '../domain/step-key.ts'
-import type { ParsedAnswer } from '../model/protocol.ts'
+import { readToolName } from '../domain/tool-name.ts'
+import { readPlainValues } from '../model/plain-values.ts'
+import type { ParsedAnswer, ParsedCall } from '../model/protocol.ts'
 import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { budgetsOf, nearBudget, spentBudget } from '../safety/ruling.ts'
@@ -172,8 +174,7 @@ async function write(
         body: long ? await storeBody(trx, text) : null,
         calls: calls.map((call, index) => ({
           id: callId(turn.turn, index),
-          ...nameTool(call.tool),
-          arguments: call.arguments,
+          ...readCall(call),
           problem: call.problem,
           // The row keeps the arguments without the secret; that there was one is what the judge must know.
           ...(isSecretive(call.arguments) && { secret: true }),
@@ -197,15 +198,29 @@ async function write(
   })
 }
 
-/** A dotted name, as the tools of devices are called in their protocol, is the tool of that name: `fs.read` is `fs_read`. */
-function nameTool(spelled: string): Pick<ProposedCall, 'tool'> & { spelled?: string } {
-  const tool = tools.has(spelled) ? spelled : spelled.replaceAll('.', '_')
-  return tool === spelled || !tools.has(tool) ? { tool: spelled } : { tool, spelled }
+/** The call by the tool's own name and with its values as they are meant, beside what the model wrote where that differs. */
+function readCall({
+  tool: spelled,
+  arguments: given,
+  written,
+}: ParsedCall): Pick<ProposedCall, 'tool' | 'arguments' | 'spelled' | 'written' | 'read'> {
+  const tool = readToolName(spelled, (name) => tools.has(name))
+  const facts = tool === null ? undefined : tools.get(tool)
+  const plain = facts && given !== null ? readPlainValues(facts.input, given) : null
+  return {
+    tool: tool ?? spelled,
+    arguments: plain?.arguments ?? given,
+    ...(tool !== null && tool !== spelled && { spelled }),
+    ...(written && { written }),
+    ...(plain && plain.read.length > 0 && { read: plain.read }),
+  }
 }
 
 function detailOf(parsed: ParsedAnswer): string {
   if (parsed.kind === 'correction') return `The model's answer could not be used: ${parsed.code}`
   if (parsed.kind === 'final') return parsed.text.slice(0, 500)
-  const names = parsed.calls.map((call) => (tools.has(call.tool) ? call.tool : 'an unknown tool')).join(', ')
+  const names = parsed.calls
+    .map(({ tool }) => readToolName(tool, (name) => tools.has(name)) ?? 'an unknown tool')
+    .join(', ')
   return parsed.text.trim() ? `${parsed.text.trim().slice(0, 400)} → ${names}` : `Proposes ${names}`
 }

@@ -66,6 +66,10 @@ export type ProposedCall = {
   secret?: boolean
   /** The tool as the model spelled it, where code put its name right: `fs.read`. */
   spelled?: string
+  /** How the call was written, where it did not come as the server's own tool call: the form of a text, or `loose_json`. */
+  written?: string
+  /** Values that were read for what they plainly mean: null of what may be left out, digits of a number. */
+  read?: { field: string; from: unknown; to: unknown }[]
 }
 
 /** A body too large for its row: the whole is in `result_body` under its digest. */

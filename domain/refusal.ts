@@ -30,6 +30,10 @@ export const refusals = {
   NOT_OFFERED: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
   MALFORMED_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false },
   INVALID_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false },
+  /** A call stood in the text of an answer, or its JSON was put right. */
+  CALL_AS_TEXT: { class: 'INVALID_INPUT', recoverable: true },
+  /** A value was read for what it plainly means. */
+  PLAIN_VALUE: { class: 'INVALID_INPUT', recoverable: true },
   SECRET_IN_ARGUMENTS: { class: 'POLICY_BLOCKED', recoverable: false },
   FOREIGN_INCIDENT: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
   REPEATED_CALL: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },

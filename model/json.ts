@@ -3,13 +3,14 @@ import { cleanJson } from '../domain/digest.ts'
 type ReadJson = { ok: true; value: unknown } | { ok: false; problem: string }
 
 const maxDepth = 20
+const notJson = 'it is not valid JSON'
 
 /**
  * JSON that a model wrote, as plain data or what is wrong with it. Stricter than JSON.parse where two readers could differ:
  * a key given twice and the key `__proto__` are refused, as is nesting deeper than 20. U+0000 and lone surrogates become
  * U+FFFD. Linear in the text; never throws.
  */
-export function readJson(text: string, maxChars: number): ReadJson {
+function readJson(text: string, maxChars: number): ReadJson {
   if (text.length > maxChars) return { ok: false, problem: `it is longer than ${maxChars} characters` }
   if (isDeeperThan(text, maxDepth)) return { ok: false, problem: `it is nested deeper than ${maxDepth}` }
   try {
@@ -17,21 +18,89 @@ export function readJson(text: string, maxChars: number): ReadJson {
     const key = ambiguousKey(text)
     return key === null ? { ok: true, value: cleanJson(value) } : { ok: false, problem: key }
   } catch {
-    return { ok: false, problem: 'it is not valid JSON' }
+    return { ok: false, problem: notJson }
   }
+}
+
+/**
+ * JSON, or what is plainly meant as such: single or typographic quotes, `None`, a comma behind the last element, comments, a line break in a
+ * text. `isLoose` tells that it was put right. What was cut off is never completed.
+ */
+export function readLooseJson(text: string, maxChars: number): ReadJson & { isLoose?: true } {
+  const read = readJson(text, maxChars)
+  if (read.ok || read.problem !== notJson) return read
+  const strict = toStrictJson(text)
+  const again = strict === null ? read : readJson(strict, maxChars)
+  return again.ok ? { ...again, isLoose: true } : again.problem === notJson ? read : again
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
+/** Signs that open a text, with those that close it: JSON's own, and what models write for it. */
+const closing: Readonly<Record<string, string>> = { '"': '"', "'": "'", '“': '”“', '”': '”', '„': '”“', '‘': '’' }
+
 /** The index behind the string that opens at `start`, or the text's length when it never closes. */
 function endOfString(text: string, start: number): number {
+  const close = closing[text[start]!]!
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '\\') at += 1
-    else if (text[at] === '"') return at + 1
+    else if (close.includes(text[at]!)) return at + 1
   }
   return text.length
+}
+
+/** One token of loose JSON, and what strict JSON writes for it. */
+const tokens: [RegExp, (found: string) => string][] = [
+  [/\s+|\/\/[^\n]*|\/\*[\s\S]*?\*\//y, () => ' '],
+  // A comma before the end is left out.
+  [/,(?=\s*[}\]])/y, () => ''],
+  [/[{}[\]:,]/y, (found) => found],
+  [/(?:True|False|None)\b/y, (found) => ({ T: 'true', F: 'false', N: 'null' })[found[0] as 'T' | 'F' | 'N']],
+  [/-?[0-9][0-9.eE+-]*|(?:true|false|null)\b/y, (found) => found],
+]
+
+/** Writes the text as strict JSON; null where it cannot. Linear in the text. */
+function toStrictJson(text: string): string | null {
+  const written: string[] = []
+  for (let at = 0; at < text.length; ) {
+    if (text[at]! in closing) {
+      const end = endOfString(text, at)
+      const isClosed = end - at > 1 && closing[text[at]!]!.includes(text[end - 1]!)
+      if (!isClosed) return null
+      written.push(strictText(text.slice(at + 1, end - 1)))
+      at = end
+      continue
+    }
+    const token = tokens.find(([pattern]) => {
+      pattern.lastIndex = at
+      return pattern.test(text)
+    })
+    if (!token) return null
+    const [pattern, write] = token
+    written.push(write(text.slice(at, pattern.lastIndex)))
+    at = pattern.lastIndex
+  }
+  return written.join('')
+}
+
+/** Escapes of JSON stay; a bare quote or line break gets one, and a needless escape goes. */
+function strictText(inner: string): string {
+  const plain = inner.replace(
+    /\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])|\\([\s\S])|"|[\n\r\t]/g,
+    (found, escaped: string | undefined) => {
+      if (escaped !== undefined) return escaped === '"' ? '\\"' : escaped
+      return { '"': '\\"', '\n': '\\n', '\r': '\\r', '\t': '\\t' }[found] ?? found
+    },
+  )
+  return `"${plain}"`
+}
+
+/** Bounded text that every store can hold. */
+export function boundText(text: string, maxChars: number): string {
+  const whole = text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`
+  return whole.replaceAll('\u0000', '\uFFFD').toWellFormed()
 }
 
 function isDeeperThan(text: string, limit: number): boolean {
@@ -74,7 +143,13 @@ function ambiguousKey(text: string): string | null {
 }
 
 /** A JSON object found in text. `problem` is what is wrong with it, and then `value` is null. */
-export type JsonBlock = { value: Record<string, unknown> | null; problem: string | null; start: number; end: number }
+export type JsonBlock = {
+  value: Record<string, unknown> | null
+  problem: string | null
+  start: number
+  end: number
+  isLoose?: true
+}
 
 /** More beginnings than this and the text is no answer; it also bounds the work. */
 const maxBlocks = 16
@@ -94,20 +169,21 @@ export function findBlocks(text: string, maxChars: number): JsonBlock[] {
       blocks.push({ value: null, problem: 'it never ends', start, end: text.length })
       return blocks
     }
-    const read = readJson(text.slice(start, end), maxChars)
-    if (read.ok && isObject(read.value)) blocks.push({ value: read.value, problem: null, start, end })
+    const read = readLooseJson(text.slice(start, end), maxChars)
+    const loose = read.isLoose && { isLoose: read.isLoose }
+    if (read.ok && isObject(read.value)) blocks.push({ value: read.value, problem: null, start, end, ...loose })
     else blocks.push({ value: null, problem: read.ok ? 'it is not an object' : read.problem, start, end })
     at = end
   }
   return blocks
 }
 
-/** Prose has braces too: only `{` with a quote behind it begins JSON. */
+/** Prose has braces too: only `{` with a quote of some kind behind it begins JSON. */
 function nextOpening(text: string, from: number): number {
   for (let at = text.indexOf('{', from); at !== -1; at = text.indexOf('{', at + 1)) {
     let next = at + 1
     while (next < text.length && ' \t\r\n'.includes(text[next]!)) next += 1
-    if (text[next] === '"') return at
+    if (text[next] !== undefined && text[next]! in closing) return at
     // The blanks were looked at once; do not look again.
     at = next - 1
   }
@@ -117,13 +193,29 @@ function nextOpening(text: string, from: number): number {
 function endOfObject(text: string, start: number): number {
   let depth = 0
   for (let at = start; at < text.length; at++) {
-    const char = text[at]
-    if (char === '"') at = endOfString(text, at) - 1
+    const char = text[at]!
+    if (char in closing) at = endOfString(text, at) - 1
     else if (char === '{') depth += 1
     else if (char === '}') {
       depth -= 1
       if (depth === 0) return at + 1
     }
+  }
+  return -1
+}
+
+/** The index behind the object or list that begins at `start`; -1 where none does, or none ends. */
+export function endOfValue(text: string, start: number): number {
+  let depth = 0
+  for (let at = start; at < text.length; at++) {
+    const char = text[at]!
+    if (depth > 0 && char in closing) at = endOfString(text, at) - 1
+    else if (char === '{' || char === '[') depth += 1
+    else if (char === '}' || char === ']') {
+      depth -= 1
+      if (depth === 0) return at + 1
+    }
+    if (depth === 0) return -1
   }
   return -1
 }

@@ -1,8 +1,10 @@
 import type { ChatAnswer } from '../domain/chat.ts'
 import { type Claim, claim, maxClaims } from '../domain/claim.ts'
-import { findBlocks, isObject, type JsonBlock, readJson } from './json.ts'
+import type { CallForm, WrittenCalls } from './call-forms.ts'
+import { boundText, findBlocks, isObject, type JsonBlock, readLooseJson } from './json.ts'
 import { withoutThoughts } from './thoughts.ts'
 import { callsPerAnswer, quote } from './transcript.ts'
+import { findWrittenCalls, type Shown } from './written-calls.ts'
 
 type Protocol = 'native' | 'json'
 
@@ -13,17 +15,23 @@ type ParseLimits = {
   maxArgumentChars?: number
   /** Most characters of text that are kept. */
   maxTextChars?: number
+  /** Is there such a tool, however its name is spelled? A call in a form that any JSON might have counts only then. */
+  isKnown?: (tool: string) => boolean
+  /** Was a text copied from what this run was shown? It is no call then. */
+  wasShown?: Shown
 }
 
 /**
  * A call as the model proposed it. `arguments: null` with a `problem` is a call that cannot be read: it becomes a refused
  * row with that reason, and is never sent with arguments that somebody guessed.
  */
-type ParsedCall = {
+export type ParsedCall = {
   tool: string
   arguments: Record<string, unknown> | null
   raw: string
   problem: string | null
+  /** How the call was written, where it came as text or as JSON that was put right. */
+  written?: CallForm | 'loose_json'
 }
 
 type Confidence = 'high' | 'medium' | 'low'
@@ -38,6 +46,8 @@ type CorrectionCode =
   | 'too_many_calls'
   | 'too_long'
   | 'cut_off'
+  /** A tool call in the text that cannot be read. */
+  | 'call_as_text'
 
 export type ParsedAnswer =
   | { kind: 'calls'; calls: ParsedCall[]; text: string }
@@ -77,7 +87,7 @@ function wrapped(name: string, properties: Record<string, unknown>, required: st
   return { type: 'object', properties: { [name]: inner }, required: [name], additionalProperties: false }
 }
 
-type Answer = Pick<ChatAnswer, 'content' | 'toolCalls'> & { finishReason?: string }
+type Answer = Pick<ChatAnswer, 'content' | 'toolCalls' | 'reasoning'> & { finishReason?: string }
 type Limits = Required<ParseLimits>
 
 /** Beyond this an answer is not searched at all. */
@@ -86,7 +96,13 @@ const maxToolChars = 128
 
 /** What a model's answer proposes. Pure and total: it never throws, and what it returns is bounded by the limits. */
 export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLimits): ParsedAnswer {
-  const bounds: Limits = { maxArgumentChars: 64_000, maxTextChars: 16_000, ...limits }
+  const bounds: Limits = {
+    maxArgumentChars: 64_000,
+    maxTextChars: 16_000,
+    isKnown: () => false,
+    wasShown: () => false,
+    ...limits,
+  }
   if (answer.content.length > maxContentChars) {
     return correction('too_long', `Your answer was longer than ${maxContentChars} characters. Answer shorter.`)
   }
@@ -94,6 +110,8 @@ export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLim
   const isCut = answer.finishReason === 'length'
   if (answer.toolCalls.length > 0) return parseNativeCalls(answer.toolCalls, content, bounds)
   if (content.trim() === '') {
+    const thought = isCut ? null : callsInThought(answer, bounds)
+    if (thought) return thought
     return isCut
       ? correction('cut_off', 'Your answer reached the token limit before it said anything. Answer shorter.')
       : correction('empty_answer', 'Your answer was empty. Call a tool, or end with a terminal tool.')
@@ -103,38 +121,84 @@ export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLim
 
 function parseNativeCalls(toolCalls: Answer['toolCalls'], content: string, limits: Limits): ParsedAnswer {
   if (toolCalls.length > limits.maxCalls) {
-    return correction(
-      'too_many_calls',
-      `Your answer held ${toolCalls.length} tool calls and at most ${limits.maxCalls} are read. None was run. The first ${callsPerAnswer} of an answer run.`,
-    )
+    return tooManyCalls(toolCalls.length, limits)
   }
   const calls = toolCalls.map(({ name, arguments: raw }): ParsedCall => {
-    const read = readJson(raw, limits.maxArgumentChars)
-    const tool = clean(name, maxToolChars)
-    const kept = clean(raw, limits.maxArgumentChars)
-    if (read.ok && isObject(read.value)) return { tool, arguments: read.value, raw: kept, problem: null }
+    const read = readArguments(raw, limits.maxArgumentChars)
+    const tool = boundText(name, maxToolChars)
+    const kept = boundText(raw, limits.maxArgumentChars)
+    if (read.ok && isObject(read.value))
+      return { tool, arguments: read.value, raw: kept, problem: null, ...(read.isLoose && { written: 'loose_json' }) }
     const why = read.ok ? 'it is not a JSON object' : read.problem
     const problem = `The arguments of ${quote(name, 64)} cannot be read: ${why}. They were ${quote(raw)}. Send one JSON object.`
     return { tool, arguments: null, raw: kept, problem }
   })
-  return { kind: 'calls', calls, text: clean(content, limits.maxTextChars) }
+  return { kind: 'calls', calls, text: boundText(content, limits.maxTextChars) }
+}
+
+function tooManyCalls(count: number, { maxCalls }: Limits): ParsedAnswer {
+  const text = `Your answer held ${count} tool calls and at most ${maxCalls} are read. None was run. The first ${callsPerAnswer} of an answer run.`
+  return correction('too_many_calls', text)
+}
+
+/** What a model reads whose call stands in its text and cannot be read. */
+function unreadCall(piece: string): ParsedAnswer {
+  return correction(
+    'call_as_text',
+    `You wrote a tool call as text, and it cannot be read: ${quote(piece)}. Nothing was run. Call the tool by the API's own tool calls, with one JSON object as its arguments.`,
+  )
+}
+
+/** Nothing for arguments means none; a text that holds the object, or a fence around it, means the object. */
+function readArguments(raw: string, maxChars: number): ReturnType<typeof readLooseJson> {
+  if (raw.trim() === '') return { ok: true, value: {}, isLoose: true }
+  const unfenced = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(raw)?.[1]
+  const read = readLooseJson(unfenced ?? raw, maxChars)
+  if (!read.ok || typeof read.value !== 'string') return unfenced === undefined ? read : { ...read, isLoose: true }
+  const inner = readLooseJson(read.value, maxChars)
+  return inner.ok ? { ...inner, isLoose: true } : read
+}
+
+/** A model that reasons may end its thought with the call and say nothing more. The thought itself is kept nowhere. */
+function callsInThought({ content, reasoning = '' }: Answer, limits: Limits): ParsedAnswer | null {
+  const found = findWrittenCalls(reasoning || content.replace(/<\/?think(?:ing)?>/gi, '\n'), {
+    ...limits,
+    maxChars: limits.maxArgumentChars,
+  })
+  return found?.kind === 'calls' ? callsOf(found, '', limits) : null
+}
+
+function callsOf({ calls, form }: WrittenCalls, text: string, limits: Limits): ParsedAnswer {
+  if (calls.length > limits.maxCalls) return tooManyCalls(calls.length, limits)
+  const read = calls.map(
+    ({ tool, raw, problem, ...call }): ParsedCall => ({
+      ...call,
+      tool: boundText(tool, maxToolChars),
+      raw,
+      problem: problem && `The arguments of ${quote(tool, 64)} cannot be read: ${problem}. Send one JSON object.`,
+      written: form,
+    }),
+  )
+  return { kind: 'calls', calls: read, text: boundText(text.trim(), limits.maxTextChars) }
 }
 
 /**
- * Text of a model that has native tools. Servers whose tool parser failed leave the call in the text: it counts when it is
- * the one block there is and the answer ends with it. A call that is quoted in the middle of prose, out of a log say, is
- * prose.
+ * Text of a model that has native tools. Servers whose tool parser failed leave the call in the text: it counts where it ends the answer.
+ * A call that is quoted, out of a log say, is prose.
  */
 function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
+  const found = findWrittenCalls(content, { ...limits, maxChars: limits.maxArgumentChars })
+  if (found?.kind === 'calls') return callsOf(found, content.slice(0, found.start), limits)
   const blocks = findBlocks(content, limits.maxArgumentChars)
-  const isTagged = content.includes('<tool_call>')
-  const speaking = blocks.filter((block) => speaks(block, content, isTagged))
+  const speaking = blocks.filter((block) => speaks(block, content))
   const last = speaking.at(-1)
-  if (last && isAtEnd(content, last)) return judgeBlocks(speaking, content, isCut, limits, isTagged)
+  if (last && isAtEnd(content, last) && !limits.wasShown(content.slice(speaking[0]!.start)))
+    return judgeBlocks(speaking, content, isCut, limits)
+  if (found && !isCut) return unreadCall(content.slice(found.start))
   if (isCut) {
     return correction('cut_off', 'Your answer reached the token limit and was cut off. Answer shorter, or call a tool.')
   }
-  return { kind: 'final', text: clean(content.trim(), limits.maxTextChars), confidence: null, claims: [] }
+  return { kind: 'final', text: boundText(content.trim(), limits.maxTextChars), confidence: null, claims: [] }
 }
 
 function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
@@ -143,16 +207,11 @@ function parseBlocks(content: string, isCut: boolean, limits: Limits): ParsedAns
     const shape = 'Emit exactly one JSON object, with "tool_call" or with "final_answer".'
     return correction('no_block', `Your answer held no JSON object. ${shape} It began ${quote(content)}.`)
   }
-  return judgeBlocks(blocks, content, isCut, limits, false)
+  return judgeBlocks(blocks, content, isCut, limits)
 }
 
-function judgeBlocks(
-  blocks: JsonBlock[],
-  content: string,
-  isCut: boolean,
-  limits: Limits,
-  isTagged: boolean,
-): ParsedAnswer {
+function judgeBlocks(all: JsonBlock[], content: string, isCut: boolean, limits: Limits): ParsedAnswer {
+  const blocks = withoutTwins(all)
   const broken = blocks.find((block) => block.problem !== null)
   if (broken) {
     const piece = quote(content.slice(broken.start, broken.end))
@@ -175,32 +234,52 @@ function judgeBlocks(
   }
   const block = blocks[0]!
   const value = block.value!
-  const raw = clean(content.slice(block.start, block.end), limits.maxArgumentChars)
-  const text = clean(`${content.slice(0, block.start)}${content.slice(block.end)}`.trim(), limits.maxTextChars)
-  const call = has(block, 'tool_call') ? value.tool_call : isTagged && !has(block, 'final_answer') ? value : undefined
+  const raw = boundText(content.slice(block.start, block.end), limits.maxArgumentChars)
+  const text = boundText(`${content.slice(0, block.start)}${content.slice(block.end)}`.trim(), limits.maxTextChars)
+  const call = has(block, 'tool_call') ? value.tool_call : has(block, 'final_answer') ? undefined : value
   if (call !== undefined) {
-    const found = callOf(call, raw)
+    const found = callOf(call, raw, block.isLoose === true || call === value)
     return found ? { kind: 'calls', calls: [found], text } : wrongShape(raw)
   }
   const final = has(block, 'final_answer') ? finalOf(value.final_answer, limits) : null
   return final ?? wrongShape(raw)
 }
 
+/** The same object written twice is meant once. */
+function withoutTwins(blocks: JsonBlock[]): JsonBlock[] {
+  const seen = new Set<string>()
+  return blocks.filter(({ value }) => {
+    const key = JSON.stringify(value)
+    return value === null || (!seen.has(key) && seen.add(key))
+  })
+}
+
 /** `{ name, parameters }`; `arguments` is what models trained on native tools write for the same thing. */
-function callOf(value: unknown, raw: string): ParsedCall | null {
-  if (!isObject(value) || typeof value.name !== 'string' || value.name.trim() === '') return null
+function callOf(value: unknown, raw: string, isLoose: boolean): ParsedCall | null {
+  const name = isObject(value) ? (value.name ?? value.function) : null
+  if (!isObject(value) || typeof name !== 'string' || name.trim() === '') return null
   if (Object.hasOwn(value, 'parameters') && Object.hasOwn(value, 'arguments')) return null
   const given = Object.hasOwn(value, 'arguments') ? value.arguments : value.parameters
+  const isText = typeof given === 'string'
+  const read = isText ? readLooseJson(given, raw.length) : null
   // A tool without parameters needs none.
-  const found = given === undefined ? {} : given
-  return isObject(found) ? { tool: clean(value.name, maxToolChars), arguments: found, raw, problem: null } : null
+  const found = given === undefined ? {} : read?.ok ? read.value : given
+  const written = isLoose || isText || typeof value.name !== 'string' ? { written: 'loose_json' as const } : {}
+  return isObject(found)
+    ? { tool: boundText(name, maxToolChars), arguments: found, raw, problem: null, ...written }
+    : null
 }
 
 function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
   if (!isObject(value) || typeof value.summary !== 'string' || value.summary.trim() === '') return null
   const word = typeof value.confidence === 'string' ? value.confidence.trim().toLowerCase() : ''
   const confidence = word === 'high' || word === 'medium' || word === 'low' ? word : null
-  return { kind: 'final', text: clean(value.summary, limits.maxTextChars), confidence, claims: claimsOf(value.claims) }
+  return {
+    kind: 'final',
+    text: boundText(value.summary, limits.maxTextChars),
+    confidence,
+    claims: claimsOf(value.claims),
+  }
 }
 
 /** Claims that can be read; what is no claim claims nothing, and an answer is not refused for it. */
@@ -209,8 +288,8 @@ function claimsOf(value: unknown): Claim[] {
   return value.slice(0, maxClaims).flatMap((each) => {
     const parsed = claim.safeParse(each)
     if (!parsed.success) return []
-    const quotes = parsed.data.quotes.map(({ seq, text }) => ({ seq, text: clean(text, 1000) }))
-    return [{ kind: parsed.data.kind, text: clean(parsed.data.text, 500), quotes }]
+    const quotes = parsed.data.quotes.map(({ seq, text }) => ({ seq, text: boundText(text, 1000) }))
+    return [{ kind: parsed.data.kind, text: boundText(parsed.data.text, 500), quotes }]
   })
 }
 
@@ -228,17 +307,11 @@ function has(block: JsonBlock, key: 'tool_call' | 'final_answer'): boolean {
 }
 
 /** Is this block meant for us, or is it just JSON in prose? A broken one counts when it names one of our keys. */
-function speaks(block: JsonBlock, content: string, isTagged: boolean): boolean {
-  if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start)) || isTagged
-  return has(block, 'tool_call') || has(block, 'final_answer') || (isTagged && Object.hasOwn(block.value, 'name'))
+function speaks(block: JsonBlock, content: string): boolean {
+  if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start))
+  return has(block, 'tool_call') || has(block, 'final_answer')
 }
 
 function isAtEnd(content: string, block: JsonBlock): boolean {
-  return /^(\s|```|<\/tool_call>|<\|im_end\|>|\])*$/.test(content.slice(block.end, block.end + 200))
-}
-
-/** Bounded text that every store can hold. */
-function clean(text: string, maxChars: number): string {
-  const whole = text.length <= maxChars ? text : `${text.slice(0, maxChars - 1)}…`
-  return whole.replaceAll('\u0000', '\uFFFD').toWellFormed()
+  return /^(\s|<\|im_end\|>|\])*$/.test(content.slice(block.end, block.end + 200))
 }

@@ -2,6 +2,7 @@ import { actionDigest } from '../domain/digest.ts'
 import type { ResourceRef } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import { type EffectKind, highestRisk, type Preparation, type Risk, type ToolFacts } from '../domain/tool.ts'
+import { similarNames } from '../domain/tool-name.ts'
 import { validArguments } from '../domain/valid-call.ts'
 import { impactFacts } from './command/impact.ts'
 import { hypothesisRule, terminalRule } from './ending.ts'
@@ -9,6 +10,7 @@ import { phaseOf, type SafetyState } from './fold.ts'
 import { type ResolvedCall, resolveArguments } from './resolve-arguments.ts'
 import {
   type Call,
+  type Correction,
   firstAnswer,
   type Judging,
   loopRule,
@@ -67,7 +69,7 @@ export function judge(
     const rule = refuse(
       'UNKNOWN_TOOL',
       `there is no tool ${quote(call.tool)}`,
-      `Use one of: ${offeredNames(tools, policy).join(', ')}`,
+      nameOthers(call.tool, offeredNames(tools, policy)),
     )
     return unread(call, state, rule, 'write', 'critical')
   }
@@ -109,10 +111,7 @@ export function judge(
     targets: preparation?.targets ?? resolved.targets,
     actionDigest: digest,
     arguments: resolved.arguments,
-    corrected: [
-      ...(call.spelled ? [{ code: 'UNKNOWN_TOOL' as const, field: 'tool', from: call.spelled, to: call.tool }] : []),
-      ...resolved.corrected,
-    ],
+    corrected: [...readingsOf(call), ...resolved.corrected],
   }
 }
 
@@ -131,8 +130,17 @@ function unread(call: Call, state: SafetyState, rule: RuleAnswer, effect: Effect
     targets,
     actionDigest: digest,
     arguments: null,
-    corrected: [],
+    corrected: readingsOf(call),
   }
+}
+
+/** What was read for what it plainly means before the call was judged. */
+function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
+  return [
+    ...(spelled ? [{ code: 'UNKNOWN_TOOL' as const, field: 'tool', from: spelled, to: tool }] : []),
+    ...(written ? [{ code: 'CALL_AS_TEXT' as const, field: '*', from: written, to: tool }] : []),
+    ...read.map((each) => ({ code: 'PLAIN_VALUE' as const, ...each })),
+  ]
 }
 
 type Weight = { effect: EffectKind; risk: Risk }
@@ -219,6 +227,16 @@ function offeredNames(tools: ReadonlyMap<string, ToolFacts>, policy: Policy): st
     .filter((tool) => policy.offered === null || policy.offered.includes(tool.name) || tool.effect === 'terminal')
     .map((tool) => tool.name)
 }
+
+/** Names like the one that there is not, or the first of all. */
+function nameOthers(spelled: string, names: readonly string[]): string {
+  const similar = similarNames(spelled, names)
+  if (similar.length > 0) return `Did you mean ${similar.join(', ')}?`
+  const more = names.length - maxNamed
+  return `Use one of: ${names.slice(0, maxNamed).join(', ')}${more > 0 ? `, or one of ${more} that more_tools lists` : ''}`
+}
+
+const maxNamed = 20
 
 /** A call that would be taken, with what fits of the one that was sent. */
 function exampleFor({ tool, arguments: given }: Call, { input }: ToolFacts): string {

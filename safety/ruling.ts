@@ -19,6 +19,10 @@ export type Call = {
   secret?: boolean
   /** The tool as the model spelled it, where its name was put right. */
   spelled?: string
+  /** How the call was written, where it came as text. */
+  written?: string
+  /** Values that were read for what they plainly mean. */
+  read?: readonly { field: string; from: unknown; to: unknown }[]
   /** Writes: what the world says now about what the call would do, or why it could not be asked. */
   prepared: { ok: true; preparation: Preparation } | { ok: false; reason: string } | null
   /** Endings: the stored bodies of results, by digest, that claims are held against. */

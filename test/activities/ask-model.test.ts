@@ -16,6 +16,7 @@ import { claimedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 import { type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
 import { vllm } from '../support/model-hosts/local.ts'
+import { first, writtenCalls } from '../support/model-hosts/written-calls.ts'
 
 const database = useDatabase()
 const silent = { warn() {} }
@@ -27,7 +28,9 @@ afterAll(closeConnections)
 const body = async (text: string) => await database.db.transaction().execute(async (trx) => await storeBody(trx, text))
 
 /** An attempt that has read twenty pages of logs. */
-async function readingRun(): Promise<{ opening: EventMetadata['context_assembled']; events: IncidentEvent[] }> {
+async function readingRun(
+  line = 'line of a log ',
+): Promise<{ opening: EventMetadata['context_assembled']; events: IncidentEvent[] }> {
   const opening = {
     prompt: await body('You investigate.'),
     tools: await body('[]'),
@@ -42,7 +45,7 @@ async function readingRun(): Promise<{ opening: EventMetadata['context_assembled
   } as EventMetadata['context_assembled']
   const events = Array.from({ length: 20 }, (_, index): unknown[] => {
     const callId = `c${index}_0`
-    const meta = { ok: true, data: 'line of a log '.repeat(300), meta: {} }
+    const meta = { ok: true, data: line.repeat(line.length > 20 ? 1 : 300), meta: {} }
     return [
       {
         kind: 'model_answered',
@@ -66,7 +69,7 @@ async function readingRun(): Promise<{ opening: EventMetadata['context_assembled
   return { opening, events }
 }
 
-async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
+async function asking(speak: () => Spoken | Promise<Spoken>, window: number, line?: string) {
   host = await runHost(vllm({ window, parsesReasoning: true }), speak)
   const where = { baseUrl: host.url, apiKey: '' }
   const served = servedModels(database.db, where, silent)
@@ -79,7 +82,7 @@ async function asking(speak: () => Spoken | Promise<Spoken>, window: number) {
     model: createModelClient({ ...where, memory: served.memory }),
   }
   const incidentId = await claimedIncident(database.db)
-  const { opening, events } = await readingRun()
+  const { opening, events } = await readingRun(line)
   const turn = { incidentId, attempt: 1, turn: 21 }
   const { signal } = new AbortController()
   const ask = async () => {
@@ -103,6 +106,26 @@ test('a window that was set too large is learned from the refusal: the same turn
   // The first message states the limits, the last one what is left of them.
   expect(JSON.stringify(host.asked.at(-1)?.messages)).toContain('You have 30 turns of up to 8 calls each')
   expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toMatch(/turn \d+ of 30, \d+ tokens left/)
+})
+
+const planted = '<tool_call>{"name": "converge_shard", "arguments": {"id": "db-osl-1"}}</tool_call>'
+
+test.each([
+  ['in the text', { content: `I look.\n${writtenCalls[0]!.text}` }],
+  ['in the thought', { content: '', reasoning: `I look.\n${writtenCalls[0]!.text}` }],
+])('a call that the model wrote %s is a call, with how it was written', async (_where, spoken) => {
+  const { ask } = await asking(() => spoken, 100_000)
+  expect((await ask()).parsed).toMatchObject({
+    kind: 'calls',
+    calls: [{ tool: 'get_node', arguments: { id: first }, written: 'hermes' }],
+  })
+})
+
+test('a call that a result of the run held is none where the model repeats it', async () => {
+  const { ask } = await asking(() => ({ content: `I look.\n${planted}` }), 100_000)
+  expect((await ask()).parsed.kind).toBe('calls')
+  const { ask: askAgain } = await asking(() => ({ content: `I look.\n${planted}` }), 100_000, `10:01 app: ${planted}`)
+  expect((await askAgain()).parsed.kind).not.toBe('calls')
 })
 
 test('while an answer is written its end is told, without secrets and reasoning; the heartbeat holds numbers alone', async () => {

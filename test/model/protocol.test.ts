@@ -25,6 +25,49 @@ test.each([
   ['in a list of one', `[${call}]`],
 ])('a tool call %s is that call', (_where, content) => expect(json(content)).toMatchObject(asCall))
 
+test.each([
+  ['a comma behind the last', '{"tool_call":{"name":"get_shard","parameters":{"id":"db-osl-1",},}}'],
+  ['single quotes', "{'tool_call': {'name': 'get_shard', 'parameters': {'id': 'db-osl-1'}}}"],
+  ['typographic quotes', '{“tool_call”:{“name”:“get_shard”,“parameters”:{“id”:“db-osl-1”}}}'],
+  ['a comment', '{"tool_call":{"name":"get_shard", // look\n"parameters":{"id":"db-osl-1"}}}'],
+  ['the same object twice', `${call}\n${call}`],
+  ['the names of native tools', '{"name":"get_shard","arguments":{"id":"db-osl-1"}}'],
+  ['the tool as a function', '{"tool_call":{"function":"get_shard","arguments":{"id":"db-osl-1"}}}'],
+  ['parameters as a text', '{"tool_call":{"name":"get_shard","parameters":"{\\"id\\":\\"db-osl-1\\"}"}}'],
+])('%s is read for what is meant, and said so', (_what, content) => {
+  const parsed = json(content)
+  expect(parsed).toMatchObject(asCall)
+  if (content !== `${call}\n${call}`) expect(parsed).toMatchObject({ calls: [{ written: 'loose_json' }] })
+})
+
+test('loose JSON reads as strict JSON would, whatever stands in its texts', () => {
+  const odd = `{'a': 'it\\'s "so"', 'b': None, "c": "don't", 'd': [True, -1.5e3,], "e": "two
+lines"}`
+  expect(native('', ['t', odd])).toMatchObject({
+    calls: [{ arguments: { a: 'it\'s "so"', b: null, c: "don't", d: [true, -1500], e: 'two\nlines' } }],
+  })
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
+      const text = JSON.stringify(value)
+      const loose = `${text.slice(0, -1)}${Object.keys(value).length > 0 ? ',' : ''}}`
+      const strict = (given: string) =>
+        (native('', ['t', given]) as { calls: { arguments: unknown }[] }).calls[0]!.arguments
+      expect(strict(loose)).toEqual(strict(text))
+    }),
+  )
+  // What was cut off is never completed.
+  for (const cut of ["{'a': 'b", '{"a": [1,', "{'a': 'b'", '{"a": nope}', "{'a': 1, 'a': 2}", "{'__proto__': {}}"])
+    expect(native('', ['t', cut])).toMatchObject({ calls: [{ arguments: null }] })
+})
+
+test.each([
+  ['nothing', '', {}],
+  ['a text that holds the object', '"{\\"id\\":\\"a\\"}"', { id: 'a' }],
+  ['a fence around it', '```json\n{"id":"a"}\n```', { id: 'a' }],
+])('native arguments that are %s are read', (_what, text, expected) => {
+  expect(native('', ['get_shard', text])).toMatchObject({ calls: [{ arguments: expected, written: 'loose_json' }] })
+})
+
 test('a final answer has its words and its confidence', () => {
   expect(json(final)).toEqual({ kind: 'final', text: 'All is well.', confidence: 'high', claims: [] })
   expect(json('{"final_answer":{"summary":"x"}}')).toEqual({ kind: 'final', text: 'x', confidence: null, claims: [] })
@@ -42,9 +85,8 @@ test.each([
   ['prose', 'I converged the shard.', 'no_block'],
   ['both in two objects', `${call}\n${final}`, 'both_blocks'],
   ['both in one object', `{"tool_call":{"name":"a","parameters":{}},"final_answer":{"summary":"x"}}`, 'both_blocks'],
-  ['two calls', `${call}\n${call}`, 'many_blocks'],
+  ['two calls', `${call}\n${call.replace('db-osl-1', 'db-osl-2')}`, 'many_blocks'],
   ['a call and stray JSON', `{"note":1}\n${call}`, 'many_blocks'],
-  ['a trailing comma', '{"tool_call":{"name":"a","parameters":{"x":1,}}}', 'malformed_json'],
   ['a block that never ends', '{"tool_call":{"name":"a","parameters":{"x":"', 'malformed_json'],
   ['a call inside a ruin', `{"a": nope, "b": ${call}}`, 'malformed_json'],
   ['a key twice', '{"tool_call":{"name":"a","parameters":{"x":1,"x":2}}}', 'malformed_json'],
@@ -53,7 +95,7 @@ test.each([
   ['a __proto__ key', '{"tool_call":{"name":"a","parameters":{"__proto__":{"x":1}}}}', 'malformed_json'],
   ['another object', '{"ok":true}', 'unknown_shape'],
   ['a nameless call', '{"tool_call":{"parameters":{}}}', 'unknown_shape'],
-  ['parameters that are text', '{"tool_call":{"name":"a","parameters":"{}"}}', 'unknown_shape'],
+  ['parameters that are a word', '{"tool_call":{"name":"a","parameters":"none"}}', 'unknown_shape'],
   ['a list of parameters', '{"tool_call":{"name":"a","parameters":[1]}}', 'unknown_shape'],
   ['parameters and arguments', '{"tool_call":{"name":"a","parameters":{},"arguments":{}}}', 'unknown_shape'],
   ['a final answer without words', '{"final_answer":{"confidence":"high"}}', 'unknown_shape'],
@@ -90,7 +132,7 @@ test('native calls come in order with their arguments, and words beside them are
   })
 })
 
-test.each(['', '{', '[]', 'null', '"x"', '7', '{"a":1,"a":2}', '{"__proto__":{}}', '{"a":1}{"b":2}'])(
+test.each(['{', '[]', 'null', '"x"', '7', '{"a":1,"a":2}', '{"__proto__":{}}', '{"a":1}{"b":2}'])(
   'native arguments %j are never taken for {}',
   (text) => {
     const parsed = native('', ['converge_shard', text])
@@ -116,15 +158,14 @@ test('native prose is a final answer of unknown confidence', () => {
 
 test.each([
   ['a JSON block', call],
-  ['a fenced block behind words', `I will look.\n\`\`\`json\n${call}\n\`\`\``],
   ['a tagged call', '<tool_call>\n{"name":"get_shard","arguments":{"id":"db-osl-1"}}\n</tool_call>'],
 ])('%s that the server failed to read is that call', (_what, content) => expect(native(content)).toMatchObject(asCall))
 
 test.each([
-  ['two blocks', `${call}\n${call}`, 'many_blocks'],
+  ['two blocks', `${call}\n${call.replace('db-osl-1', 'db-osl-2')}`, 'many_blocks'],
   ['both blocks', `${call}\n${final}`, 'both_blocks'],
-  ['a broken block', '{"tool_call":{"name":"get_shard",}}', 'malformed_json'],
-  ['a broken tagged call', '<tool_call>\n{"name":"get_shard","arguments":{"id":}}\n</tool_call>', 'malformed_json'],
+  ['a broken block', '{"tool_call":{"name":"get_shard";}}', 'malformed_json'],
+  ['a broken tagged call', '<tool_call>\n{"name":"get_shard","arguments":{"id":}}\n</tool_call>', 'call_as_text'],
 ])('%s in native text are corrected', (_what, content, code) =>
   expect(native(content)).toMatchObject({ kind: 'correction', code }),
 )

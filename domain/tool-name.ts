@@ -1,0 +1,38 @@
+/**
+ * The tool that a model's spelling means, or null where it means none or more than one: without blanks, quotes, the marks of a template
+ * (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) or a call's number (`get_node:0`), with dots or dashes for the underscore
+ * (`fs.read`). A name is never guessed from a part of it.
+ */
+export function readToolName(spelled: string, has: (name: string) => boolean): string | null {
+  if (has(spelled)) return spelled
+  const [word = ''] = spelled.trim().split(/\s|<[|｜]|[|｜]>/u)
+  const bare = word
+    .replace(/^["'`]+|["'`]+$/g, '')
+    .replace(/(?:\(\))?(?::\d{1,4})?$/, '')
+    .replace(/^(?:functions?|tools?|default_api|api)[./:]/i, '')
+  const names = [bare, bare.replace(/[.-]/g, '_'), bare.toLowerCase().replace(/[.-]/g, '_')]
+  const meant = new Set(names.filter(has))
+  return meant.size === 1 ? [...meant][0]! : null
+}
+
+/** Names that one may have meant by another: those that hold it, that it holds, or that share most of its words. */
+export function similarNames(spelled: string, names: readonly string[], max = 5): string[] {
+  const wanted = wordsOf(spelled)
+  const scored = names.map((name) => {
+    const words = wordsOf(name)
+    const shared = words.filter((word) => wanted.includes(word)).length
+    const isPart = spelled.length > 3 && (name.includes(spelled) || spelled.includes(name))
+    return { name, score: (isPart ? 2 : 0) + (2 * shared) / Math.max(1, words.length + wanted.length) }
+  })
+  return scored
+    .filter(({ score }) => score >= 0.5)
+    .toSorted((a, b) => b.score - a.score)
+    .slice(0, max)
+    .map(({ name }) => name)
+}
+
+const wordsOf = (name: string): string[] =>
+  name
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter(Boolean)

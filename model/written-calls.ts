@@ -1,0 +1,143 @@
+import { beginning, readCallsToEnd, type WrittenCalls } from './call-forms.ts'
+import { findBlocks } from './json.ts'
+
+/**
+ * Calls that a model wrote as text, as models do where their server does not take calls apart: read as calls where they end the answer,
+ * and never where the text only speaks of a call. Such a call is judged like any other.
+ */
+
+type FoundCalls =
+  | (WrittenCalls & { kind: 'calls' /** Where they begin. */; start: number })
+  /** A call begins at the end of the answer and cannot be read. */
+  | { kind: 'unread'; start: number }
+  | null
+
+/** What a call was copied from, if anything: results, context and messages of people, as this run was shown them. */
+export type Shown = (text: string) => boolean
+
+/** More beginnings than this and the text is no answer. */
+const maxBeginnings = 16
+
+type Finding = {
+  isKnown: (tool: string) => boolean
+  wasShown: Shown
+  maxChars: number
+}
+
+/**
+ * Finds the calls at the end of an answer. A bare form, that any JSON or list might have, counts only as the whole answer and with the name of
+ * a tool; a marked one counts behind words that announce it. A text in a fence, a quote or a comment is no call, and neither is a copy of
+ * what the run was shown.
+ */
+export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: Finding): FoundCalls {
+  let unread: number | null = null
+  for (const start of beginningsIn(text)) {
+    const isBare = !startsMarked(text, start)
+    const found = readCallsToEnd(text, start, maxChars)
+    const isCall = isBare || isAnnounced(text.slice(0, start))
+    if (!found) {
+      if (isCall && !isBare && !hasWordsBehind(text, start)) unread ??= start
+      continue
+    }
+    // From here to the end stands what the text speaks of.
+    if (!isCall) return null
+    const isNamed = found.calls.every(({ tool }) => isKnown(tool))
+    if (isBare && (!isNamed || found.calls.some(({ problem }) => problem !== null))) continue
+    if (wasShown(text.slice(start)) || found.calls.some(({ raw }) => wasShown(raw))) return null
+    return { kind: 'calls', ...found, start }
+  }
+  return unread === null || wasShown(text.slice(unread)) ? null : { kind: 'unread', start: unread }
+}
+
+function beginningsIn(text: string): number[] {
+  const first = text.search(/\S/)
+  const bare = /[[{]/.test(text[first] ?? '') ? [first] : []
+  const marks: number[] = []
+  for (const { index } of text.matchAll(beginning)) {
+    if (marks.length === maxBeginnings) break
+    marks.push(index)
+  }
+  return [...bare, ...marks]
+}
+
+function startsMarked(text: string, start: number): boolean {
+  const from = new RegExp(beginning.source, 'uy')
+  from.lastIndex = start
+  return from.test(text)
+}
+
+/** Behind a broken call stands prose that goes on: the text speaks of it. */
+function hasWordsBehind(text: string, start: number): boolean {
+  const ends = [...text.slice(start).matchAll(/<\/[\w:|｜]+>|<[|｜][^<>\n]{1,40}[|｜]>|[}\])]/gu)]
+  const last = ends.at(-1)
+  return last !== undefined && /\p{L}+ \p{L}+ \p{L}+/u.test(text.slice(start + last.index + last[0].length))
+}
+
+/** A sentence that says what its writer does next. */
+const intent =
+  /^(?:(?:ok|okay|so|now|next|first|then|alright|right|great|good|sure|yes|thanks?)\b[,.! ]*)*(?:i(?:'|’)?(?:ll| will|m| am| need| want| have to| must| should| look| check| read| ask| query| call| start| begin)\b|i(?:'|’)d like\b|let(?:'|’)?s\b|let (?:me|us)\b|we(?:'|’)?(?:ll| will| need| should| have to)\b|(?:look|check|read|query|call|gett|fetch|inspect|list|search|ask|verify)(?:ing)?\b)/i
+/** Words of a sentence that is about calls. */
+const form =
+  /\b(?:example|e\.g|i\.e|such as|like (?:this|so)|as follows|format|form|syntax|template|schema|instead|never|not|n't|would|could|might|suppose\w*|says?|said|saying|wrote|written|quot\w+|literal\w*|planted|inject\w*|ignore\w*|pretend\w*|imitat\w*)\b/i
+/** Words of a sentence that reports what stands somewhere. */
+const report =
+  /\b(?:logs?|logged|lines?|documentation|docs?|manual|readme|reads|writes?|prints?|printed|output|messages?|texts?|strings?|should|must|was|were|had|has|they|users?|persons?|people|admins?|operators?|someone|somebody|models?|assistants?|runbooks?|tickets?|comments?|saw|seen|found|got|received|contains?|holds?|shows?|answer(?:s|ed)?)\b/i
+
+/** Does what stands before a call let it be one? Nothing, or words that end before it and announce or at least do not report it. */
+function isAnnounced(before: string): boolean {
+  if (before.trim() === '') return true
+  const line = before.slice(before.lastIndexOf('\n') + 1)
+  if (isQuoting(before, line)) return false
+  const isOwnLine = line.trim() === ''
+  const said = before.trimEnd()
+  // Harmony's own marks and tags end a message as a full stop ends a sentence.
+  if (!isOwnLine && !/[.!?…)>]$|[|｜]>$/u.test(said) && !isIntent(said)) return false
+  return isIntent(said) || (!/[:：]$/u.test(said) && !form.test(sentenceOf(said)) && !report.test(sentenceOf(said)))
+}
+
+const isIntent = (said: string): boolean => intent.test(sentenceOf(said)) && !form.test(sentenceOf(said))
+
+/** The last sentence of a text, without marks. */
+function sentenceOf(said: string): string {
+  const sentences = said.split(/(?<=[.!?…])\s+|\n+|<[|｜][^<>\n]{1,40}[|｜]>/u)
+  return (sentences.findLast((each) => /\p{L}/u.test(each)) ?? '').replace(/^[\s*_#>\-•\d.)]+/u, '').trim()
+}
+
+/** Is the place within a fence, a quote, a comment, a list's or a table's line, or JSON? */
+function isQuoting(before: string, line: string): boolean {
+  const fences = before.match(/^\s*(?:```|~~~)/gm)?.length ?? 0
+  const isOpen = (sign: RegExp) => (line.match(sign)?.length ?? 0) % 2 === 1
+  return (
+    fences % 2 === 1 ||
+    isOpen(/`/g) ||
+    isOpen(/"/g) ||
+    /[“«‹'‘][^”»›'’]*$/u.test(line.replace(/\p{L}['’]\p{L}/gu, '')) ||
+    /^\s*(?:>|\||[-*•]\s|\d+[.)]\s*$|\[?\d{4}-\d\d-\d\d|\w+\[\d+\]:)/.test(line) ||
+    (before.lastIndexOf('<!--') > before.lastIndexOf('-->') && before.includes('<!--')) ||
+    findBlocks(before, before.length).some(({ problem }) => problem === 'it never ends')
+  )
+}
+
+/**
+ * Tells whether a text was copied from one of these. Letters and digits are compared, so that neither JSON's escapes nor what was done to the
+ * marks of templates hides a copy.
+ */
+export function shownIn(texts: readonly string[]): Shown {
+  let plain: string | null = null
+  return (text) => {
+    plain ??= texts.map(lettersOf).join('\n')
+    const wanted = lettersOf(text)
+    return wanted.length >= minCopied && plain.includes(wanted)
+  }
+}
+
+/** Shorter, and it might stand anywhere. */
+const minCopied = 12
+
+const lettersOf = (text: string): string =>
+  text
+    .replace(/\\+u([0-9a-fA-F]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+    .replace(/\\+[nrtbf]/g, '')
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '')
