@@ -18,7 +18,7 @@ import { showContext } from '../model/shown-result.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { callsPerAnswer, conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
 import { shownIn } from '../model/written-calls.ts'
-import { renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
+import { type Prompts, renderAsJson, renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { fold } from '../safety/fold.ts'
 import { budgetsOf, standingOf } from '../safety/ruling.ts'
 import { findResource, getResource } from '../tools/platform.ts'
@@ -39,10 +39,27 @@ export type AskDeps = {
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
+  /** Another model stands in for this one. */
+  hasFallback?: boolean
+  /** For a run that goes over to the JSON protocol; without them none does. */
+  prompts?: Pick<Prompts, 'protocol'>
 }
 
-export type ParsedReply = { answer: ChatAnswer; parsed: ParsedAnswer }
+/** `protocol`: the one that the model was asked by. */
+export type ParsedReply = { answer: ChatAnswer; parsed: ParsedAnswer; protocol: Opening['protocol'] }
 type Opening = EventMetadata['context_assembled']
+type Protocol = Opening['protocol']
+
+/** So many calls as text that could not be read, and the run goes on by the JSON protocol. */
+const maxUnreadCalls = 2
+
+/** The protocol of the next question: the run's own, until its model has twice written a call that nobody could read. */
+function protocolOfTurn(events: readonly IncidentEvent[], attempt: number, { protocol }: Opening): Protocol {
+  const unread = events.filter(
+    (event) => event.kind === 'correction_sent' && event.attempt === attempt && event.metadata.code === 'call_as_text',
+  )
+  return unread.length >= maxUnreadCalls ? 'json' : protocol
+}
 type Window = {
   tokens: number
   source: string
@@ -78,40 +95,51 @@ export async function askModel(
 ): Promise<ParsedReply> {
   try {
     const about = { turn, maxTurns: opening.maxTurns, model: opening.model }
+    const protocol = deps.prompts ? protocolOfTurn(events, turn.attempt, opening) : opening.protocol
     const { answer, messages } = await withLiveAnswer(deps.db, about, (onWriting) =>
-      askWithinWindow({ deps, turn, events, opening }, signal, onWriting),
+      askWithinWindow({ deps, turn, events, opening, protocol }, signal, onWriting),
     )
     const { reasoning: _, ...said } = { ...answer, content: withoutThoughts(answer.content) }
     const isKnown = (tool: string) => readToolName(tool, (name) => tools.has(name)) !== null
     const limits = { maxCalls: callsRead, isKnown, wasShown: shownIn(untrustedIn(messages)) }
-    return { answer: said, parsed: parseAnswer(opening.protocol, answer, limits) }
+    return { answer: said, parsed: parseAnswer(protocol, answer, limits), protocol }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     if (error.code === 'aborted') throw new CancelledFailure('CANCELLED')
-    if (error.code === 'oversized') return tooLargeAnswer(opening.model, error.usage)
+    if (error.code === 'oversized') return tooLargeAnswer(opening, error.usage)
     await recordFailure(deps, turn, error)
+    // Another model may be asked at once: the next try chooses it.
+    if (error.code === 'unpaid' && deps.hasFallback) throw new RetryLater('MODEL_UNPAID', 1)
     if (!error.retryable) throw new NonRetryable(`MODEL_${error.code.toUpperCase()}`)
     throw new RetryLater(`MODEL_${error.code.toUpperCase()}`, error.retryAfterMs)
   }
 }
 
-type Asking = { deps: AskDeps; turn: TurnRef; events: readonly IncidentEvent[]; opening: Opening }
+type Asking = {
+  deps: AskDeps
+  turn: TurnRef
+  events: readonly IncidentEvent[]
+  opening: Opening
+  protocol: Protocol
+}
 
 /** Asks, and where the server finds it too long, again with less: the window it named is kept for all that follows. */
 async function askWithinWindow(
-  { deps, turn, events, opening }: Asking,
+  { deps, turn, events, opening, protocol }: Asking,
   signal: AbortSignal,
   onWriting: (writing: Writing) => void,
 ): Promise<{ answer: ChatAnswer; messages: ChatMessage[] }> {
   const added = await addedTools(deps.db, events, turn.attempt, opening)
   const offered = JSON.parse(await bodyText(deps.db, opening.tools.digest)) as ChatTool[]
-  const isNative = opening.protocol === 'native'
-  const tools = isNative ? [...offered, ...added] : []
-  const addedText = isNative ? '' : added.map((tool) => `\n${JSON.stringify(tool.function)}`).join('')
+  const isNative = protocol === 'native'
+  const known = [...offered, ...added]
+  const tools = isNative ? known : []
+  // By the JSON protocol those offered stand in the prompt already, but where the run began with native tools.
+  const addedText = isNative ? '' : known.map((tool) => JSON.stringify(tool.function)).join('\n')
   const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
   for (const [index, part] of fits.entries()) {
     const window = await windowOf(deps, opening.model)
-    const messages = await messagesFor({ deps, turn, events, opening, toolsLength, addedText }, window, part)
+    const messages = await messagesFor({ deps, turn, events, opening, protocol, toolsLength, addedText }, window, part)
     try {
       const key = stepKey(turn, turn.turn, 'model_answered', 0, activityInfo().attempt)
       const answer = await deps.model.complete({
@@ -132,10 +160,28 @@ async function askWithinWindow(
     } catch (error) {
       const isTooLong = error instanceof ModelError && error.code === 'context_too_long'
       if (!isTooLong || index === fits.length - 1) throw error
-      if (error.windowTokens !== null) await deps.served?.noteRefusedWindow(opening.model, error.windowTokens)
+      const min = minWindow(events, turn.attempt, messages, toolsLength)
+      if (error.windowTokens !== null && error.windowTokens >= min)
+        await deps.served?.noteRefusedWindow(opening.model, error.windowTokens)
     }
   }
   throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
+}
+
+/** No window is smaller than a prompt that was answered lately, or than what stands before the conversation. */
+function minWindow(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  messages: readonly ChatMessage[],
+  toolsLength: number,
+): number {
+  const accepted = events.flatMap((event) =>
+    event.kind === 'model_answered' && event.attempt === attempt && !event.metadata.usage.isAssumed
+      ? [event.metadata.usage.promptTokens]
+      : [],
+  )
+  const opening = toolsLength + (messages[0]?.content?.length ?? 0)
+  return Math.max(Math.ceil(opening / maxCharactersPerToken), ...accepted)
 }
 
 /** What of the messages a call may have been copied from: all but the prompt, the model's own words, and corrections that quote them. */
@@ -214,7 +260,7 @@ function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: n
 
 type PromptInput = Asking & {
   toolsLength: number
-  /** Tools that were asked for, where tools are text. */
+  /** Tools that the prompt does not hold, where tools are text. */
   addedText: string
 }
 
@@ -226,8 +272,8 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
   const { hint, ...gathered } = context
   const known = showContext(gathered)
   const first: ChatMessage[] = [
-    { role: 'system', content: (await bodyText(db, opening.prompt.digest)) + said.addedText },
-    { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, opening, window.isOneCall)}` },
+    { role: 'system', content: systemText(said, await bodyText(db, opening.prompt.digest)) },
+    { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, said, window.isOneCall)}` },
   ]
   if (opening.runbooks) {
     const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
@@ -245,13 +291,24 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
   const entries: TranscriptEntry[] = [{ kind: 'context', value: known }, ...talk]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
-  return renderMessages(opening.protocol, first, entries, bodies, budget)
+  return renderMessages(said.protocol, first, entries, bodies, budget)
+}
+
+/** The system prompt, with tools as text where the protocol has them there. */
+function systemText({ deps, opening, protocol, addedText }: PromptInput, prompt: string): string {
+  if (protocol === opening.protocol) return addedText === '' ? prompt : `${prompt}\n${addedText}`
+  return deps.prompts ? renderAsJson(prompt, deps.prompts, addedText) : prompt
 }
 
 /** The limits and the time, as they stood when the context was gathered: the same words at every turn. */
-function sayLimits(events: readonly IncidentEvent[], attempt: number, opening: Opening, isOneCall: boolean): string {
+function sayLimits(
+  events: readonly IncidentEvent[],
+  attempt: number,
+  { opening, protocol }: Pick<Asking, 'opening' | 'protocol'>,
+  isOneCall: boolean,
+): string {
   const { turns, tokens, seconds } = budgetsOf(events, attempt, opening)
-  const isSingle = isOneCall || opening.protocol === 'json'
+  const isSingle = isOneCall || protocol === 'json'
   const calls = isSingle ? 'one call each' : `up to ${callsPerAnswer} calls each, run in their order`
   const time = Number.isFinite(seconds) ? ` and ${seconds} s of work` : ''
   const at = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)?.at
@@ -270,7 +327,10 @@ function assertOpeningFits(characters: number, window: Window): void {
 }
 
 /** An answer too large to read is an answer all the same: a row, and a correction that says so. */
-function tooLargeAnswer(model: string, usage: ChatAnswer['usage'] | null): ParsedReply {
+function tooLargeAnswer(
+  { model, protocol }: Pick<Opening, 'model' | 'protocol'>,
+  usage: ChatAnswer['usage'] | null,
+): ParsedReply {
   const answer: ChatAnswer = {
     content: '',
     toolCalls: [],
@@ -281,6 +341,7 @@ function tooLargeAnswer(model: string, usage: ChatAnswer['usage'] | null): Parse
   }
   return {
     answer,
+    protocol,
     parsed: { kind: 'correction', code: 'too_long', text: 'Your answer was too large to be read. Answer shorter.' },
   }
 }

@@ -38,11 +38,15 @@ export type ModelRoutes = readonly [RoutedModel, ...RoutedModel[]]
 /** A model that did not answer is left alone for so long by all runs that have another one. */
 export const restSeconds = 60
 
+/** Money takes a person. */
+const unpaidSeconds = 900
+const restOf = (failure: Failure | undefined) => (failure?.code === 'unpaid' ? unpaidSeconds : restSeconds)
+
 /**
  * What a failure counts towards leaving a model: only of those that say it cannot be had. Two tries, of a time limit one: it has taken
  * minutes already. A refusal counts nothing, for another model must not be asked what one has refused.
  */
-const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2 }
+const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2, unpaid: 2 }
 const maxWeight = 2
 
 type Failure = { code: string; weight: number }
@@ -111,7 +115,7 @@ export async function modelFor(
   if (chosen.name === current) return chosen
   const left = route.find(({ name }) => name === current)
   if (left && (failures.get(current)?.weight ?? 0) >= maxWeight)
-    await restModel(db, { server: left.served.server, model: left.model }, restSeconds)
+    await restModel(db, { server: left.served.server, model: left.model }, restOf(failures.get(current)))
   await say(db, turn, { from: current, to: chosen.name }, { route, failures })
   return chosen
 }
@@ -127,6 +131,7 @@ const reasons: Record<string, string> = {
   unavailable: 'it cannot be reached or does not work',
   stalled: 'it stopped in the middle of its answers',
   timeout: 'it took too long',
+  unpaid: 'its account is out of credit',
 }
 
 async function say(

@@ -70,7 +70,13 @@ export function thinkActivities(deps: ThinkDeps) {
           const warning = nearBudget(state, turn.turn, budgets)
           const told = warning ? [...events, await warn(db, turn, warning)] : events
           const model = await chosen(turn, turn.turn, told)
-          const seat: AskDeps = { ...deps, model: model.client, served: model.served, route: model.name }
+          const seat: AskDeps = {
+            ...deps,
+            model: model.client,
+            served: model.served,
+            route: model.name,
+            hasFallback: model.fallbacks.length > 0,
+          }
           const known = { ...opening, model: model.model }
           const asked = await askInSlot(db, slotsOf(slots, model), turn, mayWait, async (waitedMs, lost) => {
             const answer = await askModel(seat, turn, told, known, AbortSignal.any([signal, lost]))
@@ -149,10 +155,11 @@ const maxContentBytes = inlineLimitBytes
 async function write(
   db: Db,
   turn: TurnRef,
-  { protocol, model }: Pick<EventMetadata['context_assembled'], 'protocol' | 'model'>,
+  { model }: Pick<EventMetadata['context_assembled'], 'model'>,
   {
     answer,
     parsed,
+    protocol: by,
     waitedMs,
     seat,
     read,
@@ -186,7 +193,7 @@ async function write(
         model: answer.model,
         server: seat.served.server,
         route: seat.name,
-        finishReason: `${protocol}:${answer.finishReason}`,
+        finishReason: `${by}:${answer.finishReason}`,
         durationMs: answer.durationMs,
         cost,
         ...(waitedMs >= 1_000 && { waitedMs }),

@@ -258,22 +258,22 @@ async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options:
     )
   const base = baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
   const answer = await probeHttp(new URL(`${base}/v1/models`), key ? { authorization: `Bearer ${key}` } : {})
-  return toFinding(
-    'Model',
-    answer.ok,
-    answer.ok ? `${baseUrl} answers${await describeModelState(options)}` : `${baseUrl}: ${answer.detail}`,
-    'Correct LLM_BASE_URL or LLM_API_KEY.',
-  )
+  if (!answer.ok)
+    return toFinding('Model', false, `${baseUrl}: ${answer.detail}`, 'Correct LLM_BASE_URL or LLM_API_KEY.')
+  const { text, isNarrow } = await describeModelState(options)
+  const remedy =
+    'The server refused less than it says it takes: look at its own limit. The smaller window is forgotten after 7 days.'
+  return toFinding('Model', !isNarrow, `${baseUrl} answers${text}`, isNarrow ? remedy : null, !isNarrow)
 }
 
 /**
  * What the workers know about the model's server. Empty when the API is not reached: that is a
  * finding already.
  */
-async function describeModelState(options: ConnectionOptions): Promise<string> {
+async function describeModelState(options: ConnectionOptions): Promise<{ text: string; isNarrow: boolean }> {
   try {
     const status = (await createApiClient(resolveTarget(options)).get('/api/v1/status')) as Pick<Status, 'model'>
-    const { windowTokens, windowSource, learned, waiting, abilities } = status.model
+    const { windowTokens, windowSource, statedWindow, learned, waiting, abilities } = status.model
     const set = process.env.LLM_CONTEXT_TOKENS
     const window = set
       ? `${set} by LLM_CONTEXT_TOKENS`
@@ -282,9 +282,12 @@ async function describeModelState(options: ConnectionOptions): Promise<string> {
         : '32768, because the server does not report one'
     const asked = learned.length > 0 ? `; asked with ${learned.join(', ')}` : ''
     const can = abilities ? `; ${describeAbilities(abilities)}` : ''
-    return `; window ${window}${can}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
+    const stated = statedWindow !== null && windowTokens !== null && windowTokens < statedWindow / 2
+    const beside = stated ? ` (it says ${statedWindow})` : ''
+    const text = `; window ${window}${beside}${can}${asked}${waiting > 0 ? `; ${waiting} runs wait for it` : ''}`
+    return { text, isNarrow: stated && !set }
   } catch {
-    return ''
+    return { text: '', isNarrow: false }
   }
 }
 

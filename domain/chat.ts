@@ -86,8 +86,8 @@ const requestShape = z.strictObject({
   temperature: z.enum(['sent', 'omitted']),
   /** `merged`: the template knows no system message, so its text leads the first message of the user. */
   system: z.enum(['sent', 'merged']),
-  /** `alternating`: the template takes no two messages of the user in a row. */
-  turns: z.enum(['free', 'alternating']),
+  /** `alternating`: the template takes no two messages of the user in a row. `answered`: nor one that follows a result of a tool at once. */
+  turns: z.enum(['free', 'alternating', 'answered']),
   /** `nine`: letters and digits, nine of them, as Mistral's templates count. */
   callIds: z.enum(['own', 'nine']),
   /** `empty`: an answer with calls goes back with an empty `reasoning_content`, which DeepSeek insists on. */

@@ -59,6 +59,8 @@ export const status = z.object({
     waiting: count,
     windowTokens: count.nullable(),
     windowSource: z.string().nullable(),
+    /** The window as the server itself says it. */
+    statedWindow: count.nullable(),
     learned: z.array(z.string()),
     /** What that server can do with the model; null where it was never asked. */
     abilities: modelAbilities.nullable(),

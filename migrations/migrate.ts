@@ -62,6 +62,7 @@ import * as triage from './0057-triage.ts'
 import * as clusterMembers from './0058-cluster-members.ts'
 import * as deviceConnections from './0059-device-connections.ts'
 import * as retention from './0060-retention.ts'
+import * as refusedWindowAge from './0067-refused-window-age.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -226,6 +227,7 @@ const migrations: Record<string, Migration> = {
   '0058-cluster-members': clusterMembers,
   '0059-device-connections': deviceConnections,
   '0060-retention': retention,
+  '0067-refused-window-age': refusedWindowAge,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

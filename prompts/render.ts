@@ -149,6 +149,12 @@ export function renderSystemPrompt(
   return [options.override ?? renderSite(prompts.system, options), prompts.constraints, protocol].join('\n\n')
 }
 
+/** A stored system prompt as it reads by the JSON protocol, with its tools as text: for a run whose server takes no calls apart. */
+export function renderAsJson(prompt: string, { protocol }: Pick<Prompts, 'protocol'>, toolsText: string): string {
+  const rest = prompt.endsWith(protocol.native) ? prompt.slice(0, -protocol.native.length) : `${prompt}\n\n`
+  return rest + protocol.json.replace('{{tools}}', () => toolsText)
+}
+
 function renderSite(
   system: string,
   { topics = null, site = noFacts }: { topics?: ReadonlySet<string> | null; site?: SiteFacts },

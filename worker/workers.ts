@@ -168,6 +168,7 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
     maxTokens: config.LLM_MAX_TOKENS,
     contextTokens: config.LLM_CONTEXT_TOKENS ?? null,
     slots: { limit: config.LLM_MAX_CONCURRENT },
+    prompts: readPrompts(),
   })
   return await Worker.create({
     connection,

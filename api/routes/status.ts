@@ -42,6 +42,7 @@ const statusExample: Status = {
     waiting: 0,
     windowTokens: 32_768,
     windowSource: 'max_model_len of /v1/models',
+    statedWindow: 32_768,
     learned: [],
     abilities: abilitiesExample,
     grade: {
@@ -95,6 +96,7 @@ async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
       waiting: slots.reduce((sum, { waiting }) => sum + waiting, 0),
       windowTokens: profile?.windowTokens ?? null,
       windowSource: profile?.windowSource ?? null,
+      statedWindow: profile?.statedWindow ?? null,
       learned: profile ? shapeInWords(profile.shape) : [],
       abilities: profile?.abilities ?? null,
       grade: await gradeOfModel(deps, queue?.schedule?.note === agentOffNote),

@@ -4,7 +4,7 @@ import type { ChatAnswer, TokenUsage } from '../../domain/chat.ts'
 import type { CredentialHider } from '../../domain/hidden-credentials.ts'
 import { placeOfFault } from '../../domain/schema-faults.ts'
 import { HttpError, retryAfterMs } from '../http.ts'
-import { isTooLong, type Refusal } from './refusal.ts'
+import { isTooLong, isUnpaid, type Refusal } from './refusal.ts'
 import { boundUsage, type Exchanged } from './usage.ts'
 
 /** What came instead of an answer: any status but success, or an error with status 200. */
@@ -23,7 +23,7 @@ export function refusedError({ refusal, headers }: RefusedRequest, hide: Credent
   const said = lineOf(refusal.message, hide)
   const should = headers['x-should-retry']
   const [code, retryable] = codeOf(refusal)
-  const hint = code === 'bad_request' ? hintFor(refusal) : ''
+  const hint = code === 'unpaid' ? ' (the account is out of credit)' : code === 'bad_request' ? hintFor(refusal) : ''
   const message = `the model server answered ${refusal.status}${said ? `: ${said}` : ''}${hint}`
   return new ModelError(code, message, {
     status: refusal.status,
@@ -71,6 +71,7 @@ function networkError(error: HttpError): ModelError {
 
 function codeOf(refusal: Refusal): [ModelError['code'], boolean] {
   const { status, message } = refusal
+  if (isUnpaid(refusal)) return ['unpaid', false]
   if (status === 401 || status === 403) return ['unauthorised', false]
   if (status === 408) return ['timeout', true]
   // A limit a minute that the one request is beyond: waiting does not help, a shorter one does.
@@ -108,6 +109,8 @@ type ModelErrorCode =
   | 'stalled'
   | 'refused'
   | 'unauthorised'
+  /** The account is out of credit. */
+  | 'unpaid'
   | 'bad_request'
   | 'context_too_long'
   | 'oversized'

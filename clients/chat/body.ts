@@ -127,8 +127,10 @@ type Sent = ChatMessage | (Extract<ChatMessage, { role: 'assistant' }> & { reaso
 
 function shapedMessages(shape: RequestShape, given: ChatMessage[]): Sent[] {
   let messages: Sent[] = shape.system === 'merged' ? given.map(asUser) : given
-  if (shape.turns === 'alternating') messages = joined(messages)
+  if (shape.turns !== 'free') messages = joined(messages)
   if (shape.calls === 'single') messages = oneCallEach(messages)
+  // Behind the calls one by one, or a result would stand between.
+  if (shape.turns === 'answered') messages = withAnswers(messages)
   if (shape.callIds === 'nine') messages = withShortIds(messages)
   if (shape.reasoning === 'empty') {
     messages = messages.map((each) => (each.role === 'assistant' ? { ...each, reasoning_content: '' } : each))
@@ -150,6 +152,15 @@ function joined(messages: readonly Sent[]): Sent[] {
     } else result.push(message)
   }
   return result
+}
+
+/** Between a result and what the user says next stands a word of the assistant. */
+function withAnswers(messages: readonly Sent[]): Sent[] {
+  return messages.flatMap((message, at): Sent[] =>
+    message.role === 'user' && messages[at - 1]?.role === 'tool'
+      ? [{ role: 'assistant', content: 'I read the results.' }, message]
+      : [message],
+  )
 }
 
 /** An answer with several calls becomes one answer for each, followed by that call's result. */

@@ -48,12 +48,31 @@ export function readRefusal(status: number, body: string): Refusal {
 /** What is said of a limit alone, although the window is named beside it. */
 const limitWords = /max_(completion_)?tokens\W+must be (less|at most|<)|supports? at most|valid range/i
 
+/** Something is longer than it may be, in whatever words. */
+const lengthWords =
+  /\b(too (long|large|big|many)|exceed\w*|longer than|greater than|larger than|over the|beyond|maximum)\b/i
+const lengthThings = /\b(prompts?|inputs?|contexts?|tokens?|messages?|conversation|requests?)\b/i
+
 /** Did the request not fit into the window? Such a refusal may name the limit of tokens too, which is not what is wrong. */
-export function isTooLong({ status, message, kind }: Refusal): boolean {
+export function isTooLong({ status, message, kind, param }: Refusal): boolean {
   const words =
-    /context[_ ](length|window|size)|maximum context|exceed\S* (the )?(available )?context|too many tokens|prompt is too long|input (token count|length|is too long)/i
+    /context[_ ](length|window|size|limit)|maximum context|exceed\S* (the )?(available )?context|too many tokens|prompt (is )?too long|input (token count|length|is too long)|token limit/i
   if (limitWords.test(message)) return false
-  return status === 413 || words.test(`${kind} ${message}`)
+  if (status === 413 || words.test(`${kind} ${message}`)) return true
+  const isOther = param !== null || namedIn.test(message) || isUnpaid({ status, message, kind })
+  return [400, 422].includes(status) && !isOther && lengthWords.test(message) && lengthThings.test(message)
+}
+
+/** Words for an account without money, and words for a limit that ends by itself. */
+const moneyWords =
+  /insufficient[_ ](quota|balance|credits?|funds?)|exceeded your current quota|check your plan and billing|billing (hard )?limit|out of credits?|credit balance is too low|payment[_ ]required|account .{0,40}\b(arrears|overdue|suspended)|(free|monthly) quota .{0,30}exhausted|negative balance|top up/i
+const passingWords =
+  /\bresets? (in|at|on)\b|\bper (second|minute|hour|day)\b|requests? per\b|try again in|\b(rpm|tpm|rpd)\b/i
+
+/** Does the server want money before it answers again? */
+export function isUnpaid({ status, message, kind }: Pick<Refusal, 'status' | 'message' | 'kind'>): boolean {
+  if (status === 402) return true
+  return [400, 403, 429].includes(status) && moneyWords.test(`${kind} ${message}`) && !passingWords.test(message)
 }
 
 const refusing =
@@ -73,6 +92,10 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
   if (/roles must alternate/i.test(message)) {
     return shape.turns === 'free' ? { ...shape, turns: 'alternating' } : mergedToo(shape)
   }
+  if (/unexpected role '?"?user'?"? after role '?"?tool/i.test(message)) {
+    return shape.turns === 'answered' ? null : { ...shape, turns: 'answered' }
+  }
+  if (/system message must be (at the beginning|first)/i.test(message)) return mergedToo(shape)
   if (/tool call ids?\b.*(length|9)/i.test(message)) {
     return shape.callIds === 'nine' ? null : { ...shape, callIds: 'nine' }
   }
@@ -161,13 +184,21 @@ function largestBelow(message: string, below: number): number | null {
   return numbers.length > 0 ? Math.max(...numbers) : null
 }
 
-/** "maximum context length is 8192 tokens", "context size (8192 tokens)", "210000 tokens > 200000 maximum", "allowed (1048576)". */
+/** Forms that name a window, and no other number: "exceeded max context length by 908 tokens" names none. */
+const windowForms: readonly RegExp[] = [
+  // "maximum context length is 8192 tokens", "context length (8192)", "context window of this model is only 4096", "token limit: 8192"
+  /(?:context (?:length|window|size)|token limit)(?: of (?:this|the) model)?(?: is| of|:|=)?(?: only)? ?\(?(\d{3,9})\b(?! *(?:tokens? )?(?:over|more|above|too))/i,
+  // "210000 tokens > 200000 maximum"
+  /> (\d{3,9}) maximum\b/i,
+  // "exceed context limit: 9100 + 1024 > 8192"
+  /context limit: [\d +]{1,40}> (\d{3,9})\b/i,
+  /tokens allowed \((\d{3,9})\)/i,
+  /with (\d{3,9}) maximum context/i,
+]
+
 function windowIn(message: string): number | null {
-  const found =
-    /context (?:length|window|size)[^\d]{0,30}(\d{3,9})|(\d{3,9}) maximum|tokens allowed \((\d{3,9})\)|with (\d{3,9}) maximum context/i.exec(
-      message,
-    )
-  return found ? Number(found.slice(1).find(Boolean)) : null
+  const found = windowForms.reduce<RegExpExecArray | null>((known, form) => known ?? form.exec(message), null)
+  return found ? Number(found[1]) : null
 }
 
 type Detail = { loc?: unknown; msg?: unknown }

@@ -22,6 +22,8 @@ export type ModelProfile = {
   /** As the server says, or as a refusal said if that is less; null where neither did. */
   windowTokens: number | null
   windowSource: string | null
+  /** As the server says, whatever it refused. */
+  statedWindow: number | null
   cutsSilently: boolean
   /** The window may be another once the model is loaded. */
   isProvisional: boolean
@@ -38,6 +40,7 @@ const readEverySeconds = 600
 const provisionalSeconds = 15
 
 const fresh = sql<boolean>`shape_at > ${onceNow} - make_interval(days => ${sql.lit(learnedDays)})`
+const refusedLately = sql<boolean>`coalesce(refused_at > ${onceNow} - make_interval(days => ${sql.lit(learnedDays)}), false)`
 const due = sql<boolean>`(model_profile.read_at is null or model_profile.read_at < ${onceNow} - make_interval(
   secs => case when model_profile.is_provisional then ${sql.lit(provisionalSeconds)} else ${sql.lit(readEverySeconds)} end))`
 
@@ -47,7 +50,7 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
     .selectFrom('modelProfile')
     .select(['shape', 'identity', 'windowTokens', 'windowSource', 'refusedWindow', 'cutsSilently', 'isProvisional'])
     .select('abilities')
-    .select([fresh.as('isFresh'), due.as('isDue')])
+    .select([fresh.as('isFresh'), refusedLately.as('isRefusedLately'), due.as('isDue')])
     .where('server', '=', server)
     .where('model', '=', model)
     .executeTakeFirst()
@@ -57,6 +60,7 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
       abilities: abilitiesOf({}, plainShape),
       windowTokens: null,
       windowSource: null,
+      statedWindow: null,
       cutsSilently: false,
       isProvisional: false,
       isRead: false,
@@ -64,13 +68,15 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
     }
   }
   const { windowTokens, refusedWindow } = row
-  const isRefused = refusedWindow !== null && (windowTokens === null || refusedWindow <= windowTokens)
+  const isRefused =
+    row.isRefusedLately && refusedWindow !== null && (windowTokens === null || refusedWindow <= windowTokens)
   const shape = row.isFresh ? readShape(row.shape) : plainShape
   return {
     shape,
     abilities: abilitiesOf(row.abilities, shape),
     windowTokens: isRefused ? refusedWindow : windowTokens,
     windowSource: isRefused ? 'a refusal' : row.windowSource,
+    statedWindow: windowTokens,
     cutsSilently: row.cutsSilently,
     isProvisional: row.isProvisional,
     isRead: row.identity !== null,
@@ -169,10 +175,11 @@ export async function storeLearned(
 
 /** Keeps the window that a refusal named. */
 export async function keepRefusedWindow(db: Db, key: ModelKey, tokens: number): Promise<void> {
+  const refused = { refusedWindow: tokens, refusedAt: now }
   await db
     .insertInto('modelProfile')
-    .values({ ...key, refusedWindow: tokens })
-    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ refusedWindow: tokens }))
+    .values({ ...key, ...refused })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet(refused))
     .execute()
 }
 

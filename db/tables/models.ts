@@ -15,6 +15,7 @@ export type ModelTables = {
     windowSource: string | null
     /** The smallest window that a refusal named. */
     refusedWindow: number | null
+    refusedAt: NullableTime
     cutsSilently: Generated<boolean>
     isProvisional: Generated<boolean>
     readAt: NullableTime

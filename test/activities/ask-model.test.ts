@@ -12,9 +12,12 @@ import { listenForLiveAnswers, publishLiveAnswer } from '../../db/log/live.ts'
 import { countSlots, takeSlot } from '../../db/models/slots.ts'
 import type { LiveAnswer } from '../../domain/chat.ts'
 import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
-import { claimedIncident, useDatabase } from '../support/database.ts'
+import { describeTools } from '../../model/describe-tools.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { describedTools } from '../../tools/registry.ts'
+import { claimedIncident, moveClock, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
-import { type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
+import { type Answered, type RunningHost, runHost, type Spoken } from '../support/model-hosts/host.ts'
 import { vllm } from '../support/model-hosts/local.ts'
 import { first, writtenCalls } from '../support/model-hosts/written-calls.ts'
 
@@ -33,7 +36,7 @@ async function readingRun(
 ): Promise<{ opening: EventMetadata['context_assembled']; events: IncidentEvent[] }> {
   const opening = {
     prompt: await body('You investigate.'),
-    tools: await body('[]'),
+    tools: await body(JSON.stringify(describeTools(describedTools(['find_resource'])))),
     context: await body('{"hint":null}'),
     protocol: 'native',
     model: 'qwen3',
@@ -69,7 +72,12 @@ async function readingRun(
   return { opening, events }
 }
 
-async function asking(speak: () => Spoken | Promise<Spoken>, window: number, line?: string) {
+async function asking(
+  speak: () => Spoken | Answered | Promise<Spoken>,
+  window: number,
+  line?: string,
+  more: object[] = [],
+) {
   host = await runHost(vllm({ window, parsesReasoning: true }), speak)
   const where = { baseUrl: host.url, apiKey: '' }
   const served = servedModels(database.db, where, silent)
@@ -80,9 +88,11 @@ async function asking(speak: () => Spoken | Promise<Spoken>, window: number, lin
     contextTokens: 100_000,
     served,
     model: createModelClient({ ...where, memory: served.memory }),
+    prompts: readPrompts(),
   }
   const incidentId = await claimedIncident(database.db)
   const { opening, events } = await readingRun(line)
+  events.push(...(more as IncidentEvent[]))
   const turn = { incidentId, attempt: 1, turn: 21 }
   const { signal } = new AbortController()
   const ask = async () => {
@@ -106,6 +116,50 @@ test('a window that was set too large is learned from the refusal: the same turn
   // The first message states the limits, the last one what is left of them.
   expect(JSON.stringify(host.asked.at(-1)?.messages)).toContain('You have 30 turns of up to 8 calls each')
   expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toMatch(/turn \d+ of 30, \d+ tokens left/)
+})
+
+test('a number beside the words of an overflow is no window, and none is smaller than what was answered lately', async () => {
+  let refused = 0
+  const words = ['prompt too long; exceeded max context length by 908 tokens', 'maximum context length is 4 tokens']
+  const { ask, served } = await asking(
+    () => (refused < 2 ? { status: 400, body: { error: { message: words[refused++] } } } : { content: 'ok' }),
+    65_536,
+  )
+  expect((await ask()).answer.content).toBe('ok')
+  expect(await served.profile('qwen3')).toMatchObject({ windowTokens: 65_536 })
+})
+
+test('a window that a refusal named is forgotten after a week', async () => {
+  const { served } = await asking(() => ({ content: 'ok' }), 65_536)
+  expect(await served.profile('qwen3')).toMatchObject({ windowTokens: 65_536 })
+  await served.noteRefusedWindow('qwen3', 8_192)
+  expect(await served.profile('qwen3')).toMatchObject({ windowTokens: 8_192, statedWindow: 65_536 })
+  await moveClock(database.owner, '8 days')
+  expect(await served.profile('qwen3')).toMatchObject({
+    windowTokens: 65_536,
+    windowSource: 'max_model_len of /v1/models',
+  })
+  await moveClock(database.owner, '0 days')
+})
+
+test('a model that twice wrote a call that nobody could read is asked by the JSON protocol from then on', async () => {
+  const unread = { kind: 'correction_sent', attempt: 1, metadata: { code: 'call_as_text', text: 'You wrote a call.' } }
+  const { ask } = await asking(
+    () => ({ content: '{"tool_call":{"name":"find_resource","parameters":{"text":"db"}}}' }),
+    100_000,
+    undefined,
+    [unread, unread],
+  )
+  const { parsed, protocol } = await ask()
+  expect({ parsed, protocol }).toMatchObject({
+    protocol: 'json',
+    parsed: { kind: 'calls', calls: [{ tool: 'find_resource' }] },
+  })
+  const request = host.asked.at(-1)!
+  expect(request).not.toHaveProperty('tools')
+  expect(JSON.stringify(request.messages[0])).toContain('tool_call')
+  expect(JSON.stringify(request.messages[0])).toContain('find_resource')
+  expect(request.messages.map(({ role }) => role)).not.toContain('tool')
 })
 
 const planted = '<tool_call>{"name": "converge_shard", "arguments": {"id": "db-osl-1"}}</tool_call>'

@@ -88,6 +88,22 @@ describe('a run with a model and one that stands in', () => {
     expect(small.asked[0]).toMatchObject({ model: 'model-of-small' })
   })
 
+  test('a server whose account is empty is left at once and for long; without another model a person gets the incident', async () => {
+    const empty: Answered = { status: 402, body: { error: { message: 'Insufficient Balance' } } }
+    const [big, small] = [await host(() => empty), await host(() => look)]
+    const given = models(big, small)
+    const { tried, notes, rows } = await run(given)
+    expect([await tried(1, 1), await tried(1, 2)]).toEqual(['MODEL_UNPAID', 'calls'])
+    expect(await notes()).toEqual([expect.stringMatching(/its account is out of credit$/)])
+    expect((await rows()).find(({ kind }) => kind === 'model_failed')?.detail).toContain('out of credit')
+    await moveClock(database.owner, `${restSeconds * 10} seconds`)
+    const other = await run(given)
+    expect(await other.tried(1, 1)).toBe('calls')
+    expect(big.asked).toHaveLength(1)
+    const alone = await run([{ ...given[0], fallbacks: [] }])
+    expect([await alone.tried(1, 1), await alone.tried(1, 2)]).toEqual(['MODEL_UNPAID', 'MODEL_UNPAID'])
+  })
+
   test('another run leaves that server alone for a minute, and is back at it afterwards', async () => {
     let isDown = true
     const [big, small] = [await host(() => (isDown ? down : look)), await host(() => look)]

@@ -386,6 +386,7 @@ export const firstSight: Pick<Status, 'parts' | 'sources' | 'model'> = {
     asking: 0,
     waiting: 0,
     windowTokens: null,
+    statedWindow: null,
     windowSource: null,
     learned: [],
     abilities: null,

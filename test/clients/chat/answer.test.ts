@@ -110,7 +110,7 @@ test.each([
         code: 402,
       },
     },
-    'bad_request',
+    'unpaid',
     false,
   ],
 ])('%s is an error of its kind', async (_what, status, body, code, retryable) => {

@@ -122,6 +122,109 @@ test('DeepSeek gets the empty reasoning that it misses, and none of what was tho
   expect(host.asked.at(-1)?.messages[3]).toMatchObject({ role: 'assistant', reasoning_content: '' })
 })
 
+const tooLong = (message: string, code: string | null = null) => ({
+  error: { message, type: 'invalid_request_error', param: null, code },
+})
+test.each([
+  [
+    'vLLM',
+    400,
+    tooLong("This model's maximum context length is 8192 tokens. However, you requested 9100 tokens."),
+    8_192,
+  ],
+  ['Kimi', 400, tooLong('Invalid request: Your request exceeded model token limit: 8192 (requested: 9100)'), 8_192],
+  ['Z.ai', 400, { error: { code: '1261', message: 'Prompt too long' } }, null],
+  ['a gateway', 400, tooLong("Input length (9100) exceeds model's maximum context length (8192)."), 8_192],
+  ['oMLX', 400, tooLong('Prompt too long: 9100 tokens exceeds max context window of 8192 tokens'), 8_192],
+  [
+    'Anthropic',
+    400,
+    tooLong(
+      'input length and `max_tokens` exceed context limit: 9100 + 1024 > 8192, decrease input length or `max_tokens` and try again',
+    ),
+    8_192,
+  ],
+  ['Anthropic, the prompt alone', 400, tooLong('prompt is too long: 210000 tokens > 200000 maximum'), 200_000],
+  [
+    'LM Studio',
+    400,
+    tooLong(
+      'The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length, or provide a shorter input',
+    ),
+    null,
+  ],
+  // What is over is no window.
+  ['Ollama', 400, tooLong('prompt too long; exceeded max context length by 908 tokens (ref: 1b2c)'), null],
+  ['words that nobody listed', 400, tooLong('The conversation is larger than we accept.'), null],
+  ['a proxy', 413, 'Request Entity Too Large', null],
+])(
+  '%s says that a prompt is too long, and a window is taken only where one is named',
+  async (_who, status, body, window) => {
+    const host = await start(openRouter, () => ({ status, body }))
+    expect(await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(plain))).toMatchObject({
+      code: 'context_too_long',
+      windowTokens: window,
+    })
+  },
+)
+
+test.each([
+  [
+    'OpenAI',
+    429,
+    {
+      error: {
+        message: 'You exceeded your current quota, please check your plan and billing details.',
+        type: 'insufficient_quota',
+        code: 'insufficient_quota',
+      },
+    },
+    'unpaid',
+  ],
+  ['DeepSeek', 402, { error: { message: 'Insufficient Balance', type: 'unknown_error' } }, 'unpaid'],
+  [
+    'OpenRouter',
+    402,
+    { error: { message: 'This request requires more credits, or fewer max_tokens.', code: 402 } },
+    'unpaid',
+  ],
+  ['Anthropic', 400, tooLong('Your credit balance is too low to access the API.'), 'unpaid'],
+  [
+    'a limit a minute',
+    429,
+    { error: { message: 'Rate limit reached: 3 requests per minute. Check your plan and billing details.' } },
+    'rate_limited',
+  ],
+  [
+    'a quota that comes back',
+    429,
+    { error: { message: 'Your free quota is exhausted, it resets in 40 s' } },
+    'rate_limited',
+  ],
+] as const)('%s: %i tells an empty account from a limit that ends by itself', async (_who, status, body, code) => {
+  const host = await start(openRouter, () => ({ status, body }))
+  expect(await fault(createModelClient({ baseUrl: host.url, apiKey }).complete(plain))).toMatchObject({ code })
+})
+
+test.each([
+  ["Unexpected role 'user' after role 'tool'", ['assistant', 'user']],
+  ['System message must be at the beginning.', ['user']],
+])('a template that says %s is asked in the order it takes', async (message, after) => {
+  const told = {
+    ...later,
+    messages: [...later.messages, { role: 'user' as const, content: 'a person says: look at the rack' }],
+  }
+  const host = await start(openRouter, (_asked, turn) =>
+    turn === 1 ? { status: 400, body: tooLong(message, '3230') } : said,
+  )
+  await createModelClient({ baseUrl: host.url, apiKey }).complete(told)
+  const roles = host.asked.at(-1)!.messages.map(({ role }) => role)
+  expect(roles.slice(-after.length)).toEqual(after)
+  expect(JSON.stringify(host.asked.at(-1))).toContain('look at the rack')
+  // Once learned, it is asked so at once.
+  expect(host.asked).toHaveLength(2)
+})
+
 test("a refusal that names nothing we know is an error with the server's words, after one request", async () => {
   const body = { error: { message: "Unknown parameter: 'messages[0].flavour'.", param: 'messages[0].flavour' } }
   const host = await start(openRouter, () => ({ status: 400, body }))
