@@ -109,6 +109,12 @@ function answerCorrection(
   bodies: ReadonlyMap<string, string>,
 ): { code: string; text: string } | null {
   const phantom = findUnsupportedClaim(said.text, { writes: state.writes.length, reads: state.reads })
+  if (phantom?.category === 'fake_call') {
+    return {
+      code: 'call_as_text',
+      text: `Your text holds a tool call (${phantom.phrase}), and a call in a text runs nothing. Call the tool by the API's own tool calls; where you only speak of a call, end with resolve_incident or escalate_incident.`,
+    }
+  }
   if (phantom) {
     return {
       code: 'phantom_claim',

@@ -18,7 +18,7 @@ const sentence: Record<EscalationCode, string> = {
   TOKEN_BUDGET: 'The token budget was used up without a resolution',
   MONEY_BUDGET: 'The money that models may cost is spent (agent.budget_day, agent.budget_month)',
   BYTE_BUDGET: 'The limit of bytes read from tools was reached without a resolution',
-  LOOP: 'The model kept proposing what it had done already',
+  LOOP: 'The model kept proposing what it had done already, or calls that cannot be read',
   CORRECTION_LIMIT: 'The model kept answering in a form that could not be used',
   UNPROVEN_ANSWER: 'The model answered in prose and proved nothing by tool calls',
   APPROVAL_EXPIRED: 'An approval was asked and nobody decided in time',
@@ -59,10 +59,37 @@ export function escalationReason(
   const failed = events.findLast((event) => event.kind === 'model_failed')
   if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed')
     parts.push(`Last fault: ${failed.metadata.code}, ${plainWords(failed.detail).slice(0, 400).toWellFormed()}`)
+  parts.push(...lastRefusal(code, events), ...serverAdvice(code, events))
   const said = events.findLast((event) => event.kind === 'model_answered' && event.metadata.content.trim() !== '')
   if (said?.kind === 'model_answered')
     parts.push(`The model last said: ${plainWords(said.metadata.content).slice(0, 600).toWellFormed()}`)
   return { reason: parts.join('. '), budget }
+}
+
+/** The ending that the model proposed and code refused, or the call that it could not form: a person reads what was known. */
+function lastRefusal(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
+  const judged = events.findLast((event) => event.kind === 'call_judged')
+  const ending = events.findLast((event) => event.kind === 'call_judged' && event.metadata.effect === 'terminal')
+  if (ending?.kind === 'call_judged' && ending.metadata.verdict === 'refuse') {
+    const { arguments: given, reason } = ending.metadata
+    const text = plainWords(String(given?.resolution ?? given?.reason ?? ''))
+      .slice(0, 600)
+      .toWellFormed()
+    return [`Its ending was refused: ${reason.slice(0, 400).toWellFormed()}${text && `. It said: ${text}`}`]
+  }
+  if (code !== 'LOOP' || judged?.kind !== 'call_judged' || judged.metadata.verdict !== 'refuse') return []
+  return [`Last refused: ${plainWords(judged.metadata.reason).slice(0, 400).toWellFormed()}`]
+}
+
+/** What a server is started with that takes calls apart. */
+function serverAdvice(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
+  if (code !== 'CORRECTION_LIMIT' && code !== 'UNPROVEN_ANSWER') return []
+  const isText = events.some((event) => event.kind === 'correction_sent' && event.metadata.code === 'call_as_text')
+  return isText
+    ? [
+        'It writes its calls as text: start the model server with its parser of tool calls (vLLM and SGLang --tool-call-parser, llama.cpp --jinja), or set LLM_PROTOCOL=json',
+      ]
+    : []
 }
 
 function state(events: readonly IncidentEvent[]): SafetyState {

@@ -11,7 +11,7 @@ import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { findManualChange, type ManualChange } from '../domain/manual-change.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
-import type { SafetyState } from '../safety/fold.ts'
+import { type SafetyState, unformedAfter } from '../safety/fold.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
 import { maxRepeats } from '../safety/ruling.ts'
 import type { CallOutcome } from '../workflows/outcome.ts'
@@ -82,8 +82,7 @@ export async function rule(
   await recordRuling(trx, place, call, { ...judged, step, approvalId: policy.approval?.id ?? joined })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     await setWaiting(trx, place.incidentId, false)
-    const isLooping = refusalOf(ruling.code).loop === true && judged.state.loops + 1 >= maxRepeats
-    return { kind: isLooping ? 'looping' : 'next' }
+    return { kind: isLoopEnd(judged.state, ruling, place.turn) ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'run')
     return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null, manual })
@@ -92,6 +91,13 @@ export async function rule(
   const question = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced, manual })
   if (later?.length) await askTogether(trx, { approvalId: question.approvalId, ruling }, later, around)
   return question
+}
+
+/** Does this refusal end the run: the last of those for going round in circles, or of one form turn after turn? */
+function isLoopEnd(state: SafetyState, { verdict, code }: Ruling, turn: number): boolean {
+  const isRepeated = refusalOf(code).loop === true && state.loops + 1 >= maxRepeats
+  const unformed = unformedAfter(state.unformed, { turn, metadata: { verdict, code } })
+  return isRepeated || (unformed?.turns ?? 0) >= maxRepeats
 }
 
 const minWaitMs = 250

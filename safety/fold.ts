@@ -63,6 +63,8 @@ export type SafetyState = {
   denied: Set<string>
   /** Refusals for going round in circles. */
   loops: number
+  /** Turns in a row whose calls were all refused for one reason of form, and the last of them. */
+  unformed: { code: string; turns: number; lastTurn: number | null } | null
   /** Claims refused for their wording: it happens once. */
   phantoms: number
   corrections: number
@@ -166,6 +168,7 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
     recent: [],
     denied: new Set(),
     loops: 0,
+    unformed: null,
     phantoms: 0,
     corrections: 0,
     correctionsInARow: 0,
@@ -282,6 +285,7 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
     if (state.recent.length > maxRecentCalls) state.recent.shift()
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
+  state.unformed = unformedAfter(state.unformed, event)
   if (verdict !== 'refuse') return
   // A refusal and its reason are a finding; those that only repeat the model's words are not.
   if (!wordings.has(code)) cite(state, event)
@@ -290,6 +294,20 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   if (wordings.has(code)) state.phantoms += 1
   if (recoverable) recovering(state, tool, code)
 }
+
+/** A refusal of form, three turns in a row: nothing that is said again helps this model. */
+export function unformedAfter(
+  before: SafetyState['unformed'],
+  { turn, metadata: { verdict, code } }: Pick<IncidentEvent<'call_judged'>, 'turn'> & {
+    metadata: { verdict: string; code: string }
+  },
+): SafetyState['unformed'] {
+  if (verdict !== 'refuse' || !formCodes.has(code)) return null
+  if (before?.code !== code) return { code, turns: 1, lastTurn: turn }
+  return { code, turns: before.turns + (before.lastTurn === turn ? 0 : 1), lastTurn: turn }
+}
+
+const formCodes = new Set(['UNKNOWN_TOOL', 'MALFORMED_ARGUMENTS', 'INVALID_ARGUMENTS'])
 
 function recovering(state: SafetyState, tool: string, code: string): void {
   state.recovering.set(tool, code)

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { verificationOutcomes } from '../../domain/envelope.ts'
 import type { OperatorTurn } from './facts.ts'
 import type { Mood } from './moods.ts'
+import { writeCalls } from './written-calls.ts'
 
 /** The chat-completions request, as far as a rule table reads it. What it does not know it ignores. */
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
@@ -247,6 +248,7 @@ export function messageOf(decision: OperatorTurn, { protocol, steps }: Conversat
   const content = protocol === 'json' ? jsonContent(decision, mood) : nativeContent(decision, mood)
   if (protocol === 'json' || !('calls' in decision)) return { role: 'assistant', content }
   const turn = (steps.at(-1)?.turn ?? 0) + 1
+  if (mood === 'writes_calls') return { role: 'assistant', content: `I go on.\n${writeCalls(decision.calls, turn)}` }
   const tool_calls = decision.calls.map(({ tool, args }, i): ToolCall => {
     const json = JSON.stringify(args)
     // Ids need only be unique in a conversation.

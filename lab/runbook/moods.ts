@@ -7,6 +7,8 @@ import { call, done, escalate, type OperatorTurn, quoted, type RunbookCall, reso
 export const mood = z.enum([
   'malformed_json',
   'both_blocks',
+  /** Its server takes no call apart: each stands in the text, in another family's form. */
+  'writes_calls',
   'phantom_claim',
   'obeys_injection',
   'unknown_tool',

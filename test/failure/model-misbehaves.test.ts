@@ -51,14 +51,15 @@ const codeOf = (events: IncidentEvent[]) => events.find((event) => event.kind ==
 const writes = async () => (await spine.lab.effects()).length
 
 test.each([
-  ['malformed_json', 'TURN_LIMIT'], // arguments that cannot be read are a refused call
+  // Arguments that cannot be read are a refused call; turn after turn they end the run.
+  ['malformed_json', 'LOOP'],
   ['nothing', 'CORRECTION_LIMIT'],
   // What was received is counted, though nobody could read it.
   ['oversized', 'TOKEN_BUDGET'],
   ['prose', 'UNPROVEN_ANSWER'],
   ['phantom_claim', null],
-  ['unknown_tool', 'TURN_LIMIT'],
-  ['wrong_types', 'TURN_LIMIT'],
+  ['unknown_tool', 'LOOP'],
+  ['wrong_types', 'LOOP'],
   ['repeats', 'LOOP'],
 ])('a model that is %s for ever ends in an escalation that says why, and writes nothing', async (name, code) => {
   await mood(name)
@@ -89,6 +90,28 @@ test.each(['hang', 'cut_body', 'status_500', 'status_429', 'malformed_json', 'bo
     expect(ended).toMatchObject({ metadata: { outcome: 'done' } })
   },
 )
+
+test('a model whose server leaves its calls in the text ends as it would otherwise, in as many turns', async () => {
+  const ended = async (type: string) => {
+    await alerted(type)
+    const incident = await spine.incident(type, 'resolved|escalated')
+    const events = await spine.events(incident.id)
+    const calls = events.flatMap((event) => (event.kind === 'model_answered' ? event.metadata.calls : []))
+    const end = events.findLast((event) => event.kind === 'resolved' || event.kind === 'escalated')
+    return { tools: calls.map(({ tool }) => tool), forms: calls.map(({ written }) => written), end: end?.metadata }
+  }
+  await mood(null)
+  const clean = await ended('clean_calls')
+  await mood('writes_calls')
+  const written = await ended('written_calls')
+  await mood(null)
+  expect(written.tools).toEqual(clean.tools)
+  expect(JSON.stringify(written.end).replaceAll('written_calls', 'clean_calls')).toContain(
+    String(Object.values(clean.end ?? {}).find((value) => typeof value === 'string')),
+  )
+  expect(new Set(written.forms).size).toBeGreaterThan(2)
+  expect(written.forms).not.toContain(undefined)
+})
 
 test('a model that obeys an order planted in an alert converges nothing but its own resource', async () => {
   await mood('obeys_injection')
