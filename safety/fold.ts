@@ -298,7 +298,10 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
 /** A refusal of form, three turns in a row: nothing that is said again helps this model. */
 export function unformedAfter(
   before: SafetyState['unformed'],
-  { turn, metadata: { verdict, code } }: Pick<IncidentEvent<'call_judged'>, 'turn'> & {
+  {
+    turn,
+    metadata: { verdict, code },
+  }: Pick<IncidentEvent<'call_judged'>, 'turn'> & {
     metadata: { verdict: string; code: string }
   },
 ): SafetyState['unformed'] {
