@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { formerTypes, isType } from '../domain/incident-type.ts'
+import { incidentTypeOf, isType } from '../domain/incident-type.ts'
 import type { InventoryKind } from '../domain/kinds.ts'
 import {
   type KnowledgeList,
@@ -37,7 +37,9 @@ const minWords = 1.5
 export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): RunbookMatch {
   const weights = weighWords(runbooks)
   const asked = wordsOf(`${subject.type} ${subject.words}`)
-  const fits = runbooks.flatMap((runbook) => fitOf(runbook, subject, scoreWords(runbook, asked, weights)) ?? [])
+  // A person may ask by the alert's own name.
+  const typed = { ...subject, type: incidentTypeOf({}, subject.type) }
+  const fits = runbooks.flatMap((runbook) => fitOf(runbook, typed, scoreWords(runbook, asked, weights)) ?? [])
   const [best, ...rest] = fits.sort(compare)
   const isInlined = best !== undefined && best.why !== 'words'
   return {
@@ -54,11 +56,10 @@ function fitOf(runbook: Runbook, { type, kind }: Subject, words: number): Fit | 
   // A file for hosts says nothing about a node.
   if (kind !== null && resourceKinds.length > 0 && !hasKind) return null
   const toFit = (why: Why, pattern = 0) => ({ runbook, why, words, pattern, hasKind })
-  const lower = type.toLowerCase()
-  const said = incidentTypes.map((each) => each.toLowerCase())
-  if (said.some((each) => isType(each, lower))) return toFit('type')
-  const spelled = said.some((each) => each.includes('*')) ? [lower, ...formerTypes(lower)] : []
-  const patterns = said.filter((each) => each.includes('*') && spelled.some((one) => fitsPattern(each, one)))
+  const typeLetters = lettersOf(type)
+  if (incidentTypes.some((each) => !each.includes('*') && (lettersOf(each) === typeLetters || isType(each, type))))
+    return toFit('type')
+  const patterns = incidentTypes.filter((each) => each.includes('*') && fitsPattern(each, type))
   if (patterns.length > 0) return toFit('pattern', Math.max(...patterns.map((each) => each.length)))
   // One that names its types is about those: the kind alone would give the way of another trouble.
   if (hasKind && incidentTypes.length === 0) return toFit('kind')
@@ -75,18 +76,39 @@ function compare(a: Fit, b: Fit): number {
   )
 }
 
-/** Whether a text fits a pattern whose stars stand for any text. By parts, not by a regular expression: a file may hold any pattern. */
-function fitsPattern(pattern: string, text: string): boolean {
-  const [first = '', ...parts] = pattern.split('*')
+/** Letters and digits alone: `ServiceMemoryHigh`, `service_memory_high` and `service-memory-high` are one name. */
+const lettersOf = (name: string): string => name.toLowerCase().replace(/[^\p{L}\p{N}*]+/gu, '')
+
+/**
+ * Whether a type fits a pattern whose stars stand for any text. What stands between stars begins where a word of the type does: `*OOM*` is no part
+ * of `too_many`. By parts, not by a regular expression: a file may hold any pattern.
+ */
+function fitsPattern(pattern: string, type: string): boolean {
+  const text = lettersOf(type)
+  const begins = wordBegins(type)
+  const [first = '', ...parts] = lettersOf(pattern).split('*')
   const last = parts.pop() ?? ''
-  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false
+  if (!text.startsWith(first)) return false
   let from = first.length
-  for (const part of parts) {
-    const at = text.indexOf(part, from)
+  for (const part of parts.filter(Boolean)) {
+    let at = text.indexOf(part, from)
+    while (at >= 0 && !begins.has(at)) at = text.indexOf(part, at + 1)
     if (at < 0) return false
     from = at + part.length
   }
-  return from <= text.length - last.length
+  const end = text.length - last.length
+  return last === '' || (end >= from && text.endsWith(last) && begins.has(end))
+}
+
+/** Where words begin among the letters of a type; a figure begins one, too (`http5xx`). */
+function wordBegins(type: string): Set<number> {
+  const words = type.toLowerCase().match(/\p{L}+|\p{N}\p{L}*/gu) ?? []
+  const begins = new Set<number>()
+  words.reduce((at, word) => {
+    begins.add(at)
+    return at + word.length
+  }, 0)
+  return begins
 }
 
 const everyday = new Set(
