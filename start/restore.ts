@@ -1,12 +1,8 @@
 import pg from 'pg'
 import { connect } from '../db/connect.ts'
-import { incidentIdsAfter } from '../db/incidents/incidents.ts'
 import { verifyAudit } from '../db/log/audit.ts'
-import { verifyGrants } from '../db/verify/grants.ts'
-import { verifyIncident } from '../db/verify/incident.ts'
-import { verifyGone, verifyRemovals } from '../db/verify/removals.ts'
-import { verifyChanges, verifyKept } from '../db/verify/row-changes.ts'
-import type { Findings } from '../domain/chain.ts'
+import { verifyNext } from '../db/verify/page.ts'
+import type { Findings, VerifiedPage } from '../domain/chain.ts'
 import { addFindings, noFindings } from '../domain/findings.ts'
 import { version } from '../domain/version.ts'
 import { migrateToLatest, newerMigrations } from '../migrations/migrate.ts'
@@ -76,20 +72,11 @@ async function verifyRestored(databaseUrl: string, head: string): Promise<Pick<R
   const db = connect(databaseUrl, { owner: true, max: 2 })
   try {
     const found = noFindings()
-    let ids = await incidentIdsAfter(db, '', idsAtOnce)
-    while (ids.length > 0) {
-      for (const id of ids) addFindings(found, await verifyIncident(db, id))
-      ids = await incidentIdsAfter(db, ids.at(-1) as string, idsAtOnce)
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { nextCursor, incidents, events, ...page }: VerifiedPage = await verifyNext(db, cursor, idsAtOnce)
+      addFindings(found, page)
+      cursor = nextCursor
     }
-    for (const verify of [verifyChanges, verifyRemovals]) {
-      let after: number | null = 0
-      while (after !== null) {
-        const { last, ...more }: Findings & { last: number | null } = await verify(db, after)
-        addFindings(found, more)
-        after = last
-      }
-    }
-    for (const verify of [verifyGone, verifyKept, verifyGrants]) addFindings(found, await verify(db))
     const audit = await verifyAudit(db, head === '' ? undefined : head)
     if (audit.problem)
       found.differences.push({ subject: `row ${audit.problem.seq} of the audit`, what: audit.problem.what })
