@@ -63,6 +63,7 @@ import * as clusterMembers from './0058-cluster-members.ts'
 import * as deviceConnections from './0059-device-connections.ts'
 import * as retention from './0060-retention.ts'
 import * as schemaFloor from './0063-schema-floor.ts'
+import * as restorations from './0064-restorations.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -229,6 +230,7 @@ const migrations: Record<string, Migration> = {
   '0059-device-connections': deviceConnections,
   '0060-retention': retention,
   '0063-schema-floor': schemaFloor,
+  '0064-restorations': restorations,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -18,6 +18,8 @@ export type RetentionTables = {
   }
   /** Bodies of incidents that are gone, which other rows may still name. */
   bodyCandidate: { digest: string; since: Time }
+  /** Written by a restore, as the owner. */
+  restoration: { id: number; backupAt: string; restoredAt: string }
   retentionRound: {
     singleton: Generated<boolean>
     beganAt: Time
