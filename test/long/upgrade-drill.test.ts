@@ -65,14 +65,19 @@ async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Prom
   })
   await alert(spine, 0, approvals)
   await spine.until('all to wait for people', () => areIn(spine, 'awaiting_approval', approvals))
-  await fetch(`${spine.runbookUrl}/control/mood`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ mood: 'hang' }),
-  })
+  await setMood(spine, 'hang')
   await alert(spine, approvals, all)
   await spine.until('all to be at work', () => areIn(spine, 'investigating', atWork))
   return { build, spine, platform }
+}
+
+/** Lets the model of the older build hang, so that what it is asked stays at work; null: it answers again. */
+async function setMood({ runbookUrl }: Spine, mood: 'hang' | null): Promise<void> {
+  await fetch(`${runbookUrl}/control/mood`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ mood }),
+  })
 }
 
 async function alert({ post, tokens }: Spine, from: number, to: number): Promise<void> {
@@ -227,6 +232,7 @@ test.each(older)(
     const site = await siteOf(bring())
     const { spine } = site
     await migrateToLatest(spine.databaseUrl)
+    await setMood(spine, null)
     await Promise.all([spine.start('api2'), spine.start('runbook2')])
     await spine.start('worker2', { CORE_API_URL: spine.url2, LLM_BASE_URL: spine.runbook2Url })
     spine.talkTo(spine.url2)
@@ -270,11 +276,7 @@ test('the build before the newest migration works on the newest schema, or refus
   const { status, printed } = prepareOnNewest(build, database.url)
   if (status !== 0) return expect(printed).toMatch(/The schema is newer than this build .* Start build/)
   const site = await siteOf(build, 'newest')
-  await fetch(`${site.spine.runbookUrl}/control/mood`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ mood: null }),
-  })
+  await setMood(site.spine, null)
   const taken = await pressUntilAllEnded(site.spine)
   figures.push(await holdEverything(site, 'on the newest schema', taken))
   console.table(figures)
