@@ -64,6 +64,7 @@ import * as deviceConnections from './0059-device-connections.ts'
 import * as retention from './0060-retention.ts'
 import * as schemaFloor from './0063-schema-floor.ts'
 import * as restorations from './0064-restorations.ts'
+import * as erasure from './0065-erasure.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -231,6 +232,7 @@ const migrations: Record<string, Migration> = {
   '0060-retention': retention,
   '0063-schema-floor': schemaFloor,
   '0064-restorations': restorations,
+  '0065-erasure': erasure,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -2,6 +2,7 @@ import type { Findings, VerifiedPage } from '../../domain/chain.ts'
 import { addFindings, noFindings } from '../../domain/findings.ts'
 import type { Db } from '../connect.ts'
 import { incidentIdsAfter } from '../incidents/incidents.ts'
+import { verifyErasures } from './erasures.ts'
 import { verifyGrants } from './grants.ts'
 import { verifyIncident } from './incident.ts'
 import { verifyGone, verifyRemovals } from './removals.ts'
@@ -16,7 +17,7 @@ const numbered: Numbered[] = [
 ]
 
 /** What is held in one go at the end: rows as they are now. */
-const atOnce = [verifyGone, verifyKept, verifyGrants]
+const atOnce = [verifyErasures, verifyGone, verifyKept, verifyGrants]
 
 /**
  * Holds the next of all that is held against logs and audit, but for the audit's own chain: first incidents, so many a page, then what is
