@@ -43,6 +43,7 @@ import { deviceRoutes } from './routes/devices.ts'
 import { docsPage } from './routes/docs-page.ts'
 import { effectRoutes } from './routes/effects.ts'
 import { enrolmentRoutes } from './routes/enrolment.ts'
+import { erasureRoutes } from './routes/erasure.ts'
 import { expectationRoutes } from './routes/expectations.ts'
 import { explainRoutes } from './routes/explain-alerts.ts'
 import { grantRoutes } from './routes/grants.ts'
@@ -178,6 +179,7 @@ const operations = [
   auditRoutes,
   verifyRoutes,
   retentionRoutes,
+  erasureRoutes,
 ]
 
 /** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */

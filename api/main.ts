@@ -29,6 +29,7 @@ import { startRetention } from '../effects/retention.ts'
 import { temporalRuns } from '../effects/runs.ts'
 import { startWatchdog } from '../effects/watchdog.ts'
 import { openKnowledge } from '../knowledge/knowledge.ts'
+import { newerSchema } from '../migrations/migrate.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
 import { warmPlanner } from '../placement/planner.ts'
 import { loadSql } from '../safety/sql/inspect.ts'
@@ -70,6 +71,12 @@ const provider = oidcSettings(config)
 const workspace = slackSettings(config)
 
 const closing = new AbortController()
+// A database that is away says nothing, and this process starts: `/readyz` looks again.
+const newer = await newerSchema(db).catch(() => null)
+if (newer !== null) {
+  log.fatal(`the API does not start: ${newer}`)
+  process.exit(1)
+}
 await loadSql()
 await knowledge.readFolders()
 const { app, deps } = createApi({

@@ -8,11 +8,12 @@ import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
+import { lateRestoration, type Restoration } from '../db/restorations.ts'
 import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
 import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
-import { formatCount, formatList, formatMinute } from '../domain/format.ts'
+import { formatCount, formatList, formatMinute, formatSpan } from '../domain/format.ts'
 import { inertText } from '../domain/inert-text.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { KnowledgeList } from '../domain/runbook.ts'
@@ -31,6 +32,8 @@ export const agentOffNote = 'AGENT_ENABLED is false'
 const answeredLatelyMs = 900_000
 /** Rounds begin every hour, and one over a backlog of years takes some. */
 const lateHours = 24
+/** For so long after a restore somebody is reminded of what is not in it. */
+const restoredHours = 24
 
 /** What the parts of one duty are like. Without a remedy that of the duty holds. */
 type Look = { name?: string; status: StatusPart['status']; detail: string; remedy?: string }
@@ -52,6 +55,7 @@ export type PartFacts = {
   spend: Spend
   /** Since when nothing went through what is old to its end. */
   retentionLateSince: string | null
+  restored: Restoration | null
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
@@ -71,6 +75,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     messages,
     spend,
     retentionLateSince,
+    restored,
   ] = await Promise.all([
     databaseTrouble(db),
     runs.isReachable(askWithinMs),
@@ -84,10 +89,11 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     lookAtOutbox(db),
     spendNow(db),
     retentionIsLate(db, lateHours),
+    lateRestoration(db, restoredHours),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -129,6 +135,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
       ? { status: 'ok', detail: 'A round looks for what is old every hour.' }
       : { status: 'failed', detail: `No round over what is old has ended since ${formatMinute(retentionLateSince)}.` },
   ],
+  restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),
 }
@@ -143,6 +150,13 @@ export function partsOf(facts: PartFacts): StatusPart[] {
       remedy: status === 'failed' ? remedy : null,
     })),
   )
+}
+
+/** What is not in the database, for as long as somebody has to go through it. */
+function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
+  const lost = formatSpan(Date.parse(restoredAt) - Date.parse(backupAt))
+  const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}: what was decided, written and alerted in the ${lost} between is not in it.`
+  return { status: 'failed', detail }
 }
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {

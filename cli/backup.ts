@@ -1,5 +1,5 @@
 import { formatCounts } from '../domain/findings.ts'
-import { formatNumber } from '../domain/format.ts'
+import { formatCount, formatNumber } from '../domain/format.ts'
 import { formatSize } from '../domain/format-approval.ts'
 import { BackupError, backUp } from '../start/backup.ts'
 import { restoreBackup } from '../start/restore.ts'
@@ -40,13 +40,17 @@ export function addRestoreCommand(root: CliCommand): void {
       '\nStop the API and the workers first. Refuses a database that is not empty.\n\nExample:\n  nightshift restore /var/backups/nightshift/nightshift-20261128T030000Z',
     )
     .action(async (path: string, { json: isJson }: Flags) => {
-      const { manifest, applied, found, isHeadThere } = await orFail(() => restoreBackup(databaseUrl(), path))
+      const { manifest, applied, found, isHeadThere, endedGrants } = await orFail(() =>
+        restoreBackup(databaseUrl(), path),
+      )
       const isWhole = isHeadThere && found.differences.length === 0
-      if (isJson) printJson({ ok: isWhole, manifest, applied, ...found })
+      if (isJson) printJson({ ok: isWhole, manifest, applied, endedGrants, ...found })
       else {
         print(`Restored what was there at ${inert(manifest.at)}: ${formatNumber(manifest.incidents)} incidents.`)
         if (applied.length > 0) print(`  Brought to the schema of this build: ${inert(applied.join(', '))}.`)
         print(`  Checked: ${inert(formatCounts(found.checked))}.`)
+        if (endedGrants > 0)
+          print(`  Ended ${formatCount(endedGrants, 'standing grant')}: how often each was used since is not known.`)
         for (const { subject, what } of found.differences) print(`  ${inert(subject)}: ${inert(what)}`)
         if (isWhole) printNote('Everything agrees. Start the API, then the workers, then "nightshift doctor".')
       }

@@ -4,6 +4,7 @@ import { personRoles } from '../domain/permissions.ts'
 import { risks } from '../domain/tool.ts'
 import { ApiProblem } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
+import { addEraseCommand } from './erase.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { listAll } from './read-api.ts'
 import { printList } from './ui/table.ts'
@@ -22,6 +23,7 @@ export function addOperatorsCommand(program: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift operators list\n  nightshift operators set anna --role approver')
   addListCommand(parent)
   addSetCommand(parent)
+  addEraseCommand(parent)
 }
 
 function addListCommand(parent: CliCommand): void {

@@ -41,3 +41,4 @@ export const verifiedPage = findings.extend({
   events: z.number().int(),
   nextCursor: z.string().nullable(),
 })
+export type VerifiedPage = z.infer<typeof verifiedPage>

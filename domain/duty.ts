@@ -71,6 +71,11 @@ export const duties = {
     remedy: 'see the log of the API: it says what it met; "nightshift retention preview" shows what waits',
     isVital: false,
   },
+  restore: {
+    lostWhen: 'a backup was restored within a day',
+    remedy: 'go through what docs/how-to/backup.md lists for a person to do',
+    isVital: false,
+  },
   knowledge: {
     lostWhen: 'a runbook cannot be read',
     remedy: '"nightshift knowledge list" names each file and its remedy',

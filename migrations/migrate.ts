@@ -62,7 +62,11 @@ import * as triage from './0057-triage.ts'
 import * as clusterMembers from './0058-cluster-members.ts'
 import * as deviceConnections from './0059-device-connections.ts'
 import * as retention from './0060-retention.ts'
+import * as schemaFloor from './0063-schema-floor.ts'
+import * as restorations from './0064-restorations.ts'
+import * as erasure from './0065-erasure.ts'
 import * as refusedWindowAge from './0067-refused-window-age.ts'
+import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
 class NewerSchemaError extends Error {
@@ -227,6 +231,9 @@ const migrations: Record<string, Migration> = {
   '0058-cluster-members': clusterMembers,
   '0059-device-connections': deviceConnections,
   '0060-retention': retention,
+  '0063-schema-floor': schemaFloor,
+  '0064-restorations': restorations,
+  '0065-erasure': erasure,
   '0067-refused-window-age': refusedWindowAge,
 }
 
@@ -234,7 +241,8 @@ const provider: MigrationProvider = { getMigrations: async () => migrations }
 
 /**
  * Brings a database to the newest schema, as the owner of its tables. Two at once are one after the other (kysely holds an
- * advisory lock). A database that a newer build migrated is a NewerSchemaError: it is not touched. Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
+ * advisory lock). A database that a newer build migrated is not touched: a NewerSchemaError where this build may not run on it, and nothing to
+ * apply where it may. Answers the names it applied; throws what PostgreSQL said when one fails, and then none was applied.
  */
 export async function migrateToLatest(databaseUrl: string): Promise<{ applied: string[] }> {
   return await migrate(databaseUrl, (migrator) => migrator.migrateToLatest())
@@ -255,6 +263,7 @@ async function migrate(
   try {
     const newer = await newerSchema(db)
     if (newer) throw new NewerSchemaError(newer)
+    if ((await newerThan(db, Object.keys(migrations))) !== null) return { applied: [] }
     const { error, results } = await run(new Migrator({ db, provider }))
     if (error) throw error
     const applied = (results ?? []).map((result) => result.migrationName)
@@ -265,9 +274,19 @@ async function migrate(
   }
 }
 
-/** What a newer build applied and this one does not know, in words that name the build; null where there is nothing. */
+/**
+ * Why this build may not run on a schema that a newer one made, in words that name the build to start; null where it may: nothing is newer,
+ * or nothing that is newer asks for more than this build knows.
+ */
 export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
-  return await newerThan(db, Object.keys(migrations))
+  const newer = await newerThan(db, Object.keys(migrations))
+  return newer === null || (await isAboveFloor(db)) ? null : newer
+}
+
+/** A newer build migrated this schema, and this one may run on it all the same. */
+async function isAboveFloor<T>(db: Kysely<T>): Promise<boolean> {
+  const floor = await floorOf(db)
+  return floor !== null && Object.hasOwn(migrations, floor)
 }
 
 /** Those of these migrations that this build does not know. */

@@ -1,25 +1,29 @@
 import pg from 'pg'
-import { connect } from '../db/connect.ts'
-import { incidentIdsAfter } from '../db/incidents/incidents.ts'
+import { connect, type Db } from '../db/connect.ts'
 import { verifyAudit } from '../db/log/audit.ts'
-import { verifyGrants } from '../db/verify/grants.ts'
-import { verifyIncident } from '../db/verify/incident.ts'
-import { verifyGone, verifyRemovals } from '../db/verify/removals.ts'
-import { verifyChanges, verifyKept } from '../db/verify/row-changes.ts'
-import type { Findings } from '../domain/chain.ts'
+import { noteRestoration } from '../db/restorations.ts'
+import { verifyNext } from '../db/verify/page.ts'
+import type { Findings, VerifiedPage } from '../domain/chain.ts'
 import { addFindings, noFindings } from '../domain/findings.ts'
 import { version } from '../domain/version.ts'
 import { migrateToLatest, newerMigrations } from '../migrations/migrate.ts'
 import { BackupError, type BackupManifest, program, readBackup } from './backup.ts'
 
-type Restored = { manifest: BackupManifest; applied: string[]; found: Findings; isHeadThere: boolean }
+type Restored = {
+  manifest: BackupManifest
+  applied: string[]
+  found: Findings
+  isHeadThere: boolean
+  /** Standing grants that were ended: how often each was used since is not known. */
+  endedGrants: number
+}
 
 const idsAtOnce = 200
 
 /**
  * Restores a backup into the empty database of this address, brings it to the schema of this build, and holds everything in it against its
  * logs and the head that the manifest names. Refuses with a BackupError, and changes nothing, where the archive is altered, is of another
- * major version or newer than this build, or the database is not empty. The dump goes in whole or not at all.
+ * major version or newer than this build, or the database is not empty. The dump goes in whole or not at all. Standing grants are ended.
  */
 export async function restoreBackup(databaseUrl: string, path: string): Promise<Restored> {
   const { manifest, dump } = await readBackup(path)
@@ -36,7 +40,14 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   await prepareTarget(databaseUrl, manifest)
   await program('pg_restore', databaseUrl, ['--no-owner', '--exit-on-error', '--single-transaction', dump])
   const { applied } = await migrateToLatest(databaseUrl)
-  return { manifest, applied, ...(await verifyRestored(databaseUrl, manifest.audit.head)) }
+  const db = connect(databaseUrl, { owner: true, max: 2 })
+  try {
+    // Before anything is added: what is held is what the backup had.
+    const verified = await verifyRestored(db, manifest.audit.head)
+    return { manifest, applied, ...verified, endedGrants: await noteRestoration(db, manifest.at) }
+  } finally {
+    await db.destroy()
+  }
 }
 
 /** The database is empty, its server is no older, and the role that the dump grants rights to is there. */
@@ -72,29 +83,15 @@ async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Pro
 }
 
 /** All that `nightshift verify --all` holds, without an API: nothing may start on a database that does not hold. */
-async function verifyRestored(databaseUrl: string, head: string): Promise<Pick<Restored, 'found' | 'isHeadThere'>> {
-  const db = connect(databaseUrl, { owner: true, max: 2 })
-  try {
-    const found = noFindings()
-    let ids = await incidentIdsAfter(db, '', idsAtOnce)
-    while (ids.length > 0) {
-      for (const id of ids) addFindings(found, await verifyIncident(db, id))
-      ids = await incidentIdsAfter(db, ids.at(-1) as string, idsAtOnce)
-    }
-    for (const verify of [verifyChanges, verifyRemovals]) {
-      let after: number | null = 0
-      while (after !== null) {
-        const { last, ...more }: Findings & { last: number | null } = await verify(db, after)
-        addFindings(found, more)
-        after = last
-      }
-    }
-    for (const verify of [verifyGone, verifyKept, verifyGrants]) addFindings(found, await verify(db))
-    const audit = await verifyAudit(db, head === '' ? undefined : head)
-    if (audit.problem)
-      found.differences.push({ subject: `row ${audit.problem.seq} of the audit`, what: audit.problem.what })
-    return { found, isHeadThere: audit.ok }
-  } finally {
-    await db.destroy()
+async function verifyRestored(db: Db, head: string): Promise<Pick<Restored, 'found' | 'isHeadThere'>> {
+  const found = noFindings()
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { nextCursor, incidents, events, ...page }: VerifiedPage = await verifyNext(db, cursor, idsAtOnce)
+    addFindings(found, page)
+    cursor = nextCursor
   }
+  const audit = await verifyAudit(db, head === '' ? undefined : head)
+  if (audit.problem)
+    found.differences.push({ subject: `row ${audit.problem.seq} of the audit`, what: audit.problem.what })
+  return { found, isHeadThere: audit.ok }
 }

@@ -136,17 +136,7 @@ test('every folder that is named in a rule is there', () => {
 })
 
 /** Queries that decide nothing about who may read: the clock, what is checked as a whole, what follows an incident that was just found. */
-const withoutScope = [
-  'databaseTime',
-  'verifyAudit',
-  'verifyIncident',
-  'verifyChangesOf',
-  'holdRows',
-  'holdRemovals',
-  'verifyGrants',
-  'verifyChain',
-  'incidentIdsAfter',
-]
+const withoutScope = ['databaseTime', 'verifyAudit', 'verifyNext', 'verifyIncident', 'verifyChangesOf', 'verifyChain']
 const ofFoundIncident = ['goneOrMissing', 'eventsOf', 'alertsOf', 'waitOf', 'beganAt', 'requesterOf']
 const ofProcess = [
   'pushKeys',

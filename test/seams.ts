@@ -64,6 +64,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'mesh/specs/docker.ts': ['containerRestart'],
   'mesh/specs/host.ts': ['deviceLogs'],
   'mesh/specs/unit.ts': ['serviceRestart', 'serviceStop'],
+  'migrations/floor.ts': ['raiseFloor'],
   'migrations/migrate.ts': ['migrateTo'],
   'model/passport/world.ts': ['incidentId'],
   'notify/pagerduty/events.ts': ['pagerdutyLimits'],

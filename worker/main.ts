@@ -10,6 +10,7 @@ import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/event-counters.ts'
 import { noteWorkerEnvironment } from '../db/settings.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
+import { newerSchema } from '../migrations/migrate.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
 import { startSlack } from '../notify/slack/send.ts'
 import { toMetricLabel } from '../safety/safety-metrics.ts'
@@ -18,6 +19,7 @@ import { startDeliveries } from './deliver.ts'
 import { freeMemoryWhenIdle } from './free-memory.ts'
 import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
+import { watchSchema } from './schema.ts'
 import { startBodies } from './take-bodies.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
@@ -37,6 +39,11 @@ server.on('error', (error) => {
   process.exit(1)
 })
 
+const newer = await newerSchema(db).catch(() => null)
+if (newer !== null) {
+  log.fatal(`the worker does not start: ${newer}`)
+  process.exit(1)
+}
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
 const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
@@ -68,15 +75,21 @@ if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
 // What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
 flushCompileCache()
 
-const stop = async () => {
+const stop = async (code = 0) => {
+  stopWatching()
   server.close()
   stopGivingBack()
   await Promise.allSettled([workers.stop(), deliveries.stop(), slack.stop(), looks.stop(), bodies.stop()])
   await db.destroy()
-  process.exit(0)
+  process.exit(code)
 }
-process.once('SIGTERM', stop)
-process.once('SIGINT', stop)
+// What it does is handed back, as at any stop: a newer build takes it up.
+const stopWatching = watchSchema(db, (why) => {
+  log.fatal(`the worker stops: ${why}`)
+  void stop(1)
+})
+process.once('SIGTERM', () => stop())
+process.once('SIGINT', () => stop())
 workers.ended.catch((error) => {
   log.fatal({ err: error }, 'a worker failed')
   process.exit(1)

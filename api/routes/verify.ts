@@ -1,42 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import type { Db } from '../../db/connect.ts'
-import { incidentIdsAfter } from '../../db/incidents/incidents.ts'
 import { verifyAudit } from '../../db/log/audit.ts'
-import { verifyGrants } from '../../db/verify/grants.ts'
-import { verifyIncident } from '../../db/verify/incident.ts'
-import { verifyGone, verifyRemovals } from '../../db/verify/removals.ts'
-import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
-import { auditChain, type Findings, verifiedPage } from '../../domain/chain.ts'
-import { addFindings, noFindings } from '../../domain/findings.ts'
+import { verifyNext } from '../../db/verify/page.ts'
+import { auditChain, verifiedPage } from '../../domain/chain.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { tag } from './audit.ts'
 import { incidentId } from './examples.ts'
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no hash of a row: 64 hexadecimal digits')
-
-/** After the incidents come the changes that the database wrote down, by their numbers. */
-const changesCursor = 'changes~'
-/** Then removals, by theirs. */
-const removalsCursor = 'removals~'
-
-/** Holds the next changes after this one; after the last of them the rows as they are now. Answers where to go on. */
-async function holdRows(db: Db, after: number, found: Findings): Promise<string | null> {
-  const { last, ...changes } = await verifyChanges(db, after)
-  addFindings(found, changes)
-  if (last !== null) return `${changesCursor}${last}`
-  return await holdRemovals(db, 0, found)
-}
-
-/** Holds the next removals after this one; after the last of them the rows as they are now. Answers where to go on. */
-async function holdRemovals(db: Db, after: number, found: Findings): Promise<string | null> {
-  const { last, ...removals } = await verifyRemovals(db, after)
-  addFindings(found, removals)
-  if (last !== null) return `${removalsCursor}${last}`
-  addFindings(found, await verifyGone(db))
-  addFindings(found, await verifyKept(db))
-  addFindings(found, await verifyGrants(db))
-  return null
-}
 
 export const verifyRoutes = [
   endpoint({
@@ -60,26 +30,7 @@ export const verifyRoutes = [
       checked: { incidents: 50, votes: 12 },
       untold: { votes: 3 },
     },
-    async run({ query: { limit, cursor = '' } }, { db }) {
-      const found = noFindings()
-      if (cursor.startsWith(changesCursor)) {
-        const nextCursor = await holdRows(db, Number(cursor.slice(changesCursor.length)) || 0, found)
-        return { incidents: 0, events: 0, ...found, nextCursor }
-      }
-      if (cursor.startsWith(removalsCursor)) {
-        const nextCursor = await holdRemovals(db, Number(cursor.slice(removalsCursor.length)) || 0, found)
-        return { incidents: 0, events: 0, ...found, nextCursor }
-      }
-      const ids = await incidentIdsAfter(db, cursor, limit)
-      let events = 0
-      for (const id of ids) {
-        const { events: rows, ...verified } = await verifyIncident(db, id)
-        events += rows
-        addFindings(found, verified)
-      }
-      const nextCursor = ids.length === limit ? (ids.at(-1) as string) : await holdRows(db, 0, found)
-      return { incidents: ids.length, events, ...found, nextCursor }
-    },
+    run: ({ query: { limit, cursor = '' } }, { db }) => verifyNext(db, cursor, limit),
   }),
   endpoint({
     method: 'get',

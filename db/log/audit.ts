@@ -7,6 +7,7 @@ import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { append } from './append.ts'
+import { erasedAmong } from './erased.ts'
 
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
@@ -134,6 +135,7 @@ export async function recordSecurityEvent(
 const batch = 1000
 
 type Chained = {
+  id: string
   seq: number
   at: string
   who: string
@@ -173,12 +175,14 @@ async function followChain(db: Db, expectedHead: string | undefined) {
   let seen = expectedHead === undefined
   for (;;) {
     const rows: Chained[] = await sql<Chained>`
-      select seq, at, who, what, subject, detail, address, prev_hash, hash from audit
+      select id::text, seq, at, who, what, subject, detail, address, prev_hash, hash from audit
       where seq > ${last.seq} order by seq limit ${batch}`
       .execute(db)
       .then(({ rows }) => rows)
+    const span = sql`stored.seq > ${last.seq} and stored.seq <= ${rows.at(-1)?.seq ?? last.seq}`
+    const erased = await erasedAmong(db, 'audit', span)
     for (const row of rows) {
-      const what = flawOf(row, last)
+      const what = flawOf(row, last, erased.get(row.id))
       if (what) return { last, seen, problem: { seq: last.seq + 1, what } }
       last = { seq: row.seq, hash: row.hash }
       seen ||= row.hash === expectedHead
@@ -187,15 +191,20 @@ async function followChain(db: Db, expectedHead: string | undefined) {
   }
 }
 
-function flawOf(row: Chained, last: { seq: number; hash: string }): string | null {
+function flawOf(
+  row: Chained,
+  last: { seq: number; hash: string },
+  gone: { hash: string; isAsErased: boolean } | undefined,
+) {
   if (row.seq !== last.seq + 1) return `row ${last.seq + 1} is missing`
   if (row.prevHash !== last.hash) return 'it is not chained to the row before it'
+  if (gone) return gone.isAsErased && gone.hash === row.hash ? null : 'its content is not what was left by an erasure'
   if (hashAudit(row) !== row.hash) return 'its content is not what was hashed'
   return null
 }
 
 /** SHA-256 over the fields, each with its length in bytes in front: what `audit_hash` of the database says when a row is added. */
-function hashAudit(row: Omit<Chained, 'hash'>): string {
+function hashAudit(row: Omit<Chained, 'hash' | 'id'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row
   const fields = [String(seq), at, who, what, subject, detail, address, prevHash]
   return sha256(fields.map((field) => (field === null ? '-' : `${Buffer.byteLength(field)}:${field}`)).join(','))

@@ -1,11 +1,13 @@
+import { sql } from 'kysely'
 import type { LogChain } from '../../domain/chain.ts'
 import type { Db, Trx } from '../connect.ts'
 import { hashEvent } from './append.ts'
+import { erasedAmong } from './erased.ts'
 import { eventsOf } from './events.ts'
 
 /**
  * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
- * equal to the last. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
+ * equal to the last. A row that names an erased person no longer is held by its tombstone. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
  */
 export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead?: string): Promise<LogChain | null> {
   const head = await db
@@ -15,6 +17,7 @@ export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead
     .executeTakeFirst()
   if (!head) return null
   const rows = await eventsOf(db, incidentId)
+  const erased = await erasedAmong(db, 'incident_event', sql`stored.incident_id = ${incidentId}`)
   let previous = ''
   const report = (problem: LogChain['problem']): LogChain => ({
     ok: problem === null,
@@ -25,7 +28,10 @@ export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead
   for (const [index, row] of rows.entries()) {
     if (row.seq !== index + 1) return report({ seq: index + 1, what: `row ${index + 1} is missing` })
     if (row.prevHash !== previous) return report({ seq: row.seq, what: 'it is not chained to the row before it' })
-    if (hashEvent(row) !== row.hash) return report({ seq: row.seq, what: 'its content is not what was hashed' })
+    const gone = erased.get(row.id)
+    const isHeld = gone ? gone.isAsErased && gone.hash === row.hash : hashEvent(row) === row.hash
+    if (!isHeld)
+      return report({ seq: row.seq, what: `its content is not what was ${gone ? 'left by an erasure' : 'hashed'}` })
     previous = row.hash
   }
   if (head.headHash !== previous || head.nextSeq !== rows.length + 1) {

@@ -38,6 +38,7 @@ const well: PartFacts = {
   idle: null,
   spend: { day: spent, month: spent },
   retentionLateSince: null,
+  restored: null,
   devices: [],
 }
 
@@ -105,6 +106,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
     },
   ],
   ['retention', { retentionLateSince: long }],
+  ['restore', { restored: { backupAt: long, restoredAt: '2026-11-21T02:00:00.000000Z' } }],
   [
     'knowledge',
     {

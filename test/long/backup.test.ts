@@ -1,72 +1,31 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { appendFileSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
-import pg from 'pg'
 import { connect } from '../../db/connect.ts'
 import { recordAudit } from '../../db/log/audit.ts'
-import { programPath } from '../../lab/databases/programs.ts'
 import { migrateToLatest } from '../../migrations/migrate.ts'
 import { backUp, readBackup } from '../../start/backup.ts'
-import { freePort } from '../../start/process.ts'
 import { restoreBackup } from '../../start/restore.ts'
 import { openedIncident } from '../support/database.ts'
+import { debianPostgres } from '../support/debian-postgres.ts'
 
-/** A server of Debian's package: the one that npm brings has no pg_dump. Root may not run it. */
-const nobody = 65_534
-const dir = mkdtempSync(join(tmpdir(), 'nightshift-backup-'))
-const data = join(dir, 'data')
-const isRoot = process.getuid?.() === 0
-const as = isRoot ? { uid: nobody, gid: nobody } : {}
-let port = 0
-let server: ReturnType<typeof spawn>
-const url = (name: string) => `postgresql://nightshift:secret@127.0.0.1:${port}/${name}`
-
-async function ask(name: string, text: string): Promise<pg.QueryResult> {
-  const client = new pg.Client({ connectionString: url(name) })
-  await client.connect()
-  try {
-    return await client.query(text)
-  } finally {
-    await client.end()
-  }
-}
+let server: Awaited<ReturnType<typeof debianPostgres>>
+let dir = ''
+const url = (name: string) => server.url(name)
+const ask = (name: string, text: string) => server.ask(name, text)
 
 beforeAll(async () => {
-  if (isRoot) chownSync(dir, nobody, nobody)
-  const password = join(dir, 'password')
-  writeFileSync(password, 'secret')
-  execFileSync(programPath('initdb'), ['-D', data, '-U', 'nightshift', '-A', 'scram-sha-256', '--pwfile', password], {
-    ...as,
-    cwd: dir,
-  })
-  port = await freePort()
-  const given = ['-D', data, '-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-k', dir]
-  server = spawn(programPath('postgres'), given, { ...as, cwd: dir, stdio: 'ignore' })
-  for (let tries = 0; ; tries += 1) {
-    const isUp = await ask('postgres', 'create database nightshift').then(
-      () => true,
-      () => false,
-    )
-    if (isUp) break
-    if (tries > 100) throw new Error('PostgreSQL did not start')
-    await sleep(100)
-  }
+  server = await debianPostgres()
+  dir = server.dir
+  await ask('postgres', 'create database nightshift')
   await migrateToLatest(url('nightshift'))
   const db = connect(url('nightshift'), { max: 2 })
   for (let n = 0; n < 5; n += 1) await openedIncident(db)
   await recordAudit(db, { who: 'admin', what: 'security.noted', subject: 'x', detail: 'a row of the audit' })
   await db.destroy()
 }, 60_000)
-afterAll(async () => {
-  const ended = new Promise((resolve) => server.once('exit', resolve))
-  server.kill('SIGINT')
-  await ended
-  rmSync(dir, { recursive: true, force: true })
-})
+afterAll(() => server?.stop())
 
 const emptyDatabase = async (name: string) => void (await ask('postgres', `create database ${name}`))
 

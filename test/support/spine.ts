@@ -23,7 +23,7 @@ const once = { connection: 'close' }
 
 type LabEffect = Awaited<ReturnType<ReturnType<typeof labClient>['effects']>>[number]
 
-export type PartName = 'lab' | 'runbook' | 'api' | 'api2' | 'worker' | 'worker2'
+export type PartName = 'lab' | 'runbook' | 'runbook2' | 'api' | 'api2' | 'worker' | 'worker2'
 
 type SpineOptions = {
   /** Parts to start; the others can be started later. */
@@ -32,6 +32,8 @@ type SpineOptions = {
   databaseUrl?: string
   temporalAddress?: string
   environment?: Record<string, string>
+  /** Tokens that another build made in its database: this one makes none, and asks for no schema of its own. */
+  tokens?: FirstRunTokens
 }
 
 /**
@@ -53,8 +55,11 @@ export type Spine = {
   /** Where the lab keeps what belongs to its nodes and agents. */
   labDirectory: string
   runbookUrl: string
+  /** A second model, for a worker of another build. */
+  runbook2Url: string
   workerUrl: string
-  start(part: PartName, environment?: Record<string, string>): Promise<void>
+  /** Starts a part of this build, or of one whose tree is named. */
+  start(part: PartName, environment?: Record<string, string>, tree?: string): Promise<void>
   kill(part: PartName, signal?: NodeJS.Signals): Promise<void>
   /** Sends a signal that ends nothing: SIGSTOP, SIGCONT. */
   signal(part: PartName, signal: 'SIGSTOP' | 'SIGCONT'): void
@@ -87,7 +92,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
   const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await freshDatabase()
   const db = connect(database.url, { max: 5 })
   const owner = connect(database.url, { owner: true, max: 2 })
-  const tokens = await ensureFirstRunTokens(db)
+  const tokens = options.tokens ?? (await ensureFirstRunTokens(db))
   const address = options.temporalAddress ?? (await temporalAddress())
   const connection = await Connection.connect({ address })
   const namespace = `test-${randomBytes(4).toString('hex')}`
@@ -95,7 +100,9 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
   const client = new Client({ connection, namespace })
   const ports = Object.fromEntries(
     await Promise.all(
-      ['lab', 'runbook', 'api', 'api2', 'worker', 'worker2'].map(async (name) => [name, await freePort()] as const),
+      ['lab', 'runbook', 'runbook2', 'api', 'api2', 'worker', 'worker2'].map(
+        async (name) => [name, await freePort()] as const,
+      ),
     ),
   ) as Record<PartName, number>
   const url = `http://127.0.0.1:${ports.api}`
@@ -141,6 +148,10 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
       entry: 'lab/runbook/main.ts',
       environment: { PATH: common.PATH, RUNBOOK_PORT: String(ports.runbook), ...options.environment },
     },
+    runbook2: {
+      entry: 'lab/runbook/main.ts',
+      environment: { PATH: common.PATH, RUNBOOK_PORT: String(ports.runbook2), ...options.environment },
+    },
     api: { entry: 'api/main.ts', environment: { ...common, PORT: String(ports.api) } },
     api2: { entry: 'api/main.ts', environment: { ...common, PORT: String(ports.api2) } },
     worker: { entry: 'worker/main.ts', environment: { ...worker, WORKER_PORT: String(ports.worker) } },
@@ -180,12 +191,13 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
     labDirectory: join(directory.path, 'lab'),
     runbookUrl: `http://127.0.0.1:${ports.runbook}`,
+    runbook2Url: `http://127.0.0.1:${ports.runbook2}`,
     workerUrl: `http://127.0.0.1:${ports.worker}`,
 
-    async start(part, environment = {}) {
+    async start(part, environment = {}, tree = rootDir) {
       const program = programs[part]
       const log = openSync(join(directory.path, `${part}.log`), 'a')
-      const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(rootDir, program.entry)], {
+      const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(tree, program.entry)], {
         env: { NODE_COMPILE_CACHE: compileCache, ...program.environment, ...environment },
         stdio: ['ignore', log, log],
         detached: true,

@@ -1,11 +1,15 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { createApi } from '../../api/app.ts'
 import { createToken } from '../../db/access/tokens.ts'
 import { connect, type Db } from '../../db/connect.ts'
+import { raiseFloor } from '../../migrations/floor.ts'
 import { migrateTo, migrateToLatest } from '../../migrations/migrate.ts'
 import { emptyDatabase } from '../support/broker.ts'
+import { compileCache, freePort } from '../support/directory.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 let database: Awaited<ReturnType<typeof emptyDatabase>>
@@ -64,16 +68,40 @@ test('a build that meets a schema nobody migrated says what to run', async () =>
   })
 })
 
-test('an older build on a newer schema says which build is needed, and touches nothing', async () => {
+/** What a build of tomorrow does, which this one does not know. */
+async function migrateTomorrow(name: string, build: string): Promise<void> {
+  await sql`insert into kysely_migration (name, timestamp) values (${name}, '2027-01-01T00:00:00Z')`.execute(owner)
+  await sql`insert into schema_build (migration, build) values (${name}, ${build})`.execute(owner)
+}
+
+test('an older build goes on, and comes up again, on a newer schema that asks for no more than it knows', async () => {
   await migrateToLatest(database.url)
   const { rows } = await sql<{ build: string }>`select distinct build from schema_build`.execute(owner)
   expect(rows).toEqual([{ build: version }])
   expect(await readiness()).toEqual({ status: 200, detail: undefined })
+  await migrateTomorrow('9000-of-tomorrow', '7.1.0')
+  expect(await migrateToLatest(database.url)).toEqual({ applied: [] })
+  expect(await readiness()).toEqual({ status: 200, detail: undefined })
+})
 
-  await sql`insert into kysely_migration (name, timestamp) values ('9000-of-tomorrow', '2027-01-01T00:00:00Z')`.execute(
-    owner,
+test('an older build on a newer schema that asks for more says which build is needed, and touches nothing', async () => {
+  await migrateTomorrow('9001-of-tomorrow', '7.2.0')
+  await raiseFloor(owner as unknown as Kysely<unknown>, '9001-of-tomorrow')
+  await expect(migrateToLatest(database.url)).rejects.toThrow(
+    /does not know 9000-of-tomorrow, 9001-of-tomorrow. Start build 7\.2\.0/,
   )
-  await sql`insert into schema_build (migration, build) values ('9000-of-tomorrow', '7.1.0')`.execute(owner)
-  await expect(migrateToLatest(database.url)).rejects.toThrow(/does not know 9000-of-tomorrow. Start build 7\.1\.0/)
-  expect(await readiness()).toEqual({ status: 503, detail: expect.stringMatching(/Start build 7\.1\.0/) })
+  expect(await readiness()).toEqual({ status: 503, detail: expect.stringMatching(/Start build 7\.2\.0/) })
+})
+
+test.each([
+  ['api/main.ts', 'the API does not start'],
+  ['worker/main.ts', 'the worker does not start'],
+])('%s refuses such a schema in one line', async (entry, words) => {
+  const ports = { PORT: String(await freePort()), WORKER_PORT: String(await freePort()) }
+  const { status, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, '../..', entry)], {
+    env: { PATH: process.env.PATH, DATABASE_URL: database.url, ...ports, NODE_COMPILE_CACHE: compileCache },
+    encoding: 'utf8',
+  })
+  expect([status, stdout]).toEqual([1, expect.stringContaining(words)])
+  expect(stdout).toContain('Start build 7.2.0')
 })

@@ -26,6 +26,7 @@ export type Fixture = {
 
 /** The commits that were released, by version: a test may build one and hold this version against it. */
 export const releasedCommits: Record<string, string> = {
+  'v0.1.0': '75d116dc90366b46cd88d4c14a7733ea3d7e9c21',
   'v0.2.0': '78106252ef857b16b97ff0a466c04d43d29875d1',
 }
 

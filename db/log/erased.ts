@@ -1,0 +1,22 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../connect.ts'
+
+type Chained = 'incident_event' | 'audit'
+
+/**
+ * Of these rows of a chain those that were erased: what the newest tombstone says of each, as `<hash> <digest>`, and what stands there now
+ * in the same form. Such a row is held by its digest, since its words are no longer those that were hashed.
+ */
+export async function erasedAmong(
+  db: Db | Trx,
+  table: Chained,
+  where: ReturnType<typeof sql>,
+): Promise<Map<string, { hash: string; isAsErased: boolean }>> {
+  const { rows } = await sql<{ id: string; hash: string; isAsErased: boolean }>`
+    select distinct on (stored.id) stored.id::text as id, gone.hash, erased_digest(to_jsonb(stored)) = gone.digest as is_as_erased
+    from ${sql.table(table)} as stored
+    join erased_row as gone on gone.of_table = ${table} and gone.row_id = stored.id
+    where ${where}
+    order by stored.id, gone.erasure_id desc`.execute(db)
+  return new Map(rows.map(({ id, hash, isAsErased }) => [id, { hash, isAsErased }]))
+}

@@ -1,0 +1,37 @@
+import { sql } from 'kysely'
+import { formatMinute } from '../domain/format.ts'
+import { onceNow } from './clock.ts'
+import type { Db } from './connect.ts'
+import { recordAudit } from './log/audit.ts'
+
+export type Restoration = { backupAt: string; restoredAt: string }
+
+/**
+ * Notes that the database is that of an earlier moment, as its owner, and ends what stood for a person's word then: how often a standing
+ * grant was used since is not known. Answers how many grants were ended.
+ */
+export async function noteRestoration(owner: Db, backupAt: string): Promise<number> {
+  return await owner.transaction().execute(async (trx) => {
+    await sql`insert into restoration (backup_at) values (${backupAt}::timestamptz)`.execute(trx)
+    const of = `the backup of ${formatMinute(backupAt)} was restored`
+    const detail = `${of}: what was done since is not in this database`
+    await recordAudit(trx, { who: 'restore', what: 'platform.restored', subject: 'database', detail })
+    const { rows: ended } = await sql<{ id: string }>`
+      update standing_grant set revoked_at = nightshift_now() where revoked_at is null returning id`.execute(trx)
+    for (const { id } of ended)
+      await recordAudit(trx, { who: 'restore', what: 'grant.revoked', subject: id, detail: `Ended: ${of}` })
+    return ended.length
+  })
+}
+
+/** The restoration of the last hours; null where there was none. */
+export async function lateRestoration(db: Db, hours: number): Promise<Restoration | null> {
+  const row = await db
+    .selectFrom('restoration')
+    .select(['backupAt', 'restoredAt'])
+    .where('restoredAt', '>', sql<string>`${onceNow} - make_interval(hours => ${hours})`)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row ?? null
+}

@@ -1,0 +1,91 @@
+import { sql } from 'kysely'
+import { describeOperator } from '../../domain/authority-words.ts'
+import { newId } from '../../domain/digest.ts'
+import type { Erasure, ErasureRefusal } from '../../domain/erasure.ts'
+import { type OperatorRow, putOperator } from '../access/operators.ts'
+import { now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { recordAudit } from '../log/audit.ts'
+import type { Scope } from '../scope.ts'
+
+/** What the erasure of a person would change, by table, and why it cannot be done now. Changes nothing. */
+export async function previewErasure({ db }: Scope, operatorId: string): Promise<Erasure> {
+  return await db.transaction().execute(async (trx) => {
+    await allowLong(trx)
+    const { rows: why } = await sql<{ why: ErasureRefusal | null }>`
+    select why_not_erased(person) as why from operator as person where id = ${operatorId}`.execute(trx)
+    return { pseudonym: null, rows: await countRows(trx, operatorId), refusal: why[0]?.why ?? null }
+  })
+}
+
+/** The whole log is gone through, which no statement of a request is otherwise allowed. */
+const allowLong = (trx: Trx) => sql`set local statement_timeout = '15min'`.execute(trx)
+
+async function countRows(db: Trx, operatorId: string): Promise<Record<string, number>> {
+  const { rows } = await sql<{ ofTable: string; rows: number }>`
+    select of_table, rows::int from count_personal(${operatorId})`.execute(db)
+  return Object.fromEntries(rows.map(({ ofTable, rows: count }) => [ofTable, count]))
+}
+
+/** Thrown inside of the transaction, so that what was done to the person before it is undone. */
+class Refused extends Error {
+  readonly why: ErasureRefusal
+  constructor(why: ErasureRefusal) {
+    super(why)
+    this.why = why
+  }
+}
+
+/**
+ * Replaces a person by a pseudonym, for good: signs them out everywhere, disables them, and hands the rest to the function of the
+ * database, which alone may change rows of chains. All of it or nothing; a refusal says why.
+ */
+export async function erasePerson(db: Db, person: OperatorRow, by: { name: string }): Promise<Erasure> {
+  try {
+    return await db.transaction().execute(async (trx) => {
+      await allowLong(trx)
+      const rows = await countRows(trx, person.id)
+      await signOut(trx, person, by)
+      const pseudonym = newId('erased').replace('_', '-').toLowerCase()
+      const { rows: said } = await sql<{ outcome: string }>`
+        select erase_person(${person.id}, ${pseudonym}, ${by.name}) as outcome`.execute(trx)
+      const outcome = said[0]?.outcome
+      if (outcome !== 'done') throw new Refused(outcome as ErasureRefusal)
+      return { pseudonym, rows, refusal: null }
+    })
+  } catch (error) {
+    if (error instanceof Refused) return { pseudonym: null, rows: {}, refusal: error.why }
+    throw error
+  }
+}
+
+async function signOut(trx: Trx, person: OperatorRow, by: { name: string }): Promise<void> {
+  const tokens = await trx
+    .selectFrom('apiToken')
+    .select(['id', 'revokedAt'])
+    .where('operatorId', '=', person.id)
+    .execute()
+  const ids = tokens.map(({ id }) => id)
+  if (ids.length > 0) {
+    await trx.deleteFrom('session').where('tokenId', 'in', ids).execute()
+    await trx
+      .updateTable('apiToken')
+      .set({ revokedAt: now })
+      .where('id', 'in', ids)
+      .where('revokedAt', 'is', null)
+      .execute()
+  }
+  for (const { id, revokedAt } of tokens)
+    if (revokedAt === null)
+      await recordAudit(trx, {
+        who: by.name,
+        what: 'token.revoked',
+        subject: id,
+        detail: 'Ended: its person is erased',
+      })
+  if (person.disabledAt !== null) return
+  const { role, maxRisk, incidentTypes, name } = person
+  const { before, now: after } = await putOperator(trx, { name, role, maxRisk, incidentTypes, disabled: true })
+  const detail = `From ${describeOperator(before ?? person)} to ${describeOperator(after)}`
+  await recordAudit(trx, { who: by.name, what: 'operator.changed', subject: name, detail })
+}

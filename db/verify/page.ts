@@ -1,0 +1,55 @@
+import type { Findings, VerifiedPage } from '../../domain/chain.ts'
+import { addFindings, noFindings } from '../../domain/findings.ts'
+import type { Db } from '../connect.ts'
+import { incidentIdsAfter } from '../incidents/incidents.ts'
+import { verifyErasures } from './erasures.ts'
+import { verifyGrants } from './grants.ts'
+import { verifyIncident } from './incident.ts'
+import { verifyGone, verifyRemovals } from './removals.ts'
+import { verifyChanges, verifyKept } from './row-changes.ts'
+
+type Numbered = { cursor: string; verify(db: Db, after: number): Promise<Findings & { last: number | null }> }
+
+/** What is held number by number after the incidents, in this order. */
+const numbered: Numbered[] = [
+  { cursor: 'changes~', verify: verifyChanges },
+  { cursor: 'removals~', verify: verifyRemovals },
+]
+
+/** What is held in one go at the end: rows as they are now. */
+const atOnce = [verifyErasures, verifyGone, verifyKept, verifyGrants]
+
+/**
+ * Holds the next of all that is held against logs and audit, but for the audit's own chain: first incidents, so many a page, then what is
+ * numbered. `nextCursor` says where to go on; null after the last page. The API hands out page by page, a restore goes through all of them.
+ */
+export async function verifyNext(db: Db, cursor: string, limit: number): Promise<VerifiedPage> {
+  const found = noFindings()
+  const at = numbered.findIndex(({ cursor: prefix }) => cursor.startsWith(prefix))
+  if (at >= 0) {
+    const after = Number(cursor.slice((numbered[at] as Numbered).cursor.length)) || 0
+    return { incidents: 0, events: 0, nextCursor: await holdNumbered(db, at, after, found), ...found }
+  }
+  const ids = await incidentIdsAfter(db, cursor, limit)
+  let events = 0
+  for (const id of ids) {
+    const { events: rows, ...verified } = await verifyIncident(db, id)
+    events += rows
+    addFindings(found, verified)
+  }
+  const nextCursor = ids.length === limit ? (ids.at(-1) as string) : await holdNumbered(db, 0, 0, found)
+  return { incidents: ids.length, events, nextCursor, ...found }
+}
+
+/** Goes on in the list from this place; answers where it stopped, null at its end. */
+async function holdNumbered(db: Db, from: number, after: number, found: Findings): Promise<string | null> {
+  let start = after
+  for (const { cursor, verify } of numbered.slice(from)) {
+    const { last, ...more } = await verify(db, start)
+    addFindings(found, more)
+    if (last !== null) return `${cursor}${last}`
+    start = 0
+  }
+  for (const verify of atOnce) addFindings(found, await verify(db))
+  return null
+}

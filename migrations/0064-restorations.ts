@@ -1,0 +1,13 @@
+import { type Kysely, sql } from 'kysely'
+
+/** When this database was restored from a backup, and of which moment that was: what was done in between is not in it. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table restoration (
+      id bigint generated always as identity primary key,
+      backup_at timestamptz not null,
+      restored_at timestamptz not null default nightshift_now()
+    )`.execute(db)
+  await sql`revoke all on restoration from nightshift_app`.execute(db)
+  await sql`grant select on restoration to nightshift_app`.execute(db)
+}
