@@ -264,7 +264,7 @@ async function migrate(
 }
 
 /** What a newer build applied and this one does not know, in words that name the build; null where there is nothing. */
-export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
+async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   return await newerThan(db, Object.keys(migrations))
 }
 
@@ -274,7 +274,16 @@ export function newerMigrations(applied: readonly string[]): string[] {
 }
 
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
-export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
+async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
+}
+
+/** Why this build cannot work with the schema that is there, with what to do; null where it can. Throws where the database does not answer. */
+export async function schemaMisfit<T>(db: Kysely<T>): Promise<string | null> {
+  const newer = await newerSchema(db)
+  if (newer) return newer
+  const pending = await pendingMigrations(db)
+  if (pending.length === 0) return null
+  return `apply the migrations with "nightshift migrate", as the login that owns the database; not applied: ${pending.join(', ')}`
 }

@@ -19,6 +19,7 @@ import { freeMemoryWhenIdle } from './free-memory.ts'
 import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
 import { startBodies } from './take-bodies.ts'
+import { waitForSchema } from './wait-for-schema.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
@@ -37,6 +38,10 @@ server.on('error', (error) => {
   process.exit(1)
 })
 
+// As the first process of a container it would not hear these otherwise.
+const leave = () => process.exit(0)
+process.once('SIGTERM', leave).once('SIGINT', leave)
+await waitForSchema(db, log)
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
 const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
@@ -75,6 +80,7 @@ const stop = async () => {
   await db.destroy()
   process.exit(0)
 }
+process.off('SIGTERM', leave).off('SIGINT', leave)
 process.once('SIGTERM', stop)
 process.once('SIGINT', stop)
 workers.ended.catch((error) => {
