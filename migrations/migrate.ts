@@ -264,7 +264,7 @@ async function migrate(
 }
 
 /** What a newer build applied and this one does not know, in words that name the build; null where there is nothing. */
-async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
+export async function newerSchema<T>(db: Kysely<T>): Promise<string | null> {
   return await newerThan(db, Object.keys(migrations))
 }
 
@@ -279,10 +279,8 @@ async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }
 
-/** Why this build cannot work with the schema that is there, with what to do; null where it can. Throws where the database does not answer. */
-export async function schemaMisfit<T>(db: Kysely<T>): Promise<string | null> {
-  const newer = await newerSchema(db)
-  if (newer) return newer
+/** What is to be done where the schema is older than this build; null where it is not. Throws where the database does not answer. */
+export async function olderSchema<T>(db: Kysely<T>): Promise<string | null> {
   const pending = await pendingMigrations(db)
   if (pending.length === 0) return null
   return `apply the migrations with "nightshift migrate", as the login that owns the database; not applied: ${pending.join(', ')}`

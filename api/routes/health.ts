@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { ping } from '../../db/connect.ts'
 import type { QueueState } from '../../effects/runs.ts'
-import { schemaMisfit } from '../../migrations/migrate.ts'
+import { newerSchema, olderSchema } from '../../migrations/migrate.ts'
 import type { ApiDeps, Env } from '../deps.ts'
 
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
@@ -25,7 +25,7 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
       checked(
         () => !hadSchema,
         async () => {
-          const misfit = await schemaMisfit(deps.db)
+          const misfit = (await newerSchema(deps.db)) ?? (await olderSchema(deps.db))
           hadSchema = misfit === null
           if (misfit) throw new Error(misfit)
         },
