@@ -23,8 +23,10 @@ export type Passage = { stop(): Promise<void> }
 /** Opens ends in the network of a process. Root alone may enter it. */
 export async function openPassage(pid: number, ends: Ends): Promise<Passage> {
   const program = join(import.meta.dirname, 'passage-inside.ts')
-  const words = ['--target', String(pid), '--net', process.execPath, program, JSON.stringify(ends)]
-  const child: ChildProcess = spawn('nsenter', words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const words = ['nsenter', '--target', String(pid), '--net', process.execPath, program, JSON.stringify(ends)]
+  const child: ChildProcess = spawn('setpriv', ['--pdeathsig', 'KILL', ...words], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const ended = once(child, 'exit')
   const [line] = await Promise.race([once(child.stdout!, 'data'), ended])
   if (String(line) !== 'open\n') throw new Error(`the passage into the network of ${pid} ended`)

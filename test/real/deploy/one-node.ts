@@ -144,7 +144,9 @@ function startInside(directory: string): ChildProcess {
   const first = 'exec 3<&0; "$@" <&3 & wait $!'
   const program = join(import.meta.dirname, '../../../lab/node/cluster-inside.ts')
   const namespaces = ['--mount', '--net', '--pid', '--ipc', '--propagation', 'private', '--fork', '--kill-child']
-  return spawn('unshare', [...namespaces, '--mount-proc', 'sh', '-c', first, 'sh', process.execPath, program], {
+  // It ends with this process, also where that is killed.
+  const words = ['--pdeathsig', 'KILL', 'unshare', ...namespaces, '--mount-proc', 'sh', '-c', first, 'sh']
+  return spawn('setpriv', [...words, process.execPath, program], {
     cwd: directory,
     stdio: ['pipe', log, log],
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
