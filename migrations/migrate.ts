@@ -295,7 +295,14 @@ export function newerMigrations(applied: readonly string[]): string[] {
 }
 
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
-export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
+async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
+}
+
+/** What is to be done where the schema is older than this build; null where it is not. Throws where the database does not answer. */
+export async function olderSchema<T>(db: Kysely<T>): Promise<string | null> {
+  const pending = await pendingMigrations(db)
+  if (pending.length === 0) return null
+  return `apply the migrations with "nightshift migrate", as the login that owns the database; not applied: ${pending.join(', ')}`
 }

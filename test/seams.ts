@@ -46,6 +46,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'effects/watchdog.ts': ['runWatchdogRound'],
   'ingest/changes/senders.ts': ['parseGenericChanges'],
   'knowledge/knowledge.ts': ['Subject', 'matchRunbooks'],
+  'lab/kubernetes/drawer.ts': ['cgroupOf', 'cgroupRoots'],
   'lab/look.ts': ['healthOf'],
   'lab/monitoring.ts': ['findVictoriaLogs'],
   'lab/prober.ts': ['ProberMemory', 'afterLook'],

@@ -21,6 +21,7 @@ import { healthApp } from './health.ts'
 import { startLooks } from './looks.ts'
 import { watchSchema } from './schema.ts'
 import { startBodies } from './take-bodies.ts'
+import { waitForSchema } from './wait-for-schema.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
 /** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
@@ -39,11 +40,15 @@ server.on('error', (error) => {
   process.exit(1)
 })
 
+// As the first process of a container it would not hear these otherwise.
+const leave = () => process.exit(0)
+process.once('SIGTERM', leave).once('SIGINT', leave)
 const newer = await newerSchema(db).catch(() => null)
 if (newer !== null) {
   log.fatal(`the worker does not start: ${newer}`)
   process.exit(1)
 }
+await waitForSchema(db, log)
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
 const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
@@ -90,6 +95,7 @@ const stopWatching = watchSchema(db, (why) => {
 })
 process.once('SIGTERM', () => stop())
 process.once('SIGINT', () => stop())
+process.off('SIGTERM', leave).off('SIGINT', leave)
 workers.ended.catch((error) => {
   log.fatal({ err: error }, 'a worker failed')
   process.exit(1)

@@ -1,10 +1,8 @@
 import type { Hono } from 'hono'
-import { type Db, ping } from '../../db/connect.ts'
+import { ping } from '../../db/connect.ts'
 import type { QueueState } from '../../effects/runs.ts'
-import { newerSchema, pendingMigrations } from '../../migrations/migrate.ts'
+import { newerSchema, olderSchema } from '../../migrations/migrate.ts'
 import type { ApiDeps, Env } from '../deps.ts'
-
-const howToMigrate = 'apply the migrations with "nightshift migrate", as the login that owns the database'
 
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
@@ -27,7 +25,7 @@ export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
       checked(
         () => !hadSchema,
         async () => {
-          const misfit = await misfitOf(deps.db)
+          const misfit = (await newerSchema(deps.db)) ?? (await olderSchema(deps.db))
           hadSchema = misfit === null
           if (misfit) throw new Error(misfit)
         },
@@ -64,14 +62,6 @@ function lacksOf(queue: QueueState | null | undefined): string[] {
     ...(queue.schedule ? [] : ["the queue's Schedule"]),
     ...queue.missingAttributes.map((name) => `search attribute ${name}`),
   ]
-}
-
-/** Why this build cannot work with the schema that is there; null where it can. Throws where the database does not answer. */
-async function misfitOf(db: Db): Promise<string | null> {
-  const newer = await newerSchema(db)
-  if (newer) return newer
-  const pending = await pendingMigrations(db)
-  return pending.length > 0 ? `${howToMigrate}; not applied: ${pending.join(', ')}` : null
 }
 
 /** `isRequired` is asked when the check is over. */

@@ -133,10 +133,11 @@ async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, wi
 const clusterDirectory = (dir: string): string => join(dir, 'kubernetes')
 
 /** The group of processes of a lab's cluster, by its directory. */
-const cgroupOf = (dir: string): string => `nightshift-lab-${createHash('sha256').update(dir).digest('hex').slice(0, 8)}`
+export const cgroupOf = (dir: string): string =>
+  `nightshift-lab-${createHash('sha256').update(dir).digest('hex').slice(0, 8)}`
 
 /** Where groups of processes are: one place, or one for each controller. */
-function cgroupRoots(): string[] {
+export function cgroupRoots(): string[] {
   const root = '/sys/fs/cgroup'
   if (existsSync(join(root, 'cgroup.controllers'))) return [root]
   return readdirSync(root, { withFileTypes: true })

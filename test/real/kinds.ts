@@ -136,9 +136,57 @@ export const kinds: Record<string, Kind> = {
     ],
     otherwise: 'lab/kubernetes/build (Go; minutes), or KUBE_BIN names the folder of what it builds',
   },
+  compose: {
+    about:
+      'docker-compose.yml by Docker Compose itself, with each profile, on an engine without a registry: its upgrades, its stop, what is lost',
+    needsRoot: true,
+    programs: [
+      { name: 'dockerd', package: 'docker.io', version: ['--version'] },
+      { name: 'docker', package: 'docker.io' },
+      { name: 'containerd', package: 'containerd', version: ['--version'] },
+      { name: 'runc', package: 'runc', version: ['--version'] },
+      { name: 'iptables', package: 'iptables' },
+      { name: 'mmdebstrap', package: 'mmdebstrap' },
+      { name: 'docker-compose', version: ['version'] },
+      { name: 'temporal-server', version: ['--version'] },
+      { name: 'temporal-sql-tool' },
+      { name: "Temporal's schema" },
+    ],
+    otherwise:
+      'build github.com/docker/compose/v2/cmd and cmd/server and cmd/tools/sql of go.temporal.io/server with Go, and name them and the folder schema of the second by the variables in brackets',
+  },
+  deploy: {
+    about:
+      'the manifests of deploy/kubernetes and the image of npm run package, on a Kubernetes of one node, by the words of docs/how-to/production.md',
+    needsRoot: true,
+    programs: [
+      { name: 'etcd', package: 'etcd-server', version: ['--version'] },
+      { name: 'containerd', package: 'containerd', version: ['--version'] },
+      { name: 'runc', package: 'runc', version: ['--version'] },
+      { name: 'busybox', package: 'busybox-static' },
+      { name: 'iptables', package: 'iptables', version: ['--version'] },
+      { name: 'mmdebstrap', package: 'mmdebstrap', version: ['--version'] },
+      { name: 'openssl', package: 'openssl' },
+      { name: 'kube-apiserver', version: ['--version'] },
+      { name: 'kube-controller-manager' },
+      { name: 'kube-scheduler' },
+      { name: 'kube-proxy', version: ['--version'] },
+      { name: 'kubelet', version: ['--version'] },
+      { name: 'kubectl' },
+    ],
+    otherwise: 'lab/kubernetes/build (Go; minutes), or KUBE_BIN names the folder of what it builds',
+  },
 }
 
 const root = join(import.meta.dirname, '../..')
+
+/** What nobody packages here: a variable names where it was built. */
+const variables: Record<string, string> = {
+  'docker-compose': 'COMPOSE_BIN',
+  'temporal-server': 'TEMPORAL_SERVER_BIN',
+  'temporal-sql-tool': 'TEMPORAL_SQL_TOOL',
+  "Temporal's schema": 'TEMPORAL_SCHEMA',
+}
 
 /** Where the packages of a kind are unpacked. */
 export const unpackedAt = (kind: string): string => join(root, '.cache', kind)
@@ -161,6 +209,8 @@ function entries(folder: string, prefix: string): string[] {
 
 /** The path of a program, or null. A distribution's own goes before what somebody put into /usr/local. */
 export function findProgram(name: string): string | null {
+  const given = process.env[variables[name] ?? '']
+  if (given) return isExecutable(given) ? given : null
   const isLocal = (folder: string) => Number(folder.startsWith('/usr/local'))
   const found = folders()
     .filter((folder) => folder !== '')
@@ -191,7 +241,8 @@ export function whyNot(kind: string): string | null {
     ...(packages.length > 0 ? [`apt-get install ${packages.join(' ')}`] : []),
     ...(missing.some((each) => !each.package) && kinds[kind]?.otherwise ? [kinds[kind].otherwise] : []),
   ]
-  return `${missing.map(({ name }) => name).join(', ')} missing: ${steps.join('; ')}`
+  const named = missing.map(({ name }) => (variables[name] ? `${name} (${variables[name]})` : name))
+  return `${named.join(', ')} missing: ${steps.join('; ')}`
 }
 
 /** `runc 1.1.5, …`: what was asked, as each says it of itself. */
