@@ -1,5 +1,7 @@
 import { join, relative } from 'node:path'
+import { Option } from 'commander'
 import type { RunningStart } from '../start/everything.ts'
+import { purposeOf, runningStarts } from '../start/purpose.ts'
 import { type CliCommand, commandLine, getStateDir, rootDir } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatModelName } from './incidents/timeline.ts'
@@ -11,22 +13,31 @@ export function addStartCommand(program: CliCommand): void {
   program
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
+    .option(
+      '--site',
+      'for your own hosts, without the lab, in a place of its own; without LLM_BASE_URL the agent is off',
+    )
     .option('--no-demo', 'start only; break nothing')
-    .option('--no-lab', 'no lab: for hosts of your own; without LLM_BASE_URL the agent is off')
     .option('--demo', 'break things even while approvals are pending')
-    .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
-    .action(async (options: { demo?: boolean; lab: boolean }, self: CliCommand) => {
+    .addOption(new Option('--no-lab', 'the same as --site').hideHelp())
+    .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo\n  nightshift start --site')
+    .action(async (options: { demo?: boolean; lab: boolean; site?: boolean }, self: CliCommand) => {
+      const lab = options.lab && !options.site
+      const isDemoSaid = self.getOptionValueSource('demo') === 'cli'
+      if (!lab && isDemoSaid && options.demo)
+        throw new CommandFailed('usage', 'A site has no lab to break things in: give --site or --demo.')
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
-      const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
+      const asked = !lab ? false : isDemoSaid ? options.demo : undefined
       const env = process.env
-      if (options.lab && !isCheckout()) throw new CommandFailed('usage', noLab)
+      if (lab && !isCheckout()) throw new CommandFailed('usage', noLab)
       // Loaded here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
+      const stateDir = getStateDir(purposeOf(env, lab))
       process.exitCode = await runInForeground(
-        { rootDir, env, stateDir: getStateDir(), lab: options.lab },
+        { rootDir, env, stateDir, lab },
         terminalReport(process.stdout),
         async (running, signal) => {
-          print(formatPlaces(running))
+          print(formatPlaces(running, stateDir))
           if (asked !== false) await runDemo(running, env, asked === true, signal)
           if (!signal.aborted) print(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
         },
@@ -35,7 +46,7 @@ export function addStartCommand(program: CliCommand): void {
 }
 
 const noLab =
-  'The package brings no lab: "nightshift start --no-lab" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
+  'The package brings no lab: "nightshift start --site" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
 
 type Line = [name: string, text: string]
 
@@ -45,7 +56,7 @@ const formatPage = (page: string | null): Line[] =>
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
-  const again = isCheckout() ? `npm start${labUrl ? '' : ' -- --no-lab'}` : 'nightshift start --no-lab'
+  const again = isCheckout() ? `npm start${labUrl ? '' : ' -- --site'}` : 'nightshift start --site'
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME ${again}`
   if (labUrl === null) {
     return [
@@ -82,8 +93,9 @@ async function runDemo(
   }
 }
 
-function formatPlaces({ run, page }: RunningStart): string {
-  const state = relative(process.cwd(), getStateDir()) || '.'
+function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
+  const state = relative(process.cwd(), stateDir) || '.'
+  const beside = runningStarts(rootDir, undefined).find(({ url }) => url !== run.url)
   const lines: Line[] = [
     ...formatPage(page),
     ['API', `${run.url}/docs`],
@@ -91,10 +103,18 @@ function formatPlaces({ run, page }: RunningStart): string {
     ...formatModel(run),
     ['Tokens', join(state, 'run.json')],
     ['Logs', join(state, 'logs')],
-    ['Commands', commandLine('help')],
+    ['Commands', commandLine(beside ? `help  (each with --url ${run.url})` : 'help')],
   ]
+  const other = run.labUrl ? 'Your site runs beside it' : 'The lab runs beside it'
   return [
-    `\n${paint('bold', 'Nightshift is ready.')}`,
+    `\n${paint('bold', 'Nightshift is ready.')} ${whatRuns(run, state)}`,
+    ...(beside ? [`${other}, at ${beside.url}.`] : []),
     ...lines.map(([name, text]) => `  ${paint('dim', name.padEnd(9))} ${text}`),
   ].join('\n')
+}
+
+function whatRuns({ labUrl }: RunningStart['run'], state: string): string {
+  return labUrl
+    ? `This is the lab with its demonstration, kept in ${state}; hosts of your own: npm start -- --site`
+    : `This is your site, kept in ${state}; the lab is kept elsewhere.`
 }
