@@ -6,6 +6,7 @@ import { type CliCommand, commandLine, getStateDir, rootDir } from './connection
 import { CommandFailed } from './exit-codes.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
+import { readEnvFile } from './setup/env-file.ts'
 import { isCheckout } from './start-line.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
 
@@ -28,11 +29,14 @@ export function addStartCommand(program: CliCommand): void {
         throw new CommandFailed('usage', 'A site has no lab to break things in: give --site or --demo.')
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
       const asked = !lab ? false : isDemoSaid ? options.demo : undefined
-      const env = process.env
       if (lab && !isCheckout()) throw new CommandFailed('usage', noLab)
       // Loaded here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
-      const stateDir = getStateDir(purposeOf(env, lab))
+      const purpose = purposeOf(process.env, lab)
+      const stateDir = getStateDir(purpose)
+      // What "nightshift setup" wrote for this site; a variable of the environment goes before.
+      const kept = purpose === 'site' ? readEnvFile(join(stateDir, 'nightshift.env')) : {}
+      const env = { ...kept, ...process.env }
       process.exitCode = await runInForeground(
         { rootDir, env, stateDir, lab },
         terminalReport(process.stdout),
@@ -56,14 +60,10 @@ const formatPage = (page: string | null): Line[] =>
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
-  const again = isCheckout() ? `npm start${labUrl ? '' : ' -- --site'}` : 'nightshift start --site'
-  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME ${again}`
   if (labUrl === null) {
-    return [
-      ['Model', 'none: incidents open and wait for people. Connect one:'],
-      ['', own],
-    ]
+    return [['Model', `none: incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
   }
+  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
     ['', 'It knows the faults of this lab and nothing else. Your own model:'],
