@@ -44,7 +44,12 @@ const base = {
     '<rootDir>/test/real/',
     ...(process.env.RECORD_FIXTURE ? [] : ['/upgrade/record.test.ts$']),
   ],
-  modulePathIgnorePatterns: ['<rootDir>/.nightshift', '<rootDir>/.nightshift-lab', '<rootDir>/.cache'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/.nightshift',
+    '<rootDir>/.nightshift-lab',
+    '<rootDir>/.nightshift-site',
+    '<rootDir>/.cache',
+  ],
   // It only ends a hang, and is longer than two waits (test/support/directory.ts): what a busy machine takes longer for is not wrong.
   testTimeout: 600_000,
   // One more than there are cores in CI: most of our tests wait for servers.

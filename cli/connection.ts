@@ -3,7 +3,8 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, Option } from 'commander'
 import { commandPrefix } from '../domain/own-command.ts'
-import { type LocalRun, readRunFile, stateDirOf } from '../start/run-file.ts'
+import { lastStateDir, runningStarts, stateDirFor } from '../start/purpose.ts'
+import type { LocalRun } from '../start/run-file.ts'
 import { type ApiClient, createApiClient } from './api.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { findSavedToken, getLastLoginUrl } from './saved-tokens.ts'
@@ -51,9 +52,14 @@ export function connect(
 /** The root of this checkout. */
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** The directory where `start` keeps its state and other commands look for it. */
-export function getStateDir(): string {
-  return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : stateDirOf(rootDir)
+/** The state folder that the environment names for this checkout, if it names one. */
+function namedStateDir(): string | undefined {
+  return process.env.NIGHTSHIFT_STATE_DIR ? resolve(process.env.NIGHTSHIFT_STATE_DIR) : undefined
+}
+
+/** Where `start` keeps the state of the lab or of a site. */
+export function getStateDir(purpose: Parameters<typeof stateDirFor>[1]): string {
+  return namedStateDir() ?? stateDirFor(rootDir, purpose)
 }
 
 type TargetOptions = { url?: string; tokenFile?: string; as?: string }
@@ -72,8 +78,9 @@ export type ApiTarget = { url: string; token: string; run: LocalRun | null }
  * is found.
  */
 export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin'): ApiTarget {
-  const run = readLocalRun()
-  const url = options.url ?? process.env.NIGHTSHIFT_URL ?? run?.url ?? getLastLoginUrl()
+  const asked = options.url ?? process.env.NIGHTSHIFT_URL
+  const run = readLocalRun(asked)
+  const url = asked ?? run?.url ?? getLastLoginUrl()
   if (!url) {
     throw new CommandFailed(
       'error',
@@ -96,16 +103,26 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
   return { url, token, run: own }
 }
 
-/** The `start` that runs from this checkout; null when it does not run. */
-export function readLocalRun(): LocalRun | null {
-  const run = readRunFile(getStateDir())
-  if (!run?.pid) return null
-  try {
-    process.kill(run.pid, 0)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return null
-  }
-  return run
+/**
+ * The start of this checkout that runs; null when none does. Where the lab and a site both run, the one at this address; throws
+ * CommandFailed where none is named, since a command for one must not reach the other.
+ */
+export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null {
+  const running = runningStarts(rootDir, namedStateDir())
+  const named = running.find((run) => run.url === url)
+  if (named || running.length < 2) return named ?? running[0] ?? null
+  if (url !== undefined) return null
+  const [site, lab] = [running.find((run) => run.labUrl === null), running.find((run) => run.labUrl !== null)]
+  throw new CommandFailed(
+    'usage',
+    `The lab and your site both run here. Say which is meant: --url ${site?.url} is the site, --url ${lab?.url} the lab; NIGHTSHIFT_URL holds for all commands of a terminal.`,
+  )
+}
+
+/** The lab that runs from this checkout, whatever else runs; null when none does. */
+export function readLabRun(): LocalRun | null {
+  const running = runningStarts(rootDir, namedStateDir())
+  return running.find((run) => run.labUrl !== null) ?? running[0] ?? null
 }
 
 function readGivenToken({ tokenFile }: TargetOptions): string | undefined {
@@ -132,5 +149,5 @@ export function commandLine(text: string): string {
 }
 
 export function getLogFile(part: string): string {
-  return join(getStateDir(), 'logs', `${part}.log`)
+  return join(namedStateDir() ?? lastStateDir(rootDir), 'logs', `${part}.log`)
 }

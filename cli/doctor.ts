@@ -41,8 +41,8 @@ export function addDoctorCommand(program: CliCommand): void {
 }
 
 async function examine(options: ConnectionOptions): Promise<Finding[]> {
-  const run = readLocalRun()
   const env = process.env
+  const run = readLocalRun(options.url ?? env.NIGHTSHIFT_URL)
   const named = options.url ?? env.NIGHTSHIFT_URL ?? (run ? undefined : getLastLoginUrl())
   const own = named && named !== run?.url ? null : run
   const url = own?.url ?? named
@@ -141,7 +141,8 @@ async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
 }
 
 function checkStart(run: LocalRun | null): Finding {
-  if (run) return toFinding('Start', true, `runs here as process ${run.pid}`)
+  const what = run?.labUrl ? 'the lab' : 'your site'
+  if (run) return toFinding('Start', true, `${what} runs here as process ${run.pid}`)
   return toFinding('Start', false, 'does not run from this checkout', `Start it with "${startLine()}".`)
 }
 

@@ -120,7 +120,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   logout: async () => (await import('./login.ts')).addLogoutCommand,
   doctor: async () => (await import('./doctor.ts')).addDoctorCommand,
   migrate: async () => (await import('./migrate.ts')).addMigrateCommand,
-  setup: async () => (await import('./setup.ts')).addSetupCommand,
+  setup: async () => (await import('./setup/setup.ts')).addSetupCommand,
   incidents: async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,
   expectations: async () => (await import('./incidents/close.ts')).addExpectationsCommand,
   home: async () => (await import('./home.ts')).addHomeCommand,
@@ -169,6 +169,8 @@ export async function buildProgram(firstWord?: string): Promise<CliCommand> {
     .description('Investigates infrastructure incidents while people sleep.')
     .version(version, '--version', 'which version this is')
     .exitOverride()
+    // A flag belongs to the command that it follows: "lab faults --json" is of "faults".
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void process.stdout.write(spell(text)),
       writeErr: (text) => void process.stderr.write(spell(text)),

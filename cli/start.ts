@@ -1,9 +1,12 @@
 import { join, relative } from 'node:path'
+import { Option } from 'commander'
 import type { RunningStart } from '../start/everything.ts'
+import { purposeOf, runningStarts } from '../start/purpose.ts'
 import { type CliCommand, commandLine, getStateDir, rootDir } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { formatModelName } from './incidents/timeline.ts'
 import { playDemo } from './lab/demo.ts'
+import { readEnvFile } from './setup/env-file.ts'
 import { isCheckout } from './start-line.ts'
 import { paint, print, printNote } from './ui/terminal.ts'
 
@@ -11,22 +14,34 @@ export function addStartCommand(program: CliCommand): void {
   program
     .command('start')
     .description('start everything here, then show it at work on two real faults in the lab')
+    .option(
+      '--site',
+      'for your own hosts, without the lab, in a place of its own; without LLM_BASE_URL the agent is off',
+    )
     .option('--no-demo', 'start only; break nothing')
-    .option('--no-lab', 'no lab: for hosts of your own; without LLM_BASE_URL the agent is off')
     .option('--demo', 'break things even while approvals are pending')
-    .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo')
-    .action(async (options: { demo?: boolean; lab: boolean }, self: CliCommand) => {
+    .addOption(new Option('--no-lab', 'the same as --site').hideHelp())
+    .addHelpText('after', '\nExample:\n  npm start\n  nightshift start --no-demo\n  nightshift start --site')
+    .action(async (options: { demo?: boolean; lab: boolean; site?: boolean }, self: CliCommand) => {
+      const lab = options.lab && !options.site
+      const isDemoSaid = self.getOptionValueSource('demo') === 'cli'
+      if (!lab && isDemoSaid && options.demo)
+        throw new CommandFailed('usage', 'A site has no lab to break things in: give --site or --demo.')
       // Without --demo or --no-demo, the demo runs unless approvals are pending.
-      const asked = !options.lab ? false : self.getOptionValueSource('demo') === 'cli' ? options.demo : undefined
-      const env = process.env
-      if (options.lab && !isCheckout()) throw new CommandFailed('usage', noLab)
+      const asked = !lab ? false : isDemoSaid ? options.demo : undefined
+      if (lab && !isCheckout()) throw new CommandFailed('usage', noLab)
       // Loaded here, because it is slow to load and the help does not need it.
       const { runInForeground, terminalReport } = await import('../start/everything.ts')
+      const purpose = purposeOf(process.env, lab)
+      const stateDir = getStateDir(purpose)
+      // What "nightshift setup" wrote for this site; a variable of the environment goes before.
+      const kept = purpose === 'site' ? readEnvFile(join(stateDir, 'nightshift.env')) : {}
+      const env = { ...kept, ...process.env }
       process.exitCode = await runInForeground(
-        { rootDir, env, stateDir: getStateDir(), lab: options.lab },
+        { rootDir, env, stateDir, lab },
         terminalReport(process.stdout),
         async (running, signal) => {
-          print(formatPlaces(running))
+          print(formatPlaces(running, stateDir))
           if (asked !== false) await runDemo(running, env, asked === true, signal)
           if (!signal.aborted) print(`\n${paint('bold', 'Nightshift keeps running; Ctrl-C stops everything.')}`)
         },
@@ -35,7 +50,7 @@ export function addStartCommand(program: CliCommand): void {
 }
 
 const noLab =
-  'The package brings no lab: "nightshift start --no-lab" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
+  'The package brings no lab: "nightshift start --site" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
 
 type Line = [name: string, text: string]
 
@@ -45,14 +60,10 @@ const formatPage = (page: string | null): Line[] =>
 /** The embedded rule table solves the lab's faults only, so it is offered only with the lab. */
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
-  const again = isCheckout() ? `npm start${labUrl ? '' : ' -- --no-lab'}` : 'nightshift start --no-lab'
-  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME ${again}`
   if (labUrl === null) {
-    return [
-      ['Model', 'none: incidents open and wait for people. Connect one:'],
-      ['', own],
-    ]
+    return [['Model', `none: incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
   }
+  const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
     ['Model', formatModelName('runbook-rules')],
     ['', 'It knows the faults of this lab and nothing else. Your own model:'],
@@ -82,8 +93,9 @@ async function runDemo(
   }
 }
 
-function formatPlaces({ run, page }: RunningStart): string {
-  const state = relative(process.cwd(), getStateDir()) || '.'
+function formatPlaces({ run, page }: RunningStart, stateDir: string): string {
+  const state = relative(process.cwd(), stateDir) || '.'
+  const beside = runningStarts(rootDir, undefined).find(({ url }) => url !== run.url)
   const lines: Line[] = [
     ...formatPage(page),
     ['API', `${run.url}/docs`],
@@ -91,10 +103,18 @@ function formatPlaces({ run, page }: RunningStart): string {
     ...formatModel(run),
     ['Tokens', join(state, 'run.json')],
     ['Logs', join(state, 'logs')],
-    ['Commands', commandLine('help')],
+    ['Commands', commandLine(beside ? `help  (each with --url ${run.url})` : 'help')],
   ]
+  const other = run.labUrl ? 'Your site runs beside it' : 'The lab runs beside it'
   return [
-    `\n${paint('bold', 'Nightshift is ready.')}`,
+    `\n${paint('bold', 'Nightshift is ready.')} ${whatRuns(run, state)}`,
+    ...(beside ? [`${other}, at ${beside.url}.`] : []),
     ...lines.map(([name, text]) => `  ${paint('dim', name.padEnd(9))} ${text}`),
   ].join('\n')
+}
+
+function whatRuns({ labUrl }: RunningStart['run'], state: string): string {
+  return labUrl
+    ? `This is the lab with its demonstration, kept in ${state}; hosts of your own: npm start -- --site`
+    : `This is your site, kept in ${state}; the lab is kept elsewhere.`
 }

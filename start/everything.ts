@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { constants } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { readConfig } from '../config/settings.ts'
 import { type Environment, setting } from './environment.ts'
 import { takeLock } from './lock.ts'
@@ -8,7 +8,8 @@ import { killParts, openParts, type PartEvent, type PartReporter, type Parts, st
 import { lastError } from './process.ts'
 import { type Ledger, openLedger, stopAfterDeath, stopLeftovers } from './process-table.ts'
 import { type Entries, enrolDevices, startPrograms } from './programs.ts'
-import { explainFullDisk, type LocalRun, readRunFile, signInLink, stateDirOf, writeRunFile } from './run-file.ts'
+import { claimState, type Purpose, purposeOf, refuseSharedStores, stateDirFor } from './purpose.ts'
+import { explainFullDisk, type LocalRun, readRunFile, signInLink, writeRunFile } from './run-file.ts'
 import { prepareDatabase, startStores } from './stores.ts'
 import { ensureWeb } from './web.ts'
 
@@ -18,7 +19,7 @@ interface StartOptions {
   env: Environment
   /** Aborting it during the start stops what was started. */
   signal?: AbortSignal
-  /** Where the state is kept; `.nightshift/` of the checkout when absent. */
+  /** Where the state is kept; where this checkout keeps that of the lab or the site when absent. */
   stateDir?: string
   /** False: no lab, for a site of one's own hosts. Without a model of one's own the agent is off then. */
   lab?: boolean
@@ -47,7 +48,8 @@ const notSet = 'is filled in at the start'
  */
 export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
-  const { rootDir, stateDir = stateDirOf(rootDir) } = options
+  const { rootDir, env, lab = true } = options
+  const stateDir = options.stateDir ?? stateDirFor(rootDir, purposeOf(env, lab))
   try {
     return await startIn(stateDir, options, report)
   } catch (error) {
@@ -56,10 +58,12 @@ export async function startEverything(options: StartOptions, report: PartReporte
 }
 
 async function startIn(stateDir: string, options: StartOptions, report: PartReporter): Promise<RunningStart> {
-  const held = holdState(stateDir)
+  const purpose = purposeOf(options.env, options.lab ?? true)
+  refuseSharedStores(options.rootDir, stateDir, purpose, options.env)
+  const held = holdState(stateDir, purpose)
   let guarded: Guarded | undefined
   try {
-    refuseOtherUse(stateDir, options)
+    claimState(stateDir, purpose)
     const ledgerFile = join(stateDir, 'processes.json')
     const names = await stopLeftovers(ledgerFile)
     if (names.length > 0) report({ kind: 'tidied', names })
@@ -96,7 +100,12 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
     (error: Error) => error.message,
   )
   const [databaseUrl, temporal] = await startStores(parts, { rootDir, stateDir, env, ledger, signal })
-  const tokens = await prepareDatabase(parts, databaseUrl, { env, previous })
+  const tokens = await prepareDatabase(parts, databaseUrl, {
+    env,
+    previous,
+    place: nameOf(rootDir, join(stateDir, 'run.json')),
+    purpose: purposeOf(options.env, lab),
+  })
   await pages
   const run = await startPrograms(parts, { rootDir, stateDir, env, lab, entries, databaseUrl, temporal, tokens })
   const kept = { ...run, tokens: { ...previous?.tokens, ...tokens } }
@@ -105,20 +114,9 @@ async function startAll(parts: Parts, ledger: Ledger, options: StartOptions & { 
   return { run: kept, pages }
 }
 
-/** The lab's hosts and incidents are no part of a site, nor the other way round: both would stay in one database. */
-function refuseOtherUse(stateDir: string, { env, lab = true }: StartOptions): void {
-  const elsewhere = ['DATABASE_URL', 'CORE_API_URL', 'PLATFORM_URL', 'PROXMOX_URL'] as const
-  const previous = readRunFile(stateDir)
-  if (!previous || elsewhere.some((name) => setting(env, name) !== undefined)) return
-  if (!lab && previous.labUrl !== null)
-    throw new Error(
-      `This checkout holds the lab: its hosts and incidents would be those of your site. Remove them: rm -rf ${stateDir} ${stateDir}-lab\nOr start the site from another checkout.`,
-    )
-  if (lab && previous.labUrl === null)
-    throw new Error(
-      'This checkout holds a site without the lab: start it with "npm start -- --no-lab". Try the lab from another checkout.',
-    )
-}
+/** As a person in the checkout would type it. */
+const nameOf = (rootDir: string, path: string) =>
+  relative(rootDir, path).startsWith('..') ? path : relative(rootDir, path)
 
 /** The rule table knows the lab alone: where there is none it would investigate nothing well. */
 function withoutRuleTable(env: Environment): Environment {
@@ -128,12 +126,12 @@ function withoutRuleTable(env: Environment): Environment {
 type Held = { ran(started: Started): void; release(): void }
 
 /** Takes the state directory for this start alone. */
-function holdState(stateDir: string): Held {
+function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
   // Where root starts it, other users have to get through to what runs with their rights; they cannot list what is there.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
-  if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, lock.heldBy))
+  if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))
   let run: LocalRun | null = null
   return {
     ran: (started) => {
@@ -184,10 +182,11 @@ function checkSettings(env: Environment): void {
   readConfig(filledIn)
 }
 
-function alreadyRuns(stateDir: string, pid: number): string {
+function alreadyRuns(stateDir: string, purpose: Purpose, pid: number): string {
   const run = readRunFile(stateDir)
   const where = run?.pid === pid ? ` at ${run.url}` : ', and is still starting'
-  return `Nightshift already runs from this checkout, as process ${pid}${where}. Stop it with Ctrl-C in its terminal, or with "kill ${pid}".`
+  const what = purpose === 'lab' ? 'The lab' : 'Your site'
+  return `${what} already runs from ${stateDir}, as process ${pid}${where}. Stop it with Ctrl-C in its terminal, or with "kill ${pid}".`
 }
 
 interface Screen {

@@ -16,11 +16,15 @@ export function ensureMeshKeys(stateDir: string): MeshKeyFiles {
 }
 
 function ensureKey(file: string): string {
-  const pem = generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' })
   try {
-    writeFileSync(file, pem, { mode: 0o600, flag: 'wx' })
+    writeFileSync(file, newMeshKey(), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   return file
+}
+
+/** A new private key of the mesh, as PEM. */
+export function newMeshKey(): string {
+  return generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
 }

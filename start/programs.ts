@@ -17,6 +17,7 @@ import {
 } from './environment.ts'
 import { enrolLab } from './lab-devices.ts'
 import { type Parts, replacePart, serveChild, startPart, stopFrom, waitForAll } from './parts.ts'
+import { portHolder } from './port-holder.ts'
 import { freePort, isFree, PortTakenError } from './process.ts'
 import type { LocalRun } from './run-file.ts'
 import type { TemporalPlace } from './stores.ts'
@@ -167,8 +168,9 @@ async function choosePorts(env: Environment) {
     const asked = env[name] ? Number(env[name]) : undefined
     if (asked === undefined || asked === 0) return freePort(from)
     if (await isFree(asked)) return asked
+    const holder = portHolder(asked)
     throw new Error(
-      `Port ${asked} is in use, and ${name} asks for it. Free it, choose another, or leave ${name} unset.`,
+      `Port ${asked} is in use${holder ? ` by ${holder}` : ''}, and ${name} asks for it. Free it, choose another, or leave ${name} unset.`,
     )
   }
   return {

@@ -17,11 +17,6 @@ export interface LocalRun {
   pid: number | null
 }
 
-/** Where a checkout keeps its state. */
-export function stateDirOf(rootDir: string): string {
-  return join(rootDir, '.nightshift')
-}
-
 /** The run file of the last start, or undefined when there was none. */
 export function readRunFile(stateDir: string): LocalRun | undefined {
   try {

@@ -2,12 +2,14 @@ import { join, relative } from 'node:path'
 import { temporalSettingsIn } from '../config/settings.ts'
 import { ensureFirstRunTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
+import { holdsIncidents } from '../db/database-state.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 import { type Environment, isTemporalGiven, setting } from './environment.ts'
 import { logFileOf, type Parts, replacePart, type StartedPart, servePart, startPart, waitForAll } from './parts.ts'
 import { startPostgres } from './postgres.ts'
 import { releasePort } from './process.ts'
 import type { Ledger } from './process-table.ts'
+import { isSameDatabase, type Purpose } from './purpose.ts'
 import type { LocalRun } from './run-file.ts'
 import { searchAttributes, startTemporal } from './temporal.ts'
 import { findTemporalCli } from './temporal-cli.ts'
@@ -52,7 +54,8 @@ function servePostgres(parts: Parts, { rootDir, stateDir, ledger }: StoresOption
     }
     port = postgres.port
     releasePort(port)
-    const kept = relative(rootDir, postgres.dataDir).startsWith('..') ? postgres.dataDir : '.nightshift/postgres'
+    const isInside = !relative(rootDir, postgres.dataDir).startsWith('..')
+    const kept = isInside ? relative(rootDir, dir) : postgres.dataDir
     const words = `${withoutPassword(postgres.url)}  ${postgres.version}, data in ${kept}`
     return { value: postgres.url, words, process: postgres.process, stop: postgres.stop }
   })
@@ -97,10 +100,16 @@ const portOf = (address: string): number => Number(address.split(':').at(-1))
 export async function prepareDatabase(
   parts: Parts,
   databaseUrl: string,
-  { env, previous }: { env: Environment; previous: LocalRun | undefined },
+  {
+    env,
+    previous,
+    place,
+    purpose,
+  }: { env: Environment; previous: LocalRun | undefined; place: string; purpose: Purpose },
 ): Promise<LocalRun['tokens']> {
   const given = setting(env, 'AGENT_API_KEY')
   return await startPart(parts, 'Database', async (progress): Promise<[LocalRun['tokens'], string]> => {
+    if (purpose === 'lab' && !isSameDatabase(databaseUrl, previous?.databaseUrl)) await refuseUsed(databaseUrl)
     const { applied } = await migrateToLatest(databaseUrl).catch((error): never => {
       const trouble = migrationTrouble(error, databaseUrl)
       throw trouble ? new Error(`${trouble.problem}. ${trouble.remedy}`) : error
@@ -113,11 +122,25 @@ export async function prepareDatabase(
     try {
       const agent = given ?? previous?.tokens.agent
       const tokens = await ensureFirstRunTokens(db, { ...previous?.tokens, ...(agent !== undefined && { agent }) })
-      return [tokens, `${done}, tokens in .nightshift/run.json`]
+      return [tokens, `${done}, tokens in ${place}`]
     } finally {
       await db.destroy()
     }
   })
+}
+
+/** The lab brings its own hosts and faults: a database that holds another's incidents gets none of them. Nothing is changed before. */
+async function refuseUsed(databaseUrl: string): Promise<void> {
+  const db = connect(databaseUrl, { owner: true, name: 'nightshift start', max: 1 })
+  try {
+    // The migration explains a database that does not answer or is of a newer version.
+    if (!(await holdsIncidents(db).catch(() => false))) return
+  } finally {
+    await db.destroy()
+  }
+  throw new Error(
+    'DATABASE_URL names a database that holds incidents of another Nightshift, and the hosts of the lab do not belong among them: leave it unset, or name an empty database. Nothing was changed.',
+  )
 }
 
 function withoutPassword(databaseUrl: string): string {

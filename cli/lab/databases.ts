@@ -56,7 +56,7 @@ async function connectServer(
   { credentials }: OpenDrawer,
   { name, kind, url }: OpenDrawer['servers'][number],
 ): Promise<void> {
-  const directory = join(getStateDir(), 'sources')
+  const directory = join(getStateDir('lab'), 'sources')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   // A credential belongs to the server that it was given for: each has files that no other one names.
   const copy = (from: string, login: string): string => {

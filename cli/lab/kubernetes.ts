@@ -38,7 +38,7 @@ async function startKubernetes(
 export async function connectKubernetes(api: ApiClient, lab: LabClient, options: { isQuiet: boolean }): Promise<void> {
   const { url } = await startKubernetes(lab, options)
   const files = await lab.giveClusterRights(clusterRights())
-  const directory = join(getStateDir(), 'sources')
+  const directory = join(getStateDir('lab'), 'sources')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const copy = (from: string, name: string): string => {
     const file = join(directory, `${clusterSource}-${name}`)

@@ -8,7 +8,7 @@ import { type FaultName, faultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import type { LocalRun } from '../../start/run-file.ts'
 import { type ApiClient, createApiClient } from '../api.ts'
-import { type CliCommand, readLocalRun } from '../connection.ts'
+import { type CliCommand, readLabRun } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { describeEnding } from '../incidents/follow.ts'
 import { type ApiIncident, listEventsAfter } from '../read-api.ts'
@@ -23,7 +23,7 @@ import { getScript, type ScenarioScript, withShortTimes } from './scripts.ts'
 
 /** A client for the lab of the start that runs here. Throws CommandFailed when there is no lab. */
 function connectLab(): LabClient {
-  const run = readLocalRun()
+  const run = readLabRun()
   if (!run)
     throw new CommandFailed(
       'error',
@@ -32,7 +32,7 @@ function connectLab(): LabClient {
   if (!run.labUrl || !run.labControlToken) {
     throw new CommandFailed(
       'error',
-      'This start has no lab, because the environment names another platform or core API.',
+      'What runs here is a site, without a lab. Start the lab beside it with "npm start".',
     )
   }
   return labClient(run.labUrl, run.labControlToken)
@@ -40,7 +40,7 @@ function connectLab(): LabClient {
 
 /** The start that runs here, and its API as its admin. */
 function connectAdmin(): { api: ApiClient; run: LocalRun; token: string } {
-  const run = readLocalRun()
+  const run = readLabRun()
   const token = run?.tokens.admin
   if (!run || !token) throw new CommandFailed('auth', 'The run file has no admin token.')
   return { api: createApiClient({ url: run.url, token, run }), run, token }

@@ -11,7 +11,7 @@ import type { LocalRun } from '../../start/run-file.ts'
 import type { ApiClient } from '../api.ts'
 import { formatApproval } from '../approvals/card.ts'
 import { findTemporalProgram, formatUpdateCommand } from '../approvals/decide.ts'
-import { commandLine } from '../connection.ts'
+import { commandLine, getLogFile } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
 import { formatLiveRow } from '../incidents/timeline.ts'
 import {
@@ -169,7 +169,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
     if (now >= begun + withinMs)
       throw new CommandFailed(
         'timeout',
-        `After ${withinMs / 1000} s there is not ${waitedFor}. The log of the lab (.nightshift/logs/lab.log) shows whether its alert was refused; "nightshift lab status" whether another repair took the fault away.`,
+        `After ${withinMs / 1000} s there is not ${waitedFor}. The log of the lab (${getLogFile('lab')}) shows whether its alert was refused; "nightshift lab status" whether another repair took the fault away.`,
       )
     if (now >= told + everyMs) {
       tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)

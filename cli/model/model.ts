@@ -140,7 +140,8 @@ function pricesOf({ priceIn, priceOut }: Options, model: string): TokenPrices | 
 }
 
 function serverOf(options: Options): ModelServer {
-  const run = readLocalRun()?.model
+  const isNamed = options.baseUrl !== undefined && options.model !== undefined
+  const run = isNamed ? undefined : readLocalRun(options.url ?? process.env.NIGHTSHIFT_URL)?.model
   const baseUrl = options.baseUrl ?? setting(process.env, 'LLM_BASE_URL') ?? run?.baseUrl
   const model = options.model ?? setting(process.env, 'LLM_MODEL') ?? run?.name
   if (!baseUrl) {

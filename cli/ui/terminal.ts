@@ -141,6 +141,20 @@ export async function confirm(question: string): Promise<boolean> {
   }
 }
 
+/** Asks at the terminal for one line. The end of input counts as Ctrl-C, so that no question is asked for ever. */
+export async function askLine(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await new Promise((resolve) => {
+      lines.question(question, resolve)
+      for (const end of ['SIGINT', 'close'] as const) lines.once(end, () => process.kill(process.pid, 'SIGINT'))
+    })
+  } finally {
+    lines.removeAllListeners('close')
+    lines.close()
+  }
+}
+
 /** Asks at the terminal without echoing the answer. */
 export async function askHidden(question: string): Promise<string> {
   process.stderr.write(question)

@@ -94,6 +94,48 @@ export async function checkModel(
   }
 }
 
+/** One call that a model made when it was asked for a look, or why there is none. */
+export type OneCall = {
+  call: string | null
+  fault: string | null
+  protocol: Protocol
+  seconds: number
+  answers: number
+  promptTokens: number
+  completionTokens: number
+}
+
+/** Asks for one look, with the product's own prompt and tools: the least that an investigation needs. Throws as `ports.ask` does. */
+export async function askOneCall(
+  ports: Omit<CheckPorts, 'tell'>,
+  wanted: Protocol,
+  timeoutMs: number,
+): Promise<OneCall> {
+  const began = performance.now()
+  const probe = probes.find(({ name }) => name === 'two_in_order')!
+  const ask = async (protocol: Protocol): Promise<OneCall> => {
+    const opened = ports.opening(probe, protocol)
+    const messages = renderMessages(protocol, opened.messages, [], new Map(), Number.POSITIVE_INFINITY)
+    const answer = await ports.ask({ messages, tools: opened.tools, timeoutMs, isFirst: true })
+    const none = { call: null, protocol, answers: 0, promptTokens: 0, completionTokens: 0 }
+    const seconds = Math.round((performance.now() - began) / 100) / 10
+    if ('failed' in answer) {
+      if (answer.lacksTools && protocol === 'native') return await ask('json')
+      return { ...none, fault: answer.failed, seconds }
+    }
+    const { promptTokens, completionTokens } = answer.usage
+    const { calls, fault } = readAnswer(
+      protocol,
+      { ...answer, content: withoutThoughts(answer.content) },
+      ports.examine,
+    )
+    const [first] = calls
+    const call = first ? `${first.tool} ${JSON.stringify(first.arguments)}` : null
+    return { call, fault: fault ?? null, protocol, seconds, answers: 1, promptTokens, completionTokens }
+  }
+  return await ask(wanted)
+}
+
 async function play(
   probe: ModelProbe,
   ask: (probe: ModelProbe, said: readonly TranscriptEntry[]) => Promise<ModelAnswer>,

@@ -185,7 +185,7 @@ const clients = list(`
   /etc/hosts.equiv **/.shosts **/.dbeaver*/** **/credentials-config.json **/.jupyter/** **/.kaggle/** **/.huggingface/**
   **/huggingface/token **/.config/openai* **/.anthropic* **/.claude/** **/.claude.json **/.codex/** **/.config/github-copilot/**
   **/.sentryclirc **/.gitlab-runner/** /etc/gitlab-runner/** **/.circleci/** **/.travis/** **/.jenkins/** **/.buildkite*/**
-  **/.nightshift/**
+  **/.nightshift/** **/.nightshift-site/**
 `)
 
 /** Names that say what is inside. */

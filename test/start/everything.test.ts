@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { connect } from '../../db/connect.ts'
+import { newId } from '../../domain/digest.ts'
 import { startEverything } from '../../start/everything.ts'
 import type { PartEvent } from '../../start/parts.ts'
 import { groupMembers, identityOf, openLedger } from '../../start/process-table.ts'
-import { readRunFile, writeRunFile } from '../../start/run-file.ts'
+import { readRunFile } from '../../start/run-file.ts'
 import { freshDatabase, temporalAddress } from '../support/broker.ts'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 
@@ -147,12 +149,14 @@ test('a port that the environment asks for and that is in use stops the start', 
   const { run } = await start()
   const { port } = new URL(run.url)
   stateDir = join(directory.path, 'another')
-  await expect(start({ ...given, PORT: port })).rejects.toThrow(`Port ${port} is in use, and PORT asks for it.`)
+  await expect(start({ ...given, PORT: port })).rejects.toThrow(
+    new RegExp(`Port ${port} is in use by process \\d+ \\(node .*part\\.ts\\), and PORT asks for it\\.`),
+  )
 })
 
 test('a second start in the same checkout is refused with the address of the first', async () => {
   const { run } = await start()
-  await expect(start()).rejects.toThrow(`already runs from this checkout, as process ${process.pid} at ${run.url}`)
+  await expect(start()).rejects.toThrow(`already runs from ${stateDir}, as process ${process.pid} at ${run.url}`)
 })
 
 test('when a part does not start, the others are stopped and its log is told', async () => {
@@ -319,20 +323,35 @@ test('only the API knows the keys of the mesh, and a second start keeps them', a
   expect(readFileSync(file, 'utf8')).toBe(key)
 })
 
-test('a site does not begin with what the lab left, nor the lab with a site', async () => {
-  const { DATABASE_URL: _, ...embedded } = given
-  const run = {
-    url: 'http://127.0.0.1:1',
-    temporalAddress: '',
-    temporalUiUrl: null,
-    databaseUrl: '',
-    labControlToken: null,
-    tokens: {},
-    pid: null,
+test('a folder of the lab is none for a site, nor a folder of a site for the lab, and nothing is started', async () => {
+  await (await start()).stop()
+  await expect(start(given, {}, false)).rejects.toThrow(
+    `${stateDir} holds the lab, and a site needs a folder of its own`,
+  )
+  const site = join(directory.path, 'site')
+  const other = await freshDatabase()
+  try {
+    stateDir = site
+    await (await start({ ...given, DATABASE_URL: other.url }, {}, false)).stop()
+    const before = readdirSync(site).sort()
+    await expect(start()).rejects.toThrow(`${site} holds a site, and the lab needs a folder of its own`)
+    expect(readdirSync(site).sort()).toEqual(before)
+  } finally {
+    await other.drop()
   }
-  mkdirSync(stateDir, { recursive: true })
-  writeRunFile(stateDir, { ...run, labUrl: 'http://127.0.0.1:2' })
-  await expect(start(embedded, {}, false)).rejects.toThrow(`rm -rf ${stateDir} ${stateDir}-lab`)
-  writeRunFile(stateDir, { ...run, labUrl: null })
-  await expect(start(embedded)).rejects.toThrow('npm start -- --no-lab')
+})
+
+test('the lab does not go into a database that holds incidents of another, and says so before it changes anything', async () => {
+  const first = await start()
+  const db = connect(database.url)
+  await db
+    .insertInto('incident')
+    .values({ id: newId('inc'), type: 'host_down', severity: 'critical', title: 'A host of the site', status: 'open' })
+    .execute()
+  await db.destroy()
+  await first.stop()
+  // Its own incidents are no reason.
+  await (await start()).stop()
+  stateDir = join(directory.path, 'another')
+  await expect(start()).rejects.toThrow('DATABASE_URL names a database that holds incidents of another Nightshift')
 })

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Client, Connection } from '@temporalio/client'
-import { queueScheduleId } from '../../domain/step-key.ts'
-import { searchAttributeFaults } from '../../worker/search-attributes.ts'
-import { registerNamespace, temporalAddress } from '../support/broker.ts'
-import { runCli } from '../support/run-cli.ts'
-import { newAuthority, startTemporalProxy, type TemporalProxy } from '../support/temporal-proxy.ts'
+import { queueScheduleId } from '../../../domain/step-key.ts'
+import { searchAttributeFaults } from '../../../worker/search-attributes.ts'
+import { registerNamespace, temporalAddress } from '../../support/broker.ts'
+import { runCli } from '../../support/run-cli.ts'
+import { newAuthority, startTemporalProxy, type TemporalProxy } from '../../support/temporal-proxy.ts'
 
 // A namespace that somebody else made and nobody has used, behind TLS and a key.
 const namespace = `setup-${randomBytes(4).toString('hex')}`
@@ -43,27 +43,27 @@ afterAll(async () => {
 const states = (stdout: string) => (JSON.parse(stdout) as { rows: { state: string }[] }).rows.map(({ state }) => state)
 
 test('a namespace is set up once, a dry run changes nothing, and a second time there is nothing to do', async () => {
-  const before = await runCli(['setup', '--dry-run', '--json'], behindTls)
+  const before = await runCli(['setup', 'temporal', '--dry-run', '--json'], behindTls)
   expect([before.code, states(before.stdout)]).toEqual([0, ['there', 'would be made', 'would be made']])
   expect((await searchAttributeFaults(connection, namespace)).missing).toHaveLength(5)
 
   // Nobody may make them there, and the command says who can and how.
-  const refused = await runCli(['setup', '--json'], inCloud)
+  const refused = await runCli(['setup', 'temporal', '--json'], inCloud)
   expect([refused.code, states(refused.stdout)]).toEqual([1, ['there', 'failed', 'made']])
   expect(refused.stdout).toContain('tcld namespace search-attributes add')
 
-  const made = await runCli(['setup', '--json'], behindTls)
+  const made = await runCli(['setup', 'temporal', '--json'], behindTls)
   expect([made.code, states(made.stdout)]).toEqual([0, ['there', 'made', 'there']])
-  const again = await runCli(['setup'], behindTls)
+  const again = await runCli(['setup', 'temporal'], behindTls)
   expect([again.code, again.stderr.trim()]).toEqual([0, 'Nothing to do.'])
   expect(again.stdout).toContain(`${namespace} at localhost:`)
   // What was made is seen there too, although nobody lets us ask.
-  const seen = await runCli(['setup', '--json'], inCloud)
+  const seen = await runCli(['setup', 'temporal', '--json'], inCloud)
   expect([seen.code, states(seen.stdout)]).toEqual([0, ['there', 'there', 'there']])
 })
 
 test('a namespace that is not there is not made, and the command says how', async () => {
-  const { code, stderr } = await runCli(['setup'], { ...behindTls, TEMPORAL_NAMESPACE: 'nobody-made' })
+  const { code, stderr } = await runCli(['setup', 'temporal'], { ...behindTls, TEMPORAL_NAMESPACE: 'nobody-made' })
   expect(code).toBe(1)
   expect(stderr).toContain('temporal operator namespace create --namespace nobody-made')
 })

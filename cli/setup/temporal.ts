@@ -1,22 +1,22 @@
-import { TemporalError } from '../clients/temporal.ts'
-import { readConfig, temporalSettings } from '../config/settings.ts'
-import { type SetupRow, setUpTemporal } from '../start/temporal.ts'
-import type { CliCommand } from './connection.ts'
-import { CommandFailed } from './exit-codes.ts'
-import { inert, print, printJson, printNote } from './ui/terminal.ts'
+import { TemporalError } from '../../clients/temporal.ts'
+import { readConfig, temporalSettings } from '../../config/settings.ts'
+import { type SetupRow, setUpTemporal } from '../../start/temporal.ts'
+import type { CliCommand } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 
 type SetupFlags = { dryRun?: boolean; json?: boolean }
 
-export function addSetupCommand(program: CliCommand): void {
-  program
-    .command('setup')
-    .description('create what Nightshift needs in Temporal: search attributes and the queue’s Schedule')
+export function addTemporalCommand(parent: CliCommand): void {
+  parent
+    .command('temporal')
+    .description('only this: what Nightshift needs in Temporal, its search attributes and the queue’s Schedule')
     .option('--dry-run', 'print what would be done, and change nothing')
     .option('--json', 'JSON for programs')
     .addHelpText(
       'after',
       '\nReads TEMPORAL_* and QUEUE_INTERVAL_SECONDS as the worker does: run it with the worker’s environment.\n\n' +
-        'Example:\n  TEMPORAL_ADDRESS=temporal.example.com:7233 TEMPORAL_TLS=true nightshift setup --dry-run',
+        'Example:\n  TEMPORAL_ADDRESS=temporal.example.com:7233 TEMPORAL_TLS=true nightshift setup temporal --dry-run',
     )
     .action(async ({ dryRun = false, json: isJson }: SetupFlags) => {
       const rows = await runSetup(dryRun)

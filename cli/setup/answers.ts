@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { secrets, settingNames } from '../../config/settings.ts'
+import { capitalize } from '../../domain/format.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { askHidden, askLine, isAskable } from '../ui/terminal.ts'
+import { readEnvFile, type Values } from './env-file.ts'
+import type { SiteFiles } from './place.ts'
+
+/** What setup asks for, by the names of its settings. The owner's login is used once, and written nowhere. */
+export type AnswerName =
+  | 'LLM_BASE_URL'
+  | 'LLM_MODEL'
+  | 'LLM_API_KEY_FILE'
+  | 'DATABASE_URL'
+  | 'MIGRATE_DATABASE_URL'
+  | 'TEMPORAL_ADDRESS'
+  | 'TEMPORAL_NAMESPACE'
+  | 'PUBLIC_URL'
+  | 'PORT'
+
+/** The flag of each, and how a person is asked for it. */
+export const questions: Record<AnswerName, { flag: string; asks: string; isHidden?: boolean }> = {
+  LLM_BASE_URL: { flag: '--base-url', asks: "the model's server, as http://gpu-1:8000/v1 (none: no model yet)" },
+  LLM_MODEL: { flag: '--model', asks: 'the name of the model there' },
+  LLM_API_KEY_FILE: { flag: '--key-file', asks: 'a file with its key (none: it takes no key)' },
+  DATABASE_URL: {
+    flag: '--database-url',
+    asks: 'PostgreSQL, as postgresql://nightshift_services:password@host:5432/nightshift (not shown)',
+    isHidden: true,
+  },
+  MIGRATE_DATABASE_URL: {
+    flag: '--owner-url',
+    asks: 'the same database as the login that owns it, for the schema alone (not shown, written nowhere)',
+    isHidden: true,
+  },
+  TEMPORAL_ADDRESS: { flag: '--temporal-address', asks: 'Temporal, as host:port' },
+  TEMPORAL_NAMESPACE: { flag: '--temporal-namespace', asks: 'its namespace' },
+  PUBLIC_URL: {
+    flag: '--public-url',
+    asks: 'the address that people and agents use, as https://nightshift.example.com',
+  },
+  PORT: { flag: '--port', asks: 'the port that the API listens on' },
+}
+
+/** Everything that is known before a question is asked. */
+export type Answers = {
+  /** By a flag, the answers file or a person, in that order: what may replace a setting that is there. */
+  given: Values
+  /** What the file of settings holds now. */
+  kept: Values
+  /** Names that a person typed in this run: they were asked. */
+  typed: Set<string>
+  environment: Record<string, string | undefined>
+  canAsk: boolean
+}
+
+export function readAnswers(place: SiteFiles, flags: Values, answersFile: string | undefined): Answers {
+  const fromFile = answersFile === undefined ? {} : readAnswersFile(answersFile)
+  return {
+    given: { ...fromFile, ...flags },
+    kept: readEnvFile(place.envFile),
+    typed: new Set(),
+    environment: process.env,
+    canAsk: isAskable(),
+  }
+}
+
+/** What holds now: an answer of this run, else the file of settings, else the environment. */
+export function knownAnswer({ given, kept, environment }: Answers, name: string): string | undefined {
+  return (
+    given[name] ?? (kept[name] || undefined) ?? (environment[name] || undefined) ?? secretOf(kept, environment, name)
+  )
+}
+
+function secretOf(kept: Values, environment: Answers['environment'], name: string): string | undefined {
+  const file = kept[`${name}_FILE`] || environment[`${name}_FILE`]
+  if (!file || !(secrets as readonly string[]).includes(name)) return undefined
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The answer, asked for where nobody gave it and somebody can. `fallback` is what an empty line means; without one it is asked again. */
+export async function answerOf(answers: Answers, name: AnswerName, fallback?: string): Promise<string | undefined> {
+  const known = knownAnswer(answers, name)
+  if (known !== undefined || !answers.canAsk) return known ?? fallback
+  return await askFor(answers, name, fallback)
+}
+
+/** An ended input answers with empty lines for ever. */
+const maxEmpty = 3
+
+/** Asks a person, whatever is known. */
+export async function askFor(answers: Answers, name: AnswerName, fallback?: string): Promise<string> {
+  const { asks, isHidden } = questions[name]
+  const shown = fallback === undefined || isHidden ? '' : ` [${fallback || 'none'}]`
+  for (let tries = 0; tries < maxEmpty; tries += 1) {
+    const line = (await (isHidden ? askHidden : askLine)(`${capitalize(asks)}${shown}: `)).trim()
+    const value = line === '' ? fallback : line
+    if (value === undefined) continue
+    answers.given[name] = value
+    answers.typed.add(name)
+    return value
+  }
+  throw new CommandFailed('usage', `${questions[name].flag} (${name}) has no answer. Nothing was changed.`)
+}
+
+/** Throws CommandFailed that names the flag of each answer that is missing where nobody can be asked. */
+export function refuseMissing(missing: AnswerName[]): void {
+  if (missing.length === 0) return
+  const words = missing.map((name) => `${questions[name].flag} (${name})`)
+  throw new CommandFailed(
+    'usage',
+    `Nobody can be asked here, and these have no answer: ${words.join(', ')}. Give the flags, or a file of NAME=value lines with --answers. Nothing was changed.`,
+  )
+}
+
+/** Names that a site may set besides those of the schema: files of secrets, and the owner's login. */
+const known = new Set<string>([...settingNames, ...secrets.map((name) => `${name}_FILE`), 'MIGRATE_DATABASE_URL'])
+
+function readAnswersFile(file: string): Values {
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch {
+    throw new CommandFailed('usage', `The answers file ${file} cannot be read.`)
+  }
+  const values = parseEnv(text) as Values
+  const unknown = Object.keys(values).filter((name) => !known.has(name))
+  if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === '')) return values
+  if (unknown.length === 0)
+    throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
+  throw new CommandFailed(
+    'usage',
+    `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Those of docs/reference/configuration.md are taken, and MIGRATE_DATABASE_URL. Nothing was changed.`,
+  )
+}

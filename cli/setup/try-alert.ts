@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { ingestOutcome } from '../../domain/alert.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { formatSpan, truncate } from '../../domain/format.ts'
+import { closedStatuses } from '../../domain/incident.ts'
+import { type ApiClient, ApiProblem } from '../api.ts'
+import { describeStanding } from '../incidents/follow.ts'
+import { type ApiIncident, apiIncident, listAll, listEventsAfter, readIncident } from '../read-api.ts'
+import { printNote } from '../ui/terminal.ts'
+import { row, type StepRow } from './steps.ts'
+
+/** The alert says that it is a test, in its name, in its words and in a label that a filter can take. */
+const alertName = 'NightshiftSetupTest'
+const alertType = 'nightshift_setup_test'
+const summary = 'A test alert of setup; nothing is wrong, and nothing has to be repaired'
+
+const posted = z.looseObject({
+  alerts: z.array(z.looseObject({ incidentId: z.string().nullable(), outcome: ingestOutcome })),
+})
+
+/** `api` asks and closes as an admin, `sender` delivers as the source of alerts does. */
+type Trial = { api: ApiClient; sender: ApiClient; publicUrl: string; waitMs: number; isQuiet: boolean }
+
+/**
+ * Posts one test alert, follows its incident until its investigation has ended or it is plain that none begins, and closes it as no
+ * fault. A test of an earlier run is shown instead of another one.
+ */
+export async function tryAlert(trial: Trial): Promise<StepRow> {
+  const { api } = trial
+  try {
+    const earlier = await listAll(api, `/api/v1/incidents?type=${alertType}&limit=1`, apiIncident, 1)
+    const [last] = earlier
+    if (last && closedStatuses.includes(last.status))
+      return row(
+        'test alert',
+        'there',
+        `${last.id} of ${last.createdAt.slice(0, 16)}Z is ${describeStanding(last)}: ${linkOf(trial, last)}`,
+        'Another one: "nightshift setup --again".',
+      )
+    return await follow(trial, last?.id ?? (await post(trial)))
+  } catch (error) {
+    if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
+    throw error
+  }
+}
+
+/** Posts the alert whatever was tested before. */
+export async function tryAnotherAlert(trial: Trial): Promise<StepRow> {
+  try {
+    return await follow(trial, await post(trial))
+  } catch (error) {
+    if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
+    throw error
+  }
+}
+
+async function post({ sender }: Trial): Promise<string> {
+  const mark = randomBytes(4).toString('hex')
+  const answer = posted.parse(await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'trigger')))
+  const id = answer.alerts[0]?.incidentId
+  if (id) return id
+  throw new Error(`The test alert opened no incident (${answer.alerts[0]?.outcome ?? 'it was not taken'}).`)
+}
+
+const bodyOf = (mark: string, action: 'trigger' | 'close') => ({
+  name: alertName,
+  summary,
+  severity: 'info',
+  action,
+  dedup: `nightshift-setup-${mark}`,
+  labels: { alertname: alertName, test: 'nightshift-setup', mark },
+})
+
+const linkOf = ({ publicUrl }: Trial, { id }: ApiIncident): string => new URL(`/incidents/${id}`, publicUrl).href
+
+/** Reasons of the queue that no waiting changes. */
+const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
+
+async function follow(trial: Trial, id: string): Promise<StepRow> {
+  const { api, waitMs, isQuiet } = trial
+  const began = Date.now()
+  let told = ''
+  for (;;) {
+    const incident = await readIncident(api, id)
+    const now = describeNow(incident)
+    if (now !== told && !isQuiet) printNote(`  ${formatSpan(Date.now() - began).padStart(5)}  ${now}`)
+    told = now
+    const isLeft =
+      incident.status === 'open' && (incident.keptReason !== null || staysWhere.has(incident.queue?.why ?? ''))
+    const isOver = Date.now() - began > waitMs
+    if (closedStatuses.includes(incident.status) || incident.status === 'awaiting_approval' || isLeft || isOver)
+      return await close(trial, incident, { tookMs: Date.now() - began, isOver: isOver && !isLeft })
+    await sleep(1_000)
+  }
+}
+
+function describeNow(incident: ApiIncident): string {
+  if (incident.status !== 'open') return `${incident.id} is ${describeStanding(incident)}`
+  return `${incident.id} is open${incident.queue ? `: ${incident.queue.text}` : ''}`
+}
+
+async function close(
+  trial: Trial,
+  incident: ApiIncident,
+  { tookMs, isOver }: { tookMs: number; isOver: boolean },
+): Promise<StepRow> {
+  const { api } = trial
+  const { id } = incident
+  const events = await listEventsAfter(api, id)
+  await endAlert(trial, id)
+  const isByAgent = incident.status === 'resolved' && incident.closedBy !== 'person'
+  if (!isByAgent)
+    await api.post(`/api/v1/incidents/${id}/resolve`, {
+      outcome: 'no_fault',
+      resolution:
+        'A test alert of "nightshift setup": nothing was wrong. It was posted to see what becomes of an alert.',
+    })
+  const what = describeCourse(incident, events, tookMs)
+  const end = isByAgent ? '' : '; setup closed it as no fault'
+  const link = linkOf(trial, incident)
+  if (isOver)
+    return row(
+      'test alert',
+      'failed',
+      `${what}${end}: ${link}`,
+      'It was given no end in that time: look at "nightshift doctor", or give more with --wait.',
+    )
+  const isInvestigated = events.some(({ kind }) => kind === 'model_answered')
+  return row(
+    'test alert',
+    isInvestigated ? 'works' : 'not yet',
+    `${what}${end}: ${link}`,
+    isInvestigated
+      ? null
+      : 'Alerts arrive and open incidents. Nothing is investigated yet: "nightshift doctor" says what lacks.',
+  )
+}
+
+/** Ends the alert as its sender does. */
+async function endAlert({ api, sender }: Trial, id: string): Promise<void> {
+  const around = z
+    .looseObject({ alerts: z.array(z.looseObject({ labels: z.record(z.string(), z.string()) })) })
+    .safeParse(await api.get(`/api/v1/incidents/${id}/surroundings`))
+  const mark = around.data?.alerts[0]?.labels.mark
+  if (mark) await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'close'))
+}
+
+function describeCourse(incident: ApiIncident, events: readonly IncidentEvent[], tookMs: number): string {
+  const { id, status, queue, keptReason } = incident
+  const answers = events.filter(({ kind }) => kind === 'model_answered').length
+  const calls = events.filter(({ kind }) => kind === 'tool_started').length
+  if (status === 'open' && answers === 0)
+    return `${id} opened, and nobody took it: ${keptReason ?? queue?.text ?? 'no worker asked for it'}`
+  const last = events.findLast(({ kind }) => ['resolved', 'escalated', 'awaiting_approval', 'cancelled'].includes(kind))
+  const said = last ? `, in its words: ${truncate(last.detail, 160)}` : ''
+  return `${id} opened and was taken by the agent; the model answered ${answers === 1 ? 'once' : `${answers} times`} and made ${calls} calls; after ${formatSpan(tookMs)} it was ${describeStanding(incident)}${said}`
+}

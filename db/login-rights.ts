@@ -1,0 +1,34 @@
+import { sql } from 'kysely'
+import type { Db } from './connect.ts'
+
+/** What a login finds in its database before anything of ours is asked there. */
+export type LoginRights = {
+  versionNumber: number
+  version: string
+  login: string
+  database: string
+  owner: string
+  /** It owns the database, by itself or as a member of who does. */
+  isOwner: boolean
+  isSuperuser: boolean
+  /** May it make roles? */
+  mayMakeRoles: boolean
+  /** Is there the role that the services run as, and may this login take it? */
+  hasServicesRole: boolean
+  isServices: boolean
+}
+
+/** Reads the rights of the login that is connected, as itself. */
+export async function readLoginRights(db: Db): Promise<LoginRights> {
+  const { rows } = await sql<LoginRights>`
+    select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
+      current_user::text as login, d.datname::text as database, pg_get_userbyid(d.datdba)::text as owner,
+      pg_has_role(current_user, d.datdba, 'usage') as is_owner, me.rolsuper as is_superuser,
+      me.rolsuper or me.rolcreaterole as may_make_roles, app.oid is not null as has_services_role,
+      coalesce(pg_has_role(current_user, app.oid, 'member'), false) as is_services
+    from pg_database d
+      join pg_roles me on me.rolname = current_user
+      left join pg_roles app on app.rolname = 'nightshift_app'
+    where d.datname = current_database()`.execute(db)
+  return rows[0]!
+}

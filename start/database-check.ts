@@ -1,0 +1,160 @@
+import { connect, type Db } from '../db/connect.ts'
+import { databaseTrouble } from '../db/database-state.ts'
+import { type LoginRights, readLoginRights } from '../db/login-rights.ts'
+import { SessionRefusedError } from '../db/open-session.ts'
+import { migrateToLatest, migrationTrouble, newerSchema, pendingMigrations } from '../migrations/migrate.ts'
+
+/** What a database is to us: `detail` where it will do, else what is wrong and what a person does about it. */
+type DatabaseFinding =
+  | { ok: true; detail: string; warning: string | null; missing: number; rights: LoginRights }
+  | { ok: false; what: string; remedy: string }
+
+/** SQL is what this version was tested with; the oldest server that has all of it. */
+const oldest = { number: 150_000, name: '15' }
+
+/**
+ * Looks whether the services could work with this login: reached, new enough, writable, one session per connection, and the role
+ * that they run as. Changes nothing.
+ */
+export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseFinding> {
+  const found = await checkLogin(databaseUrl, refuseServices)
+  if (!found.ok) return found
+  if (found.missing === 0) {
+    const refused = await asServices(databaseUrl)
+    if (refused) return refused
+  }
+  const { isOwner, login } = found.rights
+  const warning = isOwner
+    ? `${login} owns the database: give the services a login that owns nothing (docs/how-to/production.md)`
+    : null
+  return { ...found, warning }
+}
+
+type Refusal = { what: string; remedy: string }
+
+function refuseServices(rights: LoginRights): Refusal | null {
+  // The owner's first migration makes the role where the login may.
+  const isMadeLater = !rights.hasServicesRole && rights.isOwner && rights.mayMakeRoles
+  if (rights.isServices || rights.isSuperuser || isMadeLater) return null
+  const make = rights.hasServicesRole ? '' : 'CREATE ROLE nightshift_app NOLOGIN; '
+  return {
+    what: `${rights.login} may not take the role nightshift_app, as which the services run`,
+    remedy: `As PostgreSQL's administrator: ${make}GRANT nightshift_app TO ${quoted(rights.login)};`,
+  }
+}
+
+/** Looks whether this login may bring the schema of that database up to date. Changes nothing. */
+export async function checkOwnerLogin(ownerUrl: string, databaseUrl: string): Promise<DatabaseFinding> {
+  const services = decodeURIComponent(URL.parse(databaseUrl)?.pathname.slice(1) ?? '')
+  return await checkLogin(ownerUrl, (rights) => refuseOwner(rights, services))
+}
+
+function refuseOwner({ login, database, owner, isOwner, ...rights }: LoginRights, services: string): Refusal | null {
+  if (services !== database)
+    return {
+      what: `The owner's URL names the database ${database}, and the services' one ${services}`,
+      remedy: 'Name one database in both.',
+    }
+  if (!isOwner)
+    return {
+      what: `The database ${database} is owned by ${owner}, and ${login} may not change its schema`,
+      remedy: `Name the login of ${owner}, or as PostgreSQL's administrator: ALTER DATABASE ${quoted(database)} OWNER TO ${quoted(login)};`,
+    }
+  if (rights.hasServicesRole || rights.mayMakeRoles) return null
+  return {
+    what: `${login} may not make the role nightshift_app, as which the services run`,
+    remedy: `As PostgreSQL's administrator: CREATE ROLE nightshift_app NOLOGIN; GRANT nightshift_app TO ${quoted(login)};`,
+  }
+}
+
+/** Brings the schema up to date as this login. Answers the migrations that it applied; throws one sentence with its remedy. */
+export async function bringSchemaUp(ownerUrl: string): Promise<string[]> {
+  try {
+    return (await migrateToLatest(ownerUrl)).applied
+  } catch (error) {
+    const { what, remedy } = explain(error, ownerUrl)
+    throw new Error(`${what}. ${remedy}`)
+  }
+}
+
+async function checkLogin(
+  databaseUrl: string,
+  refuse: (rights: LoginRights) => Refusal | null,
+): Promise<DatabaseFinding> {
+  if (!/^postgres(ql)?:\/\//.test(databaseUrl) || !URL.canParse(databaseUrl))
+    return {
+      ok: false,
+      what: 'That is no URL of PostgreSQL',
+      remedy: 'Write it as postgresql://login:password@host:5432/database.',
+    }
+  let db: Db | undefined
+  try {
+    db = connect(databaseUrl, { owner: true, max: 1, name: 'nightshift setup' })
+    const rights = await readLoginRights(db)
+    if (rights.versionNumber < oldest.number)
+      return {
+        ok: false,
+        what: `PostgreSQL there is ${rights.version}, and Nightshift needs ${oldest.name} or later`,
+        remedy: 'Upgrade the server, or name another one.',
+      }
+    const trouble = await databaseTrouble(db)
+    if (trouble) return { ok: false, what: trouble.what.replace(/\.$/, ''), remedy: asSentence(trouble.remedy) }
+    const refused = refuse(rights)
+    if (refused) return { ok: false, ...refused }
+    const newer = await newerSchema(db)
+    if (newer) return { ok: false, what: newer, remedy: 'Nothing was changed.' }
+    const missing = await pendingMigrations(db)
+    const schema = missing.length === 0 ? 'the schema is there' : `${missing.length} migrations to apply`
+    const detail = `PostgreSQL ${rights.version}, database ${rights.database} as ${rights.login}; ${schema}`
+    return { ok: true, detail, warning: null, missing: missing.length, rights }
+  } catch (error) {
+    return { ok: false, ...explain(error, databaseUrl) }
+  } finally {
+    await db?.destroy().catch(() => undefined)
+  }
+}
+
+async function asServices(databaseUrl: string): Promise<DatabaseFinding | null> {
+  const db = connect(databaseUrl, { max: 1, name: 'nightshift setup' })
+  try {
+    await readLoginRights(db)
+    return null
+  } catch (error) {
+    return { ok: false, ...explain(error, databaseUrl) }
+  } finally {
+    await db.destroy().catch(() => undefined)
+  }
+}
+
+function explain(error: unknown, databaseUrl: string): Refusal {
+  if (error instanceof SessionRefusedError) {
+    const [what = '', ...rest] = error.message.split('. ')
+    return { what, remedy: asSentence(rest.join('. ')) }
+  }
+  const known = migrationTrouble(error, databaseUrl)
+  if (known) return { what: known.problem, remedy: known.remedy }
+  const message = error instanceof Error ? error.message : String(error)
+  if (/does not support SSL/i.test(message))
+    return {
+      what: 'PostgreSQL there speaks no TLS, and the URL asks for it',
+      remedy: 'Take sslmode out of the URL if nobody can listen on the way, or set ssl = on at the server.',
+    }
+  if (/no pg_hba.conf entry/.test(message))
+    return {
+      what: message,
+      remedy: 'Add this login and address to pg_hba.conf, or ask with ?sslmode=require where only TLS is let in.',
+    }
+  if (/timeout|terminated unexpectedly/i.test(message))
+    return { what: `PostgreSQL gives no answer: ${message}`, remedy: 'Correct host and port, and look at its log.' }
+  return { what: message, remedy: 'Correct the URL, and look at the log of PostgreSQL.' }
+}
+
+const asSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`
+const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
+
+/** What PostgreSQL's administrator runs where there is nothing yet; the passwords are theirs to choose. */
+export const administratorStatements = `CREATE ROLE nightshift LOGIN PASSWORD '…';
+CREATE ROLE nightshift_app NOLOGIN;
+GRANT nightshift_app TO nightshift;
+CREATE ROLE nightshift_services LOGIN PASSWORD '…' IN ROLE nightshift_app;
+CREATE DATABASE nightshift OWNER nightshift;`
