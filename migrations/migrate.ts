@@ -295,7 +295,7 @@ export function newerMigrations(applied: readonly string[]): string[] {
 }
 
 /** Names of migrations that this build knows and the database has not seen: `/readyz` wants none. */
-async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
+export async function pendingMigrations<T>(db: Kysely<T>): Promise<string[]> {
   const known = await new Migrator({ db, provider }).getMigrations()
   return known.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }

@@ -56,6 +56,14 @@ export const kinds: Record<string, Kind> = {
       { name: 'prometheus-mysqld-exporter', package: 'prometheus-mysqld-exporter' },
     ],
   },
+  upgrade: {
+    about: 'released builds, and the one before the newest migration, on their way to this one',
+    programs: [
+      { name: 'git', package: 'git', version: ['--version'] },
+      { name: 'npm', package: 'npm', version: ['--version'] },
+      { name: 'tar', package: 'tar' },
+    ],
+  },
   judge: {
     about: 'what the judge of commands lets run unasked, run in worlds that are thrown away',
     needsRoot: true,

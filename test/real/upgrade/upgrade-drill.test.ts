@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import proto from '@temporalio/proto'
 import { sql } from 'kysely'
-import { migrateToLatest } from '../../migrations/migrate.ts'
-import { emptyDatabase, freshDatabase } from '../support/broker.ts'
-import { compileCache } from '../support/directory.ts'
-import { bringBuild, commitBeforeNewestMigration, type OtherBuild, prepareWith } from '../support/other-builds.ts'
-import { shardPlatform } from '../support/shard-platform.ts'
-import { type Spine, startSpine } from '../support/spine.ts'
-import { releasedCommits } from '../upgrade/fixture.ts'
+import { migrateToLatest } from '../../../migrations/migrate.ts'
+import { emptyDatabase, freshDatabase } from '../../support/broker.ts'
+import { compileCache } from '../../support/directory.ts'
+import { bringBuild, commitBeforeNewestMigration, type OtherBuild, prepareWith } from '../../support/other-builds.ts'
+import { shardPlatform } from '../../support/shard-platform.ts'
+import { type Spine, startSpine } from '../../support/spine.ts'
+import { releasedCommits } from '../../upgrade/fixture.ts'
+import { note } from '../facts.ts'
 
 const { WorkflowTaskFailedCause } = proto.temporal.api.enums.v1
 
@@ -208,12 +209,22 @@ async function failedTasks({ client }: Spine): Promise<string[]> {
   return failed
 }
 
+const released: [string, () => OtherBuild][] = ['v0.1.0', 'v0.2.0'].map((name) => [
+  name,
+  () => bringBuild(name, releasedCommits[name] as string),
+])
 const older: [string, () => OtherBuild][] = [
-  ['v0.1.0', () => bringBuild('v0.1.0', releasedCommits['v0.1.0'] as string)],
-  ['v0.2.0', () => bringBuild('v0.2.0', releasedCommits['v0.2.0'] as string)],
+  ...released,
   ['the build before the newest migration', () => bringBuild('before', commitBeforeNewestMigration())],
 ]
 const figures: object[] = []
+
+function tell(found: Awaited<ReturnType<typeof holdEverything>>): void {
+  figures.push(found)
+  console.table(figures)
+  const { from, how, waited, atWork: began, decided, writes } = found
+  note(`${from} ${how}:`, `${waited} waited and ${began} at work, ${decided} decisions and ${writes} writes, each once`)
+}
 
 test.each(older)('%s, stopped and then replaced: nothing is lost, and nothing happens twice', async (_, bring) => {
   const site = await siteOf(bring())
@@ -222,8 +233,7 @@ test.each(older)('%s, stopped and then replaced: nothing is lost, and nothing ha
   await migrateToLatest(spine.databaseUrl)
   for (const part of ['runbook', 'api', 'worker'] as const) await spine.start(part)
   const taken = await pressUntilAllEnded(spine)
-  figures.push(await holdEverything(site, 'alone', taken))
-  console.table(figures)
+  tell(await holdEverything(site, 'alone', taken))
 })
 
 test.each(older)(
@@ -262,7 +272,7 @@ function prepareOnNewest({ tree }: OtherBuild, databaseUrl: string) {
 test('a released build refuses the newest schema in words, and changes nothing', async () => {
   const database = await freshDatabase()
   stops.push(() => database.drop())
-  const refusals = older.slice(0, 2).map(([, bring]) => prepareOnNewest(bring(), database.url))
+  const refusals = released.map(([, bring]) => prepareOnNewest(bring(), database.url))
   expect(refusals).toEqual([
     { status: 1, printed: expect.stringContaining('corrupted migrations') },
     { status: 1, printed: expect.stringMatching(/The schema is newer than this build .* Start build/) },
@@ -278,6 +288,5 @@ test('the build before the newest migration works on the newest schema, or refus
   const site = await siteOf(build, 'newest')
   await setMood(site.spine, null)
   const taken = await pressUntilAllEnded(site.spine)
-  figures.push(await holdEverything(site, 'on the newest schema', taken))
-  console.table(figures)
+  tell(await holdEverything(site, 'on the newest schema', taken))
 })
