@@ -42,7 +42,7 @@ export function addAgentCommand(parent: CliCommand): void {
         .default('127.0.0.1:7474')
         .env('MESH_LISTEN'),
     )
-    .option('--state <dir>', 'journal, nonces and the name of this device', '/var/lib/nightshift-agent')
+    .option('--state <dir>', stateHelp, stateDefault)
     .option('--root-key <file>', 'the public key that signs manifests (default: root-key in the state directory)')
     .option('--tls-cert <file>', 'certificate, as PEM')
     .option('--tls-key <file>', 'its key, as PEM')
@@ -111,8 +111,7 @@ export function replaceProcess(options: AgentOptions): void {
  * manifest.
  */
 function addEnrolmentCommands(agent: CliCommand): void {
-  agent
-    .command('enroll')
+  withPlaces(agent.command('enroll'))
     .description('join: pin the root key and fetch the first manifest, with the token that "mesh enroll" printed')
     .requiredOption('--api <url>', 'where the control plane is')
     .requiredOption('--token <token>', 'valid once, for 15 minutes')
@@ -121,19 +120,19 @@ function addEnrolmentCommands(agent: CliCommand): void {
       '\nExample:\n  nightshift mesh agent enroll --api https://nightshift.example.com --token nst_…',
     )
     .action(async (_: unknown, command: CliCommand) => {
-      const { api, token, ...places } = command.optsWithGlobals<Places & { api: string; token: string }>()
+      const { api, token } = command.opts<{ api: string; token: string }>()
+      const places = placesOf(command)
       mkdirSync(places.state, { recursive: true, mode: 0o700 })
       const { device, manifest } = await withEnrolmentErrors(() => enrol(places, api, token))
       printNote(`${inert(device)} is enrolled with manifest ${inert(manifest)}. Next: nightshift mesh agent`)
       await sayConfinement()
     })
 
-  agent
-    .command('refresh')
+  withPlaces(agent.command('refresh'))
     .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
     .action(async (_: unknown, command: CliCommand) => {
-      const places = command.optsWithGlobals<Places>()
+      const places = placesOf(command)
       const id = await withEnrolmentErrors(() => renew(places))
       const agentPid = holderOf(places.state)
       if (agentPid !== null) process.kill(agentPid, 'SIGHUP')
@@ -141,6 +140,27 @@ function addEnrolmentCommands(agent: CliCommand): void {
         `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
       )
     })
+}
+
+const stateHelp = 'journal, nonces and the name of this device'
+const stateDefault = '/var/lib/nightshift-agent'
+
+/** Where an agent keeps what it is: the same flags behind `agent` and behind its sub-commands. */
+function withPlaces(command: CliCommand): CliCommand {
+  return command
+    .option('--manifest <file>', 'where the manifest is kept (default: manifest.json in the state directory)')
+    .option('--state <dir>', stateHelp, stateDefault)
+    .option('--root-key <file>', 'where the root key is kept (default: root-key in the state directory)')
+}
+
+/** Of the two places a flag may stand, the one where it was given. */
+function placesOf(command: CliCommand): Places {
+  const own = command.opts<Places>()
+  const parent = command.parent
+  const given = Object.entries(parent?.opts() ?? {}).filter(
+    ([name]) => parent?.getOptionValueSource(name) === 'cli' && command.getOptionValueSource(name) !== 'cli',
+  )
+  return { ...own, ...Object.fromEntries(given) }
 }
 
 /** Says how reads will be confined for the user who runs this, before a first one is asked for. */

@@ -157,9 +157,10 @@ export async function askLine(question: string): Promise<string> {
 
 /** Asks at the terminal without echoing the answer. */
 export async function askHidden(question: string): Promise<string> {
-  process.stderr.write(question)
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true })
+  // Asked once the terminal echoes no more: what is pasted at the question is not shown.
+  process.stderr.write(question)
   try {
     return await new Promise((resolve) => {
       lines.once('line', resolve)

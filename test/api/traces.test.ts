@@ -166,6 +166,12 @@ const acts: Record<string, () => Promise<Sent>> = {
     body: { text: 'Look at the certificate.' },
   }),
   'POST /placement/proposals/{id}/execute': planToExecute,
+  'POST /operators/{name}/erasure': async () => {
+    await api.put('/operators/leaves', {
+      body: { role: 'viewer', maxRisk: 'none', incidentTypes: null, disabled: false },
+    })
+    return { path: '/operators/leaves/erasure', body: { confirm: 'leaves' } }
+  },
   'PUT /operators/{name}': async () => ({
     path: '/operators/traced',
     method: 'PUT',

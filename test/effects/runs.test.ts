@@ -3,7 +3,7 @@ import { Client, Connection, ScheduleOverlapPolicy } from '@temporalio/client'
 import pino from 'pino'
 import { queueScheduleId } from '../../domain/step-key.ts'
 import { type Runs, temporalRuns } from '../../effects/runs.ts'
-import { temporalAddress } from '../support/broker.ts'
+import { registerNamespace, temporalAddress } from '../support/broker.ts'
 import { eventually } from '../support/directory.ts'
 
 const log = pino({ level: 'silent' })
@@ -12,8 +12,13 @@ let client: Client
 let runs: Runs
 
 beforeAll(async () => {
-  client = new Client({ connection: Connection.lazy({ address: await temporalAddress() }) })
+  const connection = Connection.lazy({ address: await temporalAddress() })
+  // Its own: the queue's Schedule is one in a namespace.
+  const namespace = `runs-${process.pid}`
+  await registerNamespace(connection, namespace)
+  client = new Client({ connection, namespace })
   runs = temporalRuns(client, log)
+  await eventually('its namespace', async () => (await runs.queue?.(5_000)) !== null)
 })
 afterAll(() => client.connection.close())
 

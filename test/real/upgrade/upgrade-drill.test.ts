@@ -65,7 +65,7 @@ async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Prom
     return items.length > 0
   })
   await alert(spine, 0, approvals)
-  await spine.until('all to wait for people', () => areIn(spine, 'awaiting_approval', approvals))
+  await spine.until('all to wait for people', () => areIn(spine, 'awaiting_approval', approvals), longestMs)
   await setMood(spine, 'hang')
   await alert(spine, approvals, all)
   await spine.until('all to be at work', () => areIn(spine, 'investigating', atWork))
