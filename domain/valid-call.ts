@@ -27,9 +27,9 @@ export function validArguments(
 ): Record<string, unknown> | null {
   const { properties = {}, required = [] } = z.toJSONSchema(input, { io: 'input' }) as Schema
   const examples = Object.fromEntries(required.map((field) => [field, exampleOf(properties[field] ?? {})]))
-  const kept = Object.entries(given ?? {}).filter(
-    ([field, value]) => field in properties && JSON.stringify(value).length <= maxGivenCharacters,
-  )
+  const short = Object.entries(given ?? {}).filter(([, value]) => JSON.stringify(value).length <= maxGivenCharacters)
+  const known = short.filter(([field]) => field in properties)
+  const kept = [...renamed(short, properties, required, known), ...known]
   for (let tries = 0; tries <= kept.length; tries += 1) {
     const call = { ...examples, ...Object.fromEntries(kept) }
     const parsed = input.safeParse(call)
@@ -40,6 +40,22 @@ export function validArguments(
     kept.splice(at, 1)
   }
   return null
+}
+
+/** The one value that came under a name that there is not, under the one needed name of its type that lacks a value. */
+function renamed(
+  given: [string, unknown][],
+  properties: Record<string, Schema>,
+  required: string[],
+  known: [string, unknown][],
+): [string, unknown][] {
+  const [stranger, ...others] = given.filter(([field]) => !(field in properties))
+  if (!stranger || others.length > 0) return []
+  const [, value] = stranger
+  const lacking = required.filter(
+    (field) => !known.some(([name]) => name === field) && properties[field]?.type === typeof value,
+  )
+  return lacking.length === 1 ? [[lacking[0]!, value]] : []
 }
 
 function exampleOf(schema: Schema): unknown {

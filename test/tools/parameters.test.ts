@@ -24,3 +24,14 @@ test('a call that does not fit is answered with one that does, and keeps what fi
   expect(shown).toMatchObject({ pid: 7110, on: 'web-7', start_time: '236692' })
   expect(tools.get('proc_kill')?.input.safeParse(shown).success).toBe(true)
 })
+
+test('a value under a name that there is not comes back under the one that is needed, and is guessed for no other', () => {
+  const search = tools.get('pkg_search')!.input
+  expect(validArguments(search, { on: 'web-1', query: 'nightly-tariffs' })).toMatchObject({
+    on: 'web-1',
+    text: 'nightly-tariffs',
+  })
+  // Two strangers, or two that are needed: nobody knows which is which.
+  expect(validArguments(search, { on: 'web-1', query: 'a', filter: 'b' })).not.toMatchObject({ text: 'a' })
+  expect(validArguments(search, { query: 'nightly-tariffs' })).not.toMatchObject({ on: 'nightly-tariffs' })
+})
