@@ -93,7 +93,7 @@ export async function answerOf(answers: Answers, name: AnswerName, fallback?: st
 /** An ended input answers with empty lines for ever. */
 const maxEmpty = 3
 
-/** Asks a person, whatever is known. */
+/** Asks a person, also where an answer is known. */
 export async function askFor(answers: Answers, name: AnswerName, fallback?: string): Promise<string> {
   const { asks, isHidden } = questions[name]
   const shown = fallback === undefined || isHidden ? '' : ` [${fallback || 'none'}]`

@@ -26,7 +26,7 @@ export function readEnvFile(file: string): Values {
   }
 }
 
-/** Who may read what setup writes. Null keeps the rights of this process. */
+/** The user and group that may read what setup writes. Null keeps the rights of this process. */
 export type Readers = { uid: number; gid: number } | null
 
 /**
@@ -51,7 +51,7 @@ export function writeEnvFile(file: string, values: Values, readers: Readers, now
   return kept
 }
 
-/** Writes a secret where there is none. True where it was made; a file that is there is never touched. */
+/** Writes a secret unless the file exists, which is never touched. Answers whether it was written. */
 export function makeSecret(file: string, text: string, readers: Readers): boolean {
   if (existsSync(file)) return false
   replace(file, text, readers)

@@ -62,7 +62,7 @@ export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
   }
 }
 
-/** The user that the package's units run as; null where there is none. */
+/** Finds the user of the package's units; null where this machine has none. */
 function accountOfServices(): Readers {
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

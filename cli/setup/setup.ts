@@ -12,7 +12,7 @@ import { isNightshift, localUrl, planSecrets, problemsOf, settleAddress, writeSi
 import { printRow, row, type StepRow } from './steps.ts'
 import { applySchema, applyTemporal, settleDatabase, settleTemporal } from './store-steps.ts'
 import { addTemporalCommand } from './temporal.ts'
-import { tryAlert, tryAnotherAlert } from './try-alert.ts'
+import { tryAlert } from './try-alert.ts'
 
 type Flags = {
   baseUrl?: string
@@ -195,7 +195,7 @@ async function sendTestAlert({ flags, place, answers, isDryRun, isJson }: Run): 
     isQuiet: isJson,
   }
   if (!isJson) printNote('Sending one test alert; it says so, and is closed at the end.')
-  return await (flags.again ? tryAnotherAlert : tryAlert)(trial)
+  return await tryAlert(trial, { isAgain: flags.again === true })
 }
 
 function answersOf(flags: Flags): Values {

@@ -22,38 +22,43 @@ export async function isNightshift(url: string): Promise<boolean> {
   return said?.token === true && typeof said.oidc === 'boolean'
 }
 
+/** `wrong`: the answer to ask for again where the look failed. */
+type SettledAddress = { row: StepRow; settings: Values; wrong: 'PORT' | 'PUBLIC_URL' }
+
 /** Asks for the address, and looks whether the API can listen. */
-export async function settleAddress(answers: Answers, place: SiteFiles): Promise<{ row: StepRow; settings: Values }> {
+export async function settleAddress(answers: Answers, place: SiteFiles): Promise<SettledAddress> {
   for (;;) {
     const fallback = place.isCheckout ? undefined : localUrl(answers)
     const url = place.isCheckout ? knownAnswer(answers, 'PUBLIC_URL') : await answerOf(answers, 'PUBLIC_URL', fallback)
     const found = await lookAtAddress(answers, place, url)
     if (found.row.state !== 'failed' || !answers.canAsk) return found
     printRow(found.row)
-    await askFor(answers, found.row.detail.startsWith('port') ? 'PORT' : 'PUBLIC_URL', fallback)
+    await askFor(answers, found.wrong, found.wrong === 'PORT' ? undefined : fallback)
   }
 }
 
-async function lookAtAddress(
-  answers: Answers,
-  place: SiteFiles,
-  url: string | undefined,
-): Promise<{ row: StepRow; settings: Values }> {
+async function lookAtAddress(answers: Answers, place: SiteFiles, url: string | undefined): Promise<SettledAddress> {
   const port = knownAnswer(answers, 'PORT')
-  const failed = (detail: string, remedy: string) => ({ row: row('address', 'failed', detail, remedy), settings: {} })
+  const failed = (wrong: SettledAddress['wrong'], detail: string, remedy: string): SettledAddress => ({
+    row: row('address', 'failed', detail, remedy),
+    settings: {},
+    wrong,
+  })
   if (url !== undefined && !isOrigin(url))
     return failed(
+      'PUBLIC_URL',
       `${url} is no address of a site`,
       'Write it as https://nightshift.example.com, without a path: --public-url.',
     )
   const local = localUrl(answers)
   const number = Number(port ?? 8080)
   if (!Number.isInteger(number) || number < 1 || number > 65_535)
-    return failed(`port ${port} is no port`, 'Give one from 1 to 65535: --port.')
+    return failed('PORT', `port ${port} is no port`, 'Give one from 1 to 65535: --port.')
   const isThere = await isNightshift(local)
   if (!isThere && !(await isFree(number)) && (port !== undefined || !place.isCheckout)) {
     const holder = portHolder(number)
     return failed(
+      'PORT',
       `port ${number} is in use${holder ? ` by ${holder}` : ''}, and no Nightshift answers there`,
       'Free it, or name another one with --port.',
     )
@@ -71,6 +76,7 @@ async function lookAtAddress(
       `people use ${shown}; the API ${isThere ? `answers at ${local}` : `will listen at ${where}`}`,
     ),
     settings,
+    wrong: 'PUBLIC_URL',
   }
 }
 
@@ -93,7 +99,7 @@ const keys = [
 
 type SecretFiles = { settings: Values; apiSettings: Values; files: { path: string; text: () => string }[] }
 
-/** Which files of tokens and keys the settings lack. Nothing is made here. */
+/** Lists the files of tokens and keys that the settings lack, and makes none. */
 export function planSecrets(answers: Answers, { envFile, apiEnvFile, isCheckout }: SiteFiles): SecretFiles {
   if (isCheckout) return { settings: {}, apiSettings: {}, files: [] }
   const at = (name: string) => join(dirname(envFile), name)

@@ -11,7 +11,7 @@ import { type Answers, answerOf, askFor, knownAnswer, refuseMissing } from './an
 import type { SiteFiles } from './place.ts'
 import { printRow, row, type StepRow } from './steps.ts'
 
-/** What is known of the database after it was looked at: who brings its schema up, where that is needed. */
+/** What setup found in the database. `ownerUrl`: the login that brings its schema up; null where none is needed. */
 type SettledDatabase = {
   row: StepRow
   settings: Record<string, string>

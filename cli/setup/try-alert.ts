@@ -23,15 +23,18 @@ const posted = z.looseObject({
 /** `api` asks and closes as an admin, `sender` delivers as the source of alerts does. */
 type Trial = { api: ApiClient; sender: ApiClient; publicUrl: string; waitMs: number; isQuiet: boolean }
 
+/** The alert was taken, and no incident opened for it. */
+class NotOpened extends Error {}
+
 /**
  * Posts one test alert, follows its incident until its investigation has ended or it is plain that none begins, and closes it as no
- * fault. A test of an earlier run is shown instead of another one.
+ * fault. A test of an earlier run is shown instead of another one, unless `isAgain`.
  */
-export async function tryAlert(trial: Trial): Promise<StepRow> {
+export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }): Promise<StepRow> {
   const { api } = trial
   try {
-    const earlier = await listAll(api, `/api/v1/incidents?type=${alertType}&limit=1`, apiIncident, 1)
-    const [last] = earlier
+    const path = `/api/v1/incidents?type=${alertType}&limit=1`
+    const [last] = isAgain ? [] : await listAll(api, path, apiIncident, 1)
     if (last && closedStatuses.includes(last.status))
       return row(
         'test alert',
@@ -42,16 +45,8 @@ export async function tryAlert(trial: Trial): Promise<StepRow> {
     return await follow(trial, last?.id ?? (await post(trial)))
   } catch (error) {
     if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
-    throw error
-  }
-}
-
-/** Posts the alert whatever was tested before. */
-export async function tryAnotherAlert(trial: Trial): Promise<StepRow> {
-  try {
-    return await follow(trial, await post(trial))
-  } catch (error) {
-    if (error instanceof ApiProblem) return row('test alert', 'failed', error.message, error.remedy)
+    if (error instanceof NotOpened)
+      return row('test alert', 'failed', error.message, '"nightshift alerts list" says what became of it.')
     throw error
   }
 }
@@ -61,7 +56,7 @@ async function post({ sender }: Trial): Promise<string> {
   const answer = posted.parse(await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'trigger')))
   const id = answer.alerts[0]?.incidentId
   if (id) return id
-  throw new Error(`The test alert opened no incident (${answer.alerts[0]?.outcome ?? 'it was not taken'}).`)
+  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'it was not taken'}`)
 }
 
 const bodyOf = (mark: string, action: 'trigger' | 'close') => ({
