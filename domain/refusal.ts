@@ -19,6 +19,8 @@ type Refusal = {
   recoverable: boolean
   /** One of these again and again is a loop: three in an attempt end it. */
   loop?: true
+  /** The call could not be read: three turns in a row of one of these end the attempt. */
+  form?: true
 }
 
 /** Among corrections: a person changed the arguments before approving. */
@@ -26,10 +28,10 @@ export const editedByPerson = 'EDITED_BY_PERSON'
 
 /** Every way a call is refused. The finer word stands in `error.details.rule` and on the `call_judged` row. */
 export const refusals = {
-  UNKNOWN_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
+  UNKNOWN_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: false, form: true },
   NOT_OFFERED: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
-  MALFORMED_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false },
-  INVALID_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false },
+  MALFORMED_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
+  INVALID_ARGUMENTS: { class: 'INVALID_INPUT', recoverable: false, form: true },
   /** A call stood in the text of an answer, or its JSON was put right. */
   CALL_AS_TEXT: { class: 'INVALID_INPUT', recoverable: true },
   /** A value was read for what it plainly means. */

@@ -164,7 +164,7 @@ export function findBlocks(text: string, maxChars: number): JsonBlock[] {
   while (blocks.length < maxBlocks) {
     const start = nextOpening(text, at)
     if (start === -1) return blocks
-    const end = endOfObject(text, start)
+    const end = endOfValue(text, start, '{}')
     if (end === -1) {
       blocks.push({ value: null, problem: 'it never ends', start, end: text.length })
       return blocks
@@ -190,32 +190,18 @@ function nextOpening(text: string, from: number): number {
   return -1
 }
 
-function endOfObject(text: string, start: number): number {
+/**
+ * The index behind the object or list that begins at `start`; -1 where none does, or none ends. `brackets`: with `{}` a bracket of a list ends
+ * nothing, so that what is broken is passed over whole.
+ */
+export function endOfValue(text: string, start: number, brackets: '{}' | '{}[]' = '{}[]'): number {
   let depth = 0
   for (let at = start; at < text.length; at++) {
     const char = text[at]!
-    if (char in closing) at = endOfString(text, at) - 1
-    else if (char === '{') depth += 1
-    else if (char === '}') {
-      depth -= 1
-      if (depth === 0) return at + 1
-    }
-  }
-  return -1
-}
-
-/** The index behind the object or list that begins at `start`; -1 where none does, or none ends. */
-export function endOfValue(text: string, start: number): number {
-  let depth = 0
-  for (let at = start; at < text.length; at++) {
-    const char = text[at]!
+    const side = brackets.indexOf(char)
     if (depth > 0 && char in closing) at = endOfString(text, at) - 1
-    else if (char === '{' || char === '[') depth += 1
-    else if (char === '}' || char === ']') {
-      depth -= 1
-      if (depth === 0) return at + 1
-    }
-    if (depth === 0) return -1
+    else if (side >= 0) depth += side % 2 === 0 ? 1 : -1
+    if (depth <= 0) return side >= 0 && depth === 0 ? at + 1 : -1
   }
   return -1
 }

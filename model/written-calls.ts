@@ -31,8 +31,7 @@ type Finding = {
  */
 export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: Finding): FoundCalls {
   let unread: number | null = null
-  for (const start of beginningsIn(text)) {
-    const isBare = !startsMarked(text, start)
+  for (const { start, isBare } of beginningsIn(text)) {
     const found = readCallsToEnd(text, start, maxChars)
     const isCall = isBare || isAnnounced(text.slice(0, start))
     if (!found) {
@@ -49,21 +48,15 @@ export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: 
   return unread === null || wasShown(text.slice(unread)) ? null : { kind: 'unread', start: unread }
 }
 
-function beginningsIn(text: string): number[] {
-  const first = text.search(/\S/)
-  const bare = /[[{]/.test(text[first] ?? '') ? [first] : []
-  const marks: number[] = []
+function beginningsIn(text: string): { start: number; isBare: boolean }[] {
+  const marked: { start: number; isBare: boolean }[] = []
   for (const { index } of text.matchAll(beginning)) {
-    if (marks.length === maxBeginnings) break
-    marks.push(index)
+    if (marked.length === maxBeginnings) break
+    marked.push({ start: index, isBare: false })
   }
-  return [...bare, ...marks]
-}
-
-function startsMarked(text: string, start: number): boolean {
-  const from = new RegExp(beginning.source, 'uy')
-  from.lastIndex = start
-  return from.test(text)
+  const first = text.search(/\S/)
+  const isMark = marked[0]?.start === first
+  return !isMark && /[[{]/.test(text[first] ?? '') ? [{ start: first, isBare: true }, ...marked] : marked
 }
 
 /** Behind a broken call stands prose that goes on: the text speaks of it. */

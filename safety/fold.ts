@@ -295,7 +295,7 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   if (recoverable) recovering(state, tool, code)
 }
 
-/** A refusal of form, three turns in a row: nothing that is said again helps this model. */
+/** Counts the turns in a row whose calls were all refused for one reason of form. Any other ruling sets the count back. */
 export function unformedAfter(
   before: SafetyState['unformed'],
   {
@@ -305,12 +305,10 @@ export function unformedAfter(
     metadata: { verdict: string; code: string }
   },
 ): SafetyState['unformed'] {
-  if (verdict !== 'refuse' || !formCodes.has(code)) return null
+  if (verdict !== 'refuse' || !refusalOf(code).form) return null
   if (before?.code !== code) return { code, turns: 1, lastTurn: turn }
   return { code, turns: before.turns + (before.lastTurn === turn ? 0 : 1), lastTurn: turn }
 }
-
-const formCodes = new Set(['UNKNOWN_TOOL', 'MALFORMED_ARGUMENTS', 'INVALID_ARGUMENTS'])
 
 function recovering(state: SafetyState, tool: string, code: string): void {
   state.recovering.set(tool, code)
