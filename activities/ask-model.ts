@@ -50,7 +50,7 @@ export type ParsedReply = { answer: ChatAnswer; parsed: ParsedAnswer; protocol: 
 type Opening = EventMetadata['context_assembled']
 type Protocol = Opening['protocol']
 
-/** So many calls as text that could not be read, and the run goes on by the JSON protocol. */
+/** Calls as text that nobody could read, after which the run goes on by the JSON protocol. */
 const maxUnreadCalls = 2
 
 /** The protocol of the next question: the run's own, until its model has twice written a call that nobody could read. */
@@ -168,7 +168,7 @@ async function askWithinWindow(
   throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
 }
 
-/** No window is smaller than a prompt that was answered lately, or than what stands before the conversation. */
+/** Bounds a window from below: by the longest prompt that was answered in this attempt, and by what stands before the conversation. */
 function minWindow(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -184,7 +184,7 @@ function minWindow(
   return Math.max(Math.ceil(opening / maxCharactersPerToken), ...accepted)
 }
 
-/** What of the messages a call may have been copied from: all but the prompt, the model's own words, and corrections that quote them. */
+/** Lists the texts that a call may have been copied from: all but the prompt, the model's own words, and corrections that quote them. */
 function untrustedIn(messages: readonly ChatMessage[]): string[] {
   return messages.flatMap(({ role, content }) => {
     const isOwn = role === 'system' || role === 'assistant' || content?.startsWith('CORRECTION: ')

@@ -32,7 +32,7 @@ export const agentOffNote = 'AGENT_ENABLED is false'
 const answeredLatelyMs = 900_000
 /** Rounds begin every hour, and one over a backlog of years takes some. */
 const lateHours = 24
-/** For so long after a restore somebody is reminded of what is not in it. */
+/** Hours after a restore in which people are reminded of what it lacks. */
 const restoredHours = 24
 
 /** What the parts of one duty are like. Without a remedy that of the duty holds. */
@@ -152,7 +152,7 @@ export function partsOf(facts: PartFacts): StatusPart[] {
   )
 }
 
-/** What is not in the database, for as long as somebody has to go through it. */
+/** Says which hours a restored database lacks, while somebody still has to go through them. */
 function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
   const lost = formatSpan(Date.parse(restoredAt) - Date.parse(backupAt))
   const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}: what was decided, written and alerted in the ${lost} between is not in it.`

@@ -16,7 +16,7 @@ export function addStartCommand(program: CliCommand): void {
     .description('start everything here, then show it at work on two real faults in the lab')
     .option(
       '--site',
-      'for your own hosts, without the lab, in a place of its own; without LLM_BASE_URL the agent is off',
+      'start a site for your own hosts, apart from the lab; without LLM_BASE_URL nothing is investigated',
     )
     .option('--no-demo', 'start only; break nothing')
     .option('--demo', 'break things even while approvals are pending')

@@ -57,7 +57,7 @@ export async function databaseTrouble(db: Db): Promise<Trouble | null> {
   return null
 }
 
-/** Has anything been investigated here? False also where there is no schema yet. */
+/** Tells whether this database holds incidents; false without a schema. */
 export async function holdsIncidents(db: Db): Promise<boolean> {
   const { rows } = await sql<{ there: boolean }>`select to_regclass('incident') is not null as there`.execute(db)
   if (!rows[0]?.there) return false

@@ -153,7 +153,7 @@ function withPlaces(command: CliCommand): CliCommand {
     .option('--root-key <file>', 'where the root key is kept (default: root-key in the state directory)')
 }
 
-/** Of the two places a flag may stand, the one where it was given. */
+/** Reads the places of an agent. A flag behind the sub-command counts more than the same one behind `agent`. */
 function placesOf(command: CliCommand): Places {
   const own = command.opts<Places>()
   const parent = command.parent

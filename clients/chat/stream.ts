@@ -64,7 +64,7 @@ type Assembly = {
 
 /** vLLM and others count along where somebody told them to. */
 const runningCount = z.object({ completion_tokens: z.number().int().nonnegative() })
-/** So much of the end of a thought is kept until the answer is read. */
+/** Characters kept of the end of a thought, until the answer is read. */
 const maxThought = 16_000
 const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
 

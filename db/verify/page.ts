@@ -10,13 +10,13 @@ import { verifyChanges, verifyKept } from './row-changes.ts'
 
 type Numbered = { cursor: string; verify(db: Db, after: number): Promise<Findings & { last: number | null }> }
 
-/** What is held number by number after the incidents, in this order. */
+/** Verified page by page after the incidents, in this order. */
 const numbered: Numbered[] = [
   { cursor: 'changes~', verify: verifyChanges },
   { cursor: 'removals~', verify: verifyRemovals },
 ]
 
-/** What is held in one go at the end: rows as they are now. */
+/** Verified once, after the last page: rows as they are now. */
 const atOnce = [verifyErasures, verifyGone, verifyKept, verifyGrants]
 
 /**
