@@ -1,4 +1,5 @@
 import { decide } from '../db/approvals/decide.ts'
+import { tellJoined } from '../db/approvals/join.ts'
 import { readDecision } from '../db/approvals/settle.ts'
 import { tokensAmong, voidToken } from '../db/approvals/tokens.ts'
 import { withdrawAtTemporal } from '../db/approvals/withdraw-at-temporal.ts'
@@ -43,9 +44,10 @@ export function approvalActivities({ db }: { db: Db }) {
       await assertOwnRun(db, { incidentId, attempt })
       const read = await readDecision(db, approvalId)
       if (!read) return { status: 'withdrawn', remainingMs: 0 }
+      const isJoined = read.incidentId !== incidentId
+      if (isJoined) await tellJoined(db, { incidentId, attempt }, { id: approvalId, ...read })
       if (read.status === 'denied' || read.status === 'withdrawn') await returnToWork(db, incidentId, attempt)
       // No signal wakes a run that joined another incident's approval: it looks by itself.
-      const isJoined = read.incidentId !== incidentId
       return {
         status: read.status,
         remainingMs: isJoined ? Math.min(read.remainingMs, joinedLookMs) : read.remainingMs,

@@ -1,7 +1,13 @@
 import { refusalForRisk } from '../db/access/operators.ts'
 import { announceAsked, markCardLead, requestApproval } from '../db/approvals/ask.ts'
 import { voteOfEditor, voteOfRequester } from '../db/approvals/decide.ts'
-import { approvalState, latestOfCall, pendingOfAction, pendingOfTool } from '../db/approvals/find.ts'
+import {
+  approvalState,
+  latestOfCall,
+  type PendingElsewhere,
+  pendingOfAction,
+  pendingOfTool,
+} from '../db/approvals/find.ts'
 import { withdrawPending } from '../db/approvals/settle.ts'
 import { databaseTime } from '../db/clock.ts'
 import type { Trx } from '../db/connect.ts'
@@ -90,7 +96,7 @@ export async function findPending(
   incidentId: string,
   tool: string,
   { actionDigest, arguments: args, targets }: Pick<Ruling, 'actionDigest' | 'arguments' | 'targets'>,
-): Promise<string | null> {
+): Promise<PendingElsewhere | null> {
   const same = await pendingOfAction(trx, actionDigest, incidentId)
   const facts = toolFacts.get(tool)
   if (same !== null || args === null || !facts) return same
@@ -99,7 +105,7 @@ export async function findPending(
   const named = [...targets, ...others.flatMap((each) => each.targets)]
   const keyOf = keyReader(Object.fromEntries(await leaseKeyByName(trx, named)))
   const own = actionByKeys(facts, { arguments: args, targets }, keyOf)
-  return others.find((each) => actionByKeys(facts, each, keyOf) === own)?.id ?? null
+  return others.find((each) => actionByKeys(facts, each, keyOf) === own) ?? null
 }
 
 /** The least a run waits before it looks again. */

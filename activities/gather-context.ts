@@ -1,7 +1,10 @@
-import { activeAlerts } from '../db/alerts/active-alerts.ts'
-import { alertsOf, ambiguityOf } from '../db/alerts/alerts.ts'
+import { sql } from 'kysely'
+import { isActiveAbout } from '../db/alerts/active-alerts.ts'
+import { ambiguityOf } from '../db/alerts/alerts.ts'
+import { foldedAlerts } from '../db/alerts/occurrences.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { incidentById } from '../db/incidents/incidents.ts'
+import { incidentById, incidentsById } from '../db/incidents/incidents.ts'
+import { nearbyIncidents } from '../db/incidents/nearby.ts'
 import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
 import { precedentsOf } from '../db/incidents/precedents.ts'
 import { hintLeader } from '../db/incidents/queue.ts'
@@ -34,14 +37,14 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const candidates = resource ? [] : await part('candidates', [], () => candidatesOf(db, incident.id))
   const own = await part('resource', null, async () => (resource ? await resourceById(db, resource) : null))
   const neighbours = await part('neighbours', [], async () => (resource ? await neighboursOf(db, resource) : []))
-  const active = await part('activeAlerts', [], async () =>
-    (resource ? await activeAlerts(systemScope(db), resourceKey(resource)) : []).map((row) => ({
-      name: row.name,
-      status: row.status,
-      labels: row.labels,
-    })),
+  const active = await part('activeAlerts', [], async () => await otherAlerts(db, incident))
+  const earlier = await part(
+    'earlierAttempts',
+    [],
+    async () => await earlierAttempts(db, incident.id, incident.attempt),
   )
-  const earlier = await part('earlierAttempts', [], async () => await attemptsBefore(db, incident))
+  const told = earlier.map(({ incidentId }) => incidentId)
+  const nearby = await part('nearby', [], async () => await nearbyIncidents(db, incident, { neighbours, told }))
   const notes = await part('notes', [], async () => await operatorNotes(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
   const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
@@ -93,6 +96,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       activeAlerts: active,
       // What was tried at this trouble before, how it was verified, and why it ended.
       earlierAttempts: earlier,
+      // Who works next door, or just did, on what may have the same cause.
+      ...(nearby.length > 0 && { nearby }),
       notes,
       cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
@@ -121,21 +126,38 @@ function startParts() {
   return { parts, part }
 }
 
+/** So many alerts of a kind are told. */
+const maxAlerts = 10
+
 async function ownAlerts(db: Db, incidentId: string) {
-  return (await alertsOf(db, incidentId)).slice(0, 10).map((row) => ({
+  return (await foldedAlerts(db, sql<boolean>`incident_id = ${incidentId}`, maxAlerts)).map((row) => ({
     name: row.name,
     status: row.status,
     labels: row.labels,
     annotations: row.annotations,
     startsAt: row.startsAt,
-    count: row.count,
+    ...(row.fired === null ? { count: row.count } : { fired: row.fired }),
     runbook: row.links.runbook,
   }))
 }
 
-async function attemptsBefore(db: Db, { id, attempt }: Incident) {
-  const earlier = await earlierAttempts(db, id, attempt)
-  return earlier.map(({ text, ...each }) => ({ ...each, text: (text ?? '').slice(0, 500).toWellFormed() }))
+/** The other alerts about the resource that fire, or just ended: with who works on each. Its own stand above. */
+async function otherAlerts(db: Db, { id, resource }: Incident) {
+  if (!resource) return []
+  const rows = await foldedAlerts(db, await isActiveAbout(db, resourceKey(resource), id), maxAlerts)
+  const worked = await incidentsById(
+    systemScope(db),
+    rows.flatMap(({ incidentId }) => incidentId ?? []),
+  )
+  const workers = new Map(worked.map((each) => [each.id, each]))
+  return rows.map(({ name, status, labels, startsAt, fired, incidentId }) => {
+    const worker = incidentId === null ? undefined : workers.get(incidentId)
+    return {
+      ...{ name, status, labels, startsAt },
+      ...(fired !== null && { fired }),
+      workedOnBy: worker ? { incident: worker.id, status: worker.status, since: worker.createdAt } : null,
+    }
+  })
 }
 
 /** The directories that the agent of this machine knows; null where it has none. */

@@ -1,4 +1,4 @@
-import { approvalState } from '../db/approvals/find.ts'
+import { approvalState, type PendingElsewhere } from '../db/approvals/find.ts'
 import { databaseTime } from '../db/clock.ts'
 import type { Trx } from '../db/connect.ts'
 import { append } from '../db/log/append.ts'
@@ -65,11 +65,13 @@ export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCa
   return { ruling, policy, state, basis: basisOf(at, policy, prepared) }
 }
 
+type Recording = { step: number | undefined; approvalId: string | null; joins?: PendingElsewhere | null }
+
 export async function recordRuling(
   trx: Trx,
   place: RuledPlace,
   call: EffectiveCall,
-  { ruling, state, basis, step, approvalId }: RuledCall & { step: number | undefined; approvalId: string | null },
+  { ruling, state, basis, step, approvalId, joins = null }: RuledCall & Recording,
 ): Promise<void> {
   const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
   await append(trx, place.incidentId, place.attempt, {
@@ -96,7 +98,8 @@ export async function recordRuling(
       policyVersion,
       foldedSeq: state.lastSeq,
       basis,
-      approvalId,
+      approvalId: approvalId ?? joins?.id ?? null,
+      ...(joins && { joins: joins.incidentId }),
     },
   })
 }

@@ -72,21 +72,20 @@ export async function rule(
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
   // A person's own write asks by itself: their vote is on that question, and nobody else carries it out.
-  const joined =
-    ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
-  const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joined === null
+  const joins = ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
+  const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joins === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
   if (calls.length > 0) return { kind: 'prepare', calls }
   // The first ruling of a call has no step in its key; each later one has its number.
   const step = earlier.length === 0 ? undefined : earlier.length
-  await recordRuling(trx, place, call, { ...judged, step, approvalId: policy.approval?.id ?? joined })
+  await recordRuling(trx, place, call, { ...judged, step, joins, approvalId: policy.approval?.id ?? null })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     await setWaiting(trx, place.incidentId, false)
     return { kind: isLoopEnd(judged.state, ruling, place.turn) ? 'looping' : 'next' }
   }
   if (ruling.verdict === 'run')
     return await start(trx, place, { call, ...judged, events, approvalId: policy.approval?.id ?? null, manual })
-  if (joined) return await joinApproval(trx, place.incidentId, joined)
+  if (joins) return await joinApproval(trx, place.incidentId, joins.id)
   const isAnnounced = !later?.length
   const question = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced, manual })
   if (later?.length) await askTogether(trx, { approvalId: question.approvalId, ruling }, later, around)

@@ -205,6 +205,8 @@ export type EventMetadata = {
     /** Everything else the judge weighed: with the rows up to `foldedSeq`, the ruling can be repeated (`policy replay`). */
     basis?: JudgedBasis
     approvalId: string | null
+    /** The incident whose question about this very action is waited for: one answer serves both. */
+    joins?: string
   }
   tool_started: {
     callId: string
@@ -284,8 +286,10 @@ export type EventMetadata = {
     at?: string
     decidedAt?: string | null
     useBy?: string | null
+    /** The incident that asked, where this one only waited for the answer: its row holds the vote. */
+    joined?: string
   }
-  approval_expired: { approvalId: string; callId: string; decidedAt?: string | null }
+  approval_expired: { approvalId: string; callId: string; decidedAt?: string | null; joined?: string }
   approval_withdrawn: {
     approvalId: string
     callId: string

@@ -103,7 +103,7 @@ export function fold(
 ): SafetyState {
   const state = emptyState(attempt, pinned)
   const messages = new Map<number, IncidentEvent<'commented'>>()
-  const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null, pending: new Set() }
+  const clock: Clock = { beganMs: null, waitedMs: 0, waitingSinceMs: null, pending: new Set(), joined: new Map() }
   for (const event of events) {
     state.lastSeq = Math.max(state.lastSeq, event.seq)
     // An alert belongs to the incident, not to an attempt: it may be cited in each.
@@ -185,14 +185,22 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
 }
 
 /** `pending`: approvals that nobody has settled. A run that works on one of its calls meanwhile does not wait for the others. */
-type Clock = { beganMs: number | null; waitedMs: number; waitingSinceMs: number | null; pending: Set<string> }
+type Clock = {
+  beganMs: number | null
+  waitedMs: number
+  waitingSinceMs: number | null
+  pending: Set<string>
+  /** By call: the question of another incident that it waits for. */
+  joined: Map<string, string>
+}
 
 function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void {
   const atMs = Date.parse(event.at)
   if (event.kind === 'claimed') clock.beganMs ??= atMs
+  const joins = event.kind === 'call_judged' && joinOrLeave(clock, event)
   if (event.kind === 'approval_requested') clock.pending.add(event.metadata.approvalId)
   if (isSettled(event)) clock.pending.delete(event.metadata.approvalId)
-  if (event.kind === 'approval_requested' || (isCallOver(event) && clock.pending.size > 0))
+  if (joins || event.kind === 'approval_requested' || (isCallOver(event) && clock.pending.size > 0))
     clock.waitingSinceMs ??= atMs
   const isAtWork = event.kind === 'tool_started' || clock.pending.size === 0
   if (clock.waitingSinceMs !== null && isAtWork) {
@@ -204,6 +212,16 @@ function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void 
   // Others had the model: that is no work of this run.
   if (event.kind === 'model_answered') clock.waitedMs += event.metadata.waitedMs ?? 0
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
+}
+
+/** Does the call wait for another incident's question from here on? Any later ruling on it ends that wait. */
+function joinOrLeave({ pending, joined }: Clock, { metadata }: IncidentEvent<'call_judged'>): boolean {
+  const { callId, approvalId, joins } = metadata
+  pending.delete(joined.get(callId) ?? '')
+  if (joins === undefined || approvalId === null) return false
+  joined.set(callId, approvalId)
+  pending.add(approvalId)
+  return true
 }
 
 /** Nothing more is done for a call: a write is over when it was verified. */

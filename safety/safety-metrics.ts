@@ -92,7 +92,9 @@ export function countSafetyEvents(event: IncidentEvent, memory: MetricsMemory, w
       if (event.metadata.code !== 'phantom_claim') return []
       return [phantom(event, memory, words, 'prose')]
     case 'approval_decided': {
-      const { decision, via } = event.metadata
+      const { decision, via, joined } = event.metadata
+      // The vote stands in the log of the incident that asked.
+      if (joined) return []
       const labels = { decision: oneOf(decisions, decision), via: oneOf(doors, via) }
       return [{ counter: 'approval_decisions', labels }]
     }

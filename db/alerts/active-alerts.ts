@@ -46,20 +46,21 @@ const retentionSeconds = 300
 /** A resource's alerts that are shown; one more tells that there are more. */
 export const maxActiveAlerts = 50
 
+const isActive = sql<boolean>`(alert.status = 'firing'
+  or alert.status = 'resolved' and alert.ends_at > ${onceNow} - make_interval(secs => ${retentionSeconds}))`
+
+/** Firing now, or ended within 300 s, about a thing under any of its names, and no alert of this incident. */
+export async function isActiveAbout(db: Db | Trx, resource: string, incidentId: string) {
+  const about = isAbout(await namesOfThing(db, resource))
+  return sql<boolean>`${isActive} and ${about} and incident_id is distinct from ${incidentId}`
+}
+
 /** Alerts firing now, or ended within 300 s, about a thing under any of its names. */
 export async function activeAlerts({ db }: Scope, resource: string): Promise<AlertRow[]> {
   return await db
     .selectFrom('alert')
     .selectAll()
-    .where((where) =>
-      where.or([
-        where('status', '=', 'firing'),
-        where.and([
-          where('status', '=', 'resolved'),
-          where('endsAt', '>', sql<string>`${onceNow} - make_interval(secs => ${retentionSeconds})`),
-        ]),
-      ]),
-    )
+    .where(isActive)
     .where(isAbout(await namesOfThing(db, resource)))
     .orderBy('startsAt', 'desc')
     .limit(maxActiveAlerts + 1)

@@ -12,16 +12,23 @@ import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { countVotes } from './settle.ts'
 
+/** A question that waits for its answer, and the incident that asked it. */
+export type PendingElsewhere = { id: string; incidentId: string }
+
 /** The pending approval of the very same action for another incident: joined, not asked again. */
-export async function pendingOfAction(db: Db | Trx, actionDigest: string, incidentId: string): Promise<string | null> {
+export async function pendingOfAction(
+  db: Db | Trx,
+  actionDigest: string,
+  incidentId: string,
+): Promise<PendingElsewhere | null> {
   const row = await db
     .selectFrom('approval')
-    .select('id')
+    .select(['id', 'incidentId'])
     .where('actionDigest', '=', actionDigest)
     .where('incidentId', '!=', incidentId)
     .where('status', '=', 'pending')
     .executeTakeFirst()
-  return row?.id ?? null
+  return row ?? null
 }
 
 /** What waits for an answer with this tool for other incidents: the same action may go by another name there. */
@@ -29,16 +36,16 @@ export async function pendingOfTool(
   db: Db | Trx,
   tool: string,
   incidentId: string,
-): Promise<{ id: string; arguments: Record<string, unknown>; targets: ResourceRef[] }[]> {
+): Promise<(PendingElsewhere & { arguments: Record<string, unknown>; targets: ResourceRef[] })[]> {
   const rows = await db
     .selectFrom('approval')
-    .select(['id', 'args', 'targets'])
+    .select(['id', 'incidentId', 'args', 'targets'])
     .where('tool', '=', tool)
     .where('incidentId', '!=', incidentId)
     .where('status', '=', 'pending')
     .orderBy('requestedAt')
     .execute()
-  return rows.map(({ id, args, targets }) => ({ id, arguments: args, targets: targets as ResourceRef[] }))
+  return rows.map(({ args, targets, ...asked }) => ({ ...asked, arguments: args, targets: targets as ResourceRef[] }))
 }
 
 /** The newest approval of one call of an attempt; null where nobody was asked about it. */
@@ -59,7 +66,6 @@ export async function latestOfCall(
   return row ?? null
 }
 
-/** Where an approval stands, and which state of its targets it was given for; null when there is none. */
 /** The question about this call that waits for an answer; null where none does. */
 export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Promise<string | null> {
   const row = await db
@@ -73,6 +79,7 @@ export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Pr
   return row?.id ?? null
 }
 
+/** Where an approval stands, and which state of its targets it was given for; null when there is none. */
 export async function approvalState(db: Db | Trx, id: string) {
   const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null

@@ -1,48 +1,64 @@
 import { sql } from 'kysely'
 import type { SimilarIncident } from '../../domain/brief.ts'
+import { truncate } from '../../domain/format.ts'
+import type { StoredClaim } from '../../domain/hypothesis.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { formerTypes } from '../../domain/incident-type.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * Closed incidents of the same type, those about the same kind of thing first, then the newest: what similar trouble came to and
- * which repairs held, with a person's approval or without. Only closed fields, never free text, never arguments.
+ * Closed incidents of the same type, those about the same kind of thing first, then those that were repaired, then the newest: what
+ * similar trouble came to, which repairs held and what people denied. Never arguments and no free text: what is said of an ending are
+ * its claims that rows showed word for word.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
-  // Newest first within each kind, so that an index ends the search after a few.
-  const alike = sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null})`
-  const sameKind = await closedOf(db, incident, limit).where(alike, '=', true).execute()
-  if (sameKind.length >= limit) return sameKind
-  const others = await closedOf(db, incident, limit - sameKind.length)
-    .where(alike, '=', false)
-    .execute()
+  const sameKind = await closedOf(db, incident, limit, true)
+  const others = sameKind.length < limit ? await closedOf(db, incident, limit - sameKind.length, false) : []
   return [...sameKind, ...others]
 }
 
-function closedOf(db: Db | Trx, incident: Incident, limit: number) {
-  return db
+/** The newest so many are ranked: an index ends the search after them. */
+const ranked = 50
+const maxSaid = 2
+const saidCharacters = 200
+
+async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameKind: boolean) {
+  const newest = db
     .selectFrom('incident')
-    .select(['id', 'status', 'resourceKind', 'closedAt'])
-    .select(
-      sql<string | null>`(select metadata->>'outcome' from incident_event e where e.incident_id = incident.id
-        and e.kind = 'resolved' order by seq desc limit 1)`.as('outcome'),
-    )
-    .select(
-      sql<string[] | null>`(select array_agg(distinct metadata->>'tool') from incident_event e
-        where e.incident_id = incident.id and e.kind = 'verification' and metadata->>'outcome' = 'held')`.as(
-        'repairedBy',
-      ),
-    )
-    .select(
-      sql<string[] | null>`(select array_agg(distinct tool) from approval a
-        where a.incident_id = incident.id and a.status = 'consumed')`.as('approved'),
-    )
+    .select(['id', 'status', 'outcome', 'resourceKind', 'closedAt'])
     .where('type', 'in', [incident.type, ...formerTypes(incident.type)])
     .where('id', '!=', incident.id)
     .where('status', 'in', ['resolved', 'escalated'])
+    .where(sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null}) = ${isSameKind}`)
+    .orderBy('closedAt', 'desc')
+    .limit(ranked)
+  const rows = await db
+    .selectFrom(newest.as('near'))
+    .select(['id', 'status', 'outcome', 'resourceKind', 'closedAt'])
+    .select([
+      sql<StoredClaim[] | null>`(select metadata->'claims' from incident_event e
+        where e.incident_id = near.id and e.kind = 'resolved' order by seq desc limit 1)`.as('claims'),
+      sql<string[] | null>`(select array_agg(distinct metadata->>'tool') from incident_event e
+        where e.incident_id = near.id and e.kind = 'verification' and metadata->>'outcome' = 'held')`.as('repairedBy'),
+      toolsAsked('consumed').as('approved'),
+      toolsAsked('denied').as('denied'),
+    ])
+    .orderBy(sql`(outcome is not distinct from 'repaired') desc`)
     .orderBy('closedAt', 'desc')
     .limit(limit)
+    .execute()
+  return rows.map(({ claims, ...row }) => ({ ...row, shown: sayShown(claims ?? []) }))
+}
+
+const toolsAsked = (status: 'consumed' | 'denied') =>
+  sql<string[] | null>`(select array_agg(distinct tool) from approval a
+    where a.incident_id = near.id and a.status = ${status})`
+
+/** The first claims of an ending that its rows showed word for word. */
+function sayShown(claims: readonly StoredClaim[]): string[] {
+  const shown = claims.filter((each) => 'grade' in each && each.grade === 'A')
+  return shown.slice(0, maxSaid).map(({ text }) => truncate(text, saidCharacters))
 }
 
 const maxSimilar = 5

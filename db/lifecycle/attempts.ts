@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../../domain/event.ts'
 import type { Db, Trx } from '../connect.ts'
+import type { IncidentEventRow } from '../tables.ts'
 
 /** Attempts of the last 24 hours at what raises the same alerts, over every incident those alerts belonged to. */
 export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
@@ -11,16 +12,21 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
   return rows[0]?.count ?? 0
 }
 
-/** An earlier attempt at the same trouble: what was written, how that was verified, and why it ended. */
-type EarlierAttempt = {
-  incidentId: string
-  attempt: number
-  beganAt: string
+/** What an attempt did: its writes and how each was verified, what people said no to, why it ended, and what it advised. */
+export type AttemptStory = {
   writes: { tool: string; arguments: Record<string, unknown>; verified: string | null }[]
+  denied: { tool: string; reason: string }[]
   ending: string | null
   endedAt: string | null
   text: string | null
+  next: string | null
 }
+
+/** An earlier attempt at the same trouble. */
+type EarlierAttempt = AttemptStory & { incidentId: string; attempt: number; beganAt: string }
+
+const textCharacters = 500
+const adviceCharacters = 300
 
 const limit = 10
 
@@ -39,20 +45,27 @@ export async function earlierAttempts(
       and (incident_id <> ${incidentId} or attempt < coalesce(${before}::int, 2147483647))
     order by at desc limit ${limit}`.execute(db)
   const stories: EarlierAttempt[] = []
-  for (const each of began.reverse()) stories.push(await readAttempt(db, each))
+  for (const { at, ...each } of began.reverse())
+    stories.push({ ...each, beganAt: at, ...(await readAttempt(db, each)) })
   return stories
 }
 
-async function readAttempt(
-  db: Db | Trx,
-  began: { incidentId: string; attempt: number; at: string },
-): Promise<EarlierAttempt> {
+/** The story of one attempt by its rows. Texts are cut: 500 characters of the ending, 300 of advice and of each person's words. */
+export async function readAttempt(db: Db | Trx, began: { incidentId: string; attempt: number }): Promise<AttemptStory> {
   const rows = await db
     .selectFrom('incidentEvent')
     .select(['kind', 'detail', 'metadata', 'at'])
     .where('incidentId', '=', began.incidentId)
     .where('attempt', '=', began.attempt)
-    .where('kind', 'in', ['tool_started', 'verification', 'resolved', 'escalated', 'cancelled'])
+    .where('kind', 'in', [
+      'call_judged',
+      'tool_started',
+      'verification',
+      'approval_decided',
+      'resolved',
+      'escalated',
+      'cancelled',
+    ])
     .orderBy('seq')
     .execute()
   const started = rows.flatMap(({ kind, metadata }) => {
@@ -67,9 +80,7 @@ async function readAttempt(
   }
   const ended = rows.findLast(({ kind }) => kind === 'resolved' || kind === 'escalated' || kind === 'cancelled')
   return {
-    incidentId: began.incidentId,
-    attempt: began.attempt,
-    beganAt: began.at,
+    denied: deniedAmong(rows),
     writes: started.map((call) => ({
       tool: call.tool,
       arguments: call.arguments,
@@ -77,8 +88,33 @@ async function readAttempt(
     })),
     ending: ended ? endingOf(ended.kind, ended.metadata as Record<string, unknown>) : null,
     endedAt: ended?.at ?? null,
-    text: ended?.detail ?? null,
+    text: ended ? cutTo(textCharacters, ended.detail) : null,
+    next: ended?.kind === 'escalated' ? adviceOf(ended.metadata as EventMetadata['escalated']) : null,
   }
+}
+
+const cutTo = (characters: number, text: string): string => text.slice(0, characters).toWellFormed()
+
+const adviceOf = ({ report }: EventMetadata['escalated']): string | null =>
+  report ? cutTo(adviceCharacters, report.nextStep) : null
+
+type StoryRow = Pick<IncidentEventRow, 'kind' | 'metadata'>
+
+/** What people said no to, with their words: each by the tool of its call. */
+function deniedAmong(rows: readonly StoryRow[]): AttemptStory['denied'] {
+  const toolOf = new Map<string, string>()
+  return rows.flatMap(({ kind, metadata }) => {
+    if (kind === 'call_judged') {
+      const { callId, tool } = metadata as EventMetadata['call_judged']
+      toolOf.set(callId, tool)
+      return []
+    }
+    const said = metadata as EventMetadata['approval_decided']
+    if (kind !== 'approval_decided' || said.decision !== 'deny') return []
+    return [
+      { tool: toolOf.get(said.callId) ?? 'a call', reason: cutTo(adviceCharacters, said.reason ?? 'no reason given') },
+    ]
+  })
 }
 
 function endingOf(kind: string, metadata: Record<string, unknown>): string {

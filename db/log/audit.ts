@@ -58,7 +58,7 @@ const incidents = sql`
     coalesce(metadata->>'approvalId', incident_id) as subject,
     detail, incident_id, null::text as address
   from incident_event
-  where (actor like 'user:%' or kind = 'security_event')
+  where (actor like 'user:%' or kind = 'security_event') and not metadata ? 'joined'
     and (kind in ('security_event', 'approval_decided', 'approval_withdrawn', 'resolved', 'escalated', 'cancelled')
       or kind = 'commented' and metadata->>'action' in ('opened', 'investigate_requested', 'cancel_requested'))`
 

@@ -120,19 +120,19 @@ async function watchdogRound(): Promise<void> {
   await runWatchdogRound({ db, locks: db, runs: temporalRuns(client, log), metrics: { watchdog }, log })
 }
 
-test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
+/** A host is down, and a second source tells of it: two incidents that want the same, the second of which waits for the first's question. */
+async function askOnceForTwo(host: string) {
   await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.owner)
-  await spine.lab.break('host_down', 'host-ams-1')
+  await spine.lab.break('host_down', host)
   const approval = await spine.pendingApproval()
-  // A second source tells of the same host.
   await spine.post(
     '/ingest/generic',
     {
-      summary: 'host-ams-1 does not answer',
+      summary: `${host} does not answer`,
       severity: 'critical',
       dedup: 'second',
       name: 'host_down',
-      labels: { host: 'host-ams-1' },
+      labels: { host },
     },
     { token: spine.tokens.ingest },
   )
@@ -141,6 +141,11 @@ test('two incidents that want the very same action ask once; the second learns w
       (each) => each.id !== approval.incidentId && each.status === 'awaiting_approval',
     ),
   )
+  return { approval, second }
+}
+
+test('two incidents that want the very same action ask once; the second learns what was decided and does nothing twice', async () => {
+  const { approval, second } = await askOnceForTwo('host-ams-1')
   // Rounds of the watchdog: it is waiting, not lost.
   for (let round = 0; round < 3; round += 1) await watchdogRound()
   expect((await spine.get<{ items: unknown[] }>('/approvals?status=pending')).items).toHaveLength(1)
@@ -162,6 +167,34 @@ test('two incidents that want the very same action ask once; the second learns w
       .filter((effect) => effect.request.includes('/vms/'))
       .every((effect) => effect.runs === 1),
   ).toBe(true)
+})
+
+test('who says no to a question of two incidents tells both why, is counted once, and neither may ask the same again', async () => {
+  const { approval, second } = await askOnceForTwo('host-ams-2')
+  const reason = 'the host is being moved by hand'
+  expect(await decided(approval, spine.tokens.approver, { decision: 'deny', reason })).toMatchObject({ status: 200 })
+  const told = await spine.until('the second to be told', async () => {
+    const events = await spine.events(second.id)
+    return events.find((event) => event.kind === 'approval_decided')
+  })
+  const ruled = (await spine.events(second.id)).find((event) => event.kind === 'call_judged' && event.metadata.joins)
+  expect(ruled).toMatchObject({ metadata: { joins: approval.incidentId, approvalId: approval.id } })
+  expect(told).toMatchObject({
+    actor: 'user:approver',
+    metadata: {
+      decision: 'deny',
+      reason,
+      joined: approval.incidentId,
+      callId: (ruled?.metadata as { callId: string }).callId,
+    },
+  })
+  await spine.until('both ends', async () =>
+    (await spine.incidents('?type=host_down')).every((each) => ['resolved', 'escalated'].includes(each.status)),
+  )
+  expect((await spine.get<{ items: unknown[] }>('/approvals?status=pending')).items).toEqual([])
+  const audit = await spine.get<{ items: { what: string }[] }>('/audit?what=approval.denied')
+  expect(audit.items).toHaveLength(1)
+  expect(await spine.get('/verify?limit=100')).toMatchObject({ differences: [] })
 })
 
 const grants = async () => (await spine.get<{ items: StandingGrant[] }>('/grants')).items

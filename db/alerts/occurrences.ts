@@ -1,0 +1,60 @@
+import { type RawBuilder, sql } from 'kysely'
+import { formatSpan } from '../../domain/format.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { AlertRow } from '../tables.ts'
+
+/** An alert by its newest occurrence. `fired` says how it came and went; null where it fired once. */
+export type FoldedAlert = AlertRow & { fired: string | null }
+
+type Occurrences = {
+  times: number
+  /** When the first of these began. */
+  since: string
+  /** How long those that ended lasted, in milliseconds; null where none did. */
+  shortestMs: number | null
+  longestMs: number | null
+}
+
+/** Occurrences further back say nothing about tonight. */
+const windowHours = 24
+
+/**
+ * Alerts that hold `where`, one for each sender and fingerprint, the newest first. Each is folded over all its occurrences of 24 hours,
+ * whichever incident they belong to: an alert that comes and goes is another trouble than one that stays.
+ */
+export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, limit: number): Promise<FoldedAlert[]> {
+  const newest = await db
+    .selectFrom('alert')
+    .selectAll()
+    .distinctOn(['source', 'fingerprint'])
+    .where(where)
+    .orderBy('source')
+    .orderBy('fingerprint')
+    .orderBy('startsAt', 'desc')
+    .execute()
+  newest.sort((a, b) => Date.parse(b.startsAt) - Date.parse(a.startsAt))
+  const folded: FoldedAlert[] = []
+  for (const alert of newest.slice(0, limit))
+    folded.push({ ...alert, fired: describeFiring(await occurrencesOf(db, alert)) })
+  return folded
+}
+
+async function occurrencesOf(db: Db | Trx, { source, fingerprint }: AlertRow): Promise<Occurrences | undefined> {
+  const { rows } = await sql<Occurrences>`
+    select count(*)::int as times, min(starts_at) as since,
+      (min(extract(epoch from ends_at - starts_at)) filter (where status = 'resolved') * 1000)::float8 as "shortestMs",
+      (max(extract(epoch from ends_at - starts_at)) filter (where status = 'resolved') * 1000)::float8 as "longestMs"
+    from alert
+    where source = ${source} and fingerprint = ${fingerprint}
+      and starts_at > nightshift_now() - make_interval(hours => ${windowHours})`.execute(db)
+  return rows[0]
+}
+
+/** `9 times since 2026-11-25T10:30:33.000Z, 20 s to 10 min each`. */
+function describeFiring(found: Occurrences | undefined): string | null {
+  if (!found || found.times < 2) return null
+  const { times, since, shortestMs, longestMs } = found
+  const [shortest, longest] = [shortestMs, longestMs].map((ms) => (ms === null ? null : formatSpan(ms)))
+  const each = shortest && longest ? `, ${shortest === longest ? shortest : `${shortest} to ${longest}`} each` : ''
+  return `${times} times since ${since}${each}`
+}

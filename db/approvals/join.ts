@@ -1,0 +1,47 @@
+import type { ApprovalStatus } from '../../domain/approval.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
+import { type RunRef, stepKey } from '../../domain/step-key.ts'
+import type { Db } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { eventsOf } from '../log/events.ts'
+
+type Answer = IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expired'>
+
+/**
+ * Tells a run that waited for another incident's question what was said there: the row of that incident again, with the person's words, under
+ * the waiting run's own call and marked as joined. The vote itself stays where it was given. Nothing is told of what was approved or
+ * edited: the judge says that when the run comes back to its call. A second telling writes nothing.
+ */
+export async function tellJoined(
+  db: Db,
+  run: RunRef,
+  { id, incidentId, status }: { id: string; incidentId: string; status: ApprovalStatus },
+): Promise<void> {
+  if (status !== 'denied' && status !== 'expired') return
+  const said = (await eventsOf(db, incidentId)).findLast((event): event is Answer => isAnswer(event, id))
+  const asked = (await eventsOf(db, run.incidentId, { attempt: run.attempt })).findLast(
+    (event): event is IncidentEvent<'call_judged'> =>
+      event.kind === 'call_judged' && event.metadata.approvalId === id && event.metadata.joins === incidentId,
+  )
+  if (!said || !asked) return
+  // Barred is what this run asked for, which may name the same thing otherwise.
+  const { callId, actionDigest } = asked.metadata
+  await db.transaction().execute(async (trx) => {
+    await append(trx, run.incidentId, run.attempt, {
+      kind: said.kind,
+      actor: said.actor,
+      turn: asked.turn,
+      stepKey: stepKey(run, asked.turn ?? 0, said.kind, 0, id),
+      detail: `${said.detail} (asked for ${incidentId})`,
+      metadata: {
+        ...said.metadata,
+        callId,
+        joined: incidentId,
+        ...(said.kind === 'approval_decided' && { actionDigest }),
+      },
+    } as Parameters<typeof append>[3])
+  })
+}
+
+const isAnswer = (event: IncidentEvent, id: string): boolean =>
+  (event.kind === 'approval_decided' || event.kind === 'approval_expired') && event.metadata.approvalId === id

@@ -1,0 +1,68 @@
+import { sql } from 'kysely'
+import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
+import type { Incident } from '../../domain/incident.ts'
+import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { Db, Trx } from '../connect.ts'
+import { otherNames } from '../inventory/registry.ts'
+import { type AttemptStory, readAttempt } from '../lifecycle/attempts.ts'
+import { eventsOf } from '../log/events.ts'
+
+/** Another incident that may have the same cause: who works on what is next to this one, and what came out of it. */
+type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' | 'denied'> & {
+  incidentId: string
+  type: string
+  title: string
+  resource: string
+  status: string
+  since: string
+  /** What it takes for the cause so far, with how that stands. */
+  causes: string[]
+}
+
+/** One that closed longer ago is a precedent. */
+const justClosed = '1 hour'
+const maxNearby = 3
+const titleCharacters = 160
+
+/**
+ * Incidents about this incident's resource, under any of its names, or about what is near it: open ones and those closed within an hour,
+ * on the very resource first, then the newest. Those that share an alert are told as earlier attempts, and so not here.
+ */
+export async function nearbyIncidents(
+  db: Db | Trx,
+  incident: Pick<Incident, 'id' | 'resource'>,
+  near: { neighbours: readonly ResourceRef[]; told: readonly string[] },
+): Promise<NearbyIncident[]> {
+  const { id, resource } = incident
+  if (!resource) return []
+  const own = resourceKey(resource)
+  const names = (await otherNames(db, [resource])).get(own) ?? []
+  const itself = [own, ...names.map(resourceKey)]
+  const keys = [...itself, ...near.neighbours.map(resourceKey)]
+  const rows = await db
+    .selectFrom('incident')
+    .select(['id', 'type', 'title', 'status', 'attempt', 'createdAt', 'resourceKind', 'resourceId'])
+    .where(sql<boolean>`resource_kind || ':' || resource_id = any(${keys}::text[])`)
+    .where('id', 'not in', [id, ...near.told])
+    .where(sql<boolean>`(closed_at is null or closed_at > nightshift_now() - ${sql.lit(justClosed)}::interval)`)
+    .orderBy(sql`(resource_kind || ':' || resource_id = any(${itself}::text[])) desc`)
+    .orderBy('createdAt', 'desc')
+    .limit(maxNearby)
+    .execute()
+  const nearby: NearbyIncident[] = []
+  for (const row of rows) {
+    const { writes, ending, text, next, denied } = await readAttempt(db, { incidentId: row.id, attempt: row.attempt })
+    const causes = foldHypotheses(await eventsOf(db, row.id, { attempt: row.attempt }), row.attempt)
+    nearby.push({
+      incidentId: row.id,
+      type: row.type,
+      title: row.title.slice(0, titleCharacters).toWellFormed(),
+      resource: `${row.resourceKind}:${row.resourceId}`,
+      status: row.status,
+      since: row.createdAt,
+      ...{ writes, ending, text, next, denied },
+      causes: causes.map(formatHypothesis),
+    })
+  }
+  return nearby
+}
