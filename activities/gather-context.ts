@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { z } from 'zod'
 import { isActiveAbout } from '../db/alerts/active-alerts.ts'
 import { ambiguityOf } from '../db/alerts/alerts.ts'
 import { foldedAlerts } from '../db/alerts/occurrences.ts'
@@ -18,7 +19,7 @@ import { earlierAttempts } from '../db/lifecycle/attempts.ts'
 import { eventsOf } from '../db/log/events.ts'
 import { systemScope } from '../db/scope.ts'
 import { chooseNearest, summarizeChange } from '../domain/change.ts'
-import { executable } from '../domain/device.ts'
+import { executable, type LogFile, logFile } from '../domain/device.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
 import { inventoryKind, resourceKey } from '../domain/registry.ts'
@@ -57,6 +58,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, alerts))
   const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
   const paths = await part('paths', null, async () => await pathsOf(db, resource))
+  const logFiles = await part('logFiles', [], async () => (paths ? await askLogFiles(core, incident.id) : []))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -87,6 +89,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       resource: own,
       // Where its agent may read and write: the directories of its service, its logs, its checkouts.
       ...(paths && { paths }),
+      ...(logFiles.length > 0 && { logFiles }),
       // Its alert names several things and so none: one of these is meant, if any.
       ...(candidates.length > 0 && { candidates }),
       ...(fitting.length > 0 && { jobs: fitting }),
@@ -199,6 +202,15 @@ async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }
   const answer = await core.get(`/api/v1/incidents/${id}/logs`, { signal: AbortSignal.timeout(partWithinMs) })
   if (!answer.ok) throw new Error(answer.problem.title)
   return lastLogs.parse((answer.data as { items: unknown }).items)
+}
+
+/** The log files of its machine, written last first. */
+async function askLogFiles(core: CorePort | undefined, id: string): Promise<LogFile[]> {
+  if (!core) return []
+  const signal = AbortSignal.timeout(partWithinMs)
+  const answer = await core.get(`/api/v1/incidents/${id}/log-files`, { signal })
+  if (!answer.ok) throw new Error(answer.problem.title)
+  return z.array(logFile).parse((answer.data as { items: unknown }).items)
 }
 
 /** What the servers of databases around the resource say of themselves, or the one line that says why one said nothing. */

@@ -21,6 +21,10 @@ export type Guests = z.infer<typeof guests>
 export const executable = z.object({ kind: z.enum(['node', 'host', 'vm']), id: z.string().min(1).max(100) })
 export type Executable = z.infer<typeof executable>
 
+/** A file of a directory of logs, by its agent. `changed`: when it was written last. */
+export const logFile = z.object({ path: z.string(), bytes: z.number(), changed: z.string() })
+export type LogFile = z.infer<typeof logFile>
+
 const device = z.object({
   id: deviceId,
   /** The node, host or VM that commands for it reach. */

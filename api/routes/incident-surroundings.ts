@@ -9,6 +9,7 @@ import { databaseSourcesOf } from '../../db/inventory/database-sources.ts'
 import { logSubjectOf } from '../../db/inventory/log-subject.ts'
 import { listSources } from '../../db/inventory/sources.ts'
 import { foldBrief, servedBrief } from '../../domain/brief.ts'
+import { logFile } from '../../domain/device.ts'
 import { withSpaces } from '../../domain/format.ts'
 import { type Incident, type IncidentStatus, incidentActions, runningStatuses } from '../../domain/incident.ts'
 import { type PersonAction, personAction, surroundings } from '../../domain/incident-detail.ts'
@@ -16,6 +17,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { clusterFacts, databaseFacts, lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
+import { listLogFiles } from '../../effects/devices/log-files.ts'
 import { readContext } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
@@ -84,6 +86,24 @@ const logsEndpoint = endpoint({
     await requireIncident(scope, id)
     const subject = await logSubjectOf(scope, id)
     return { items: subject ? await readContext('lines', await listSources(deps.db), subject, deps.sources) : [] }
+  },
+})
+
+const logFilesEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/log-files',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'The log files that the agent of the resource of an incident may read, written last first',
+  description:
+    'Six at most, of its directories called `log` or `logs` and of those right below the others. Nothing of a log is read. Empty where the resource has no agent of its own.',
+  params: ofIncident,
+  answer: z.object({ items: z.array(logFile) }),
+  example: { items: [{ path: '/srv/web/logs/app.log', bytes: 48_213, changed: '2026-11-21T11:59:58.120Z' }] },
+  problems: [404],
+  async run({ scope, params: { id } }, deps) {
+    const { resource } = await requireIncident(scope, id)
+    return { items: resource && deps.mesh ? await listLogFiles(deps, resource) : [] }
   },
 })
 
@@ -233,6 +253,7 @@ function refusedByStatus(each: keyof typeof incidentActions, status: IncidentSta
 export const incidentSurroundingsRoutes = [
   ruleEndpoint,
   logsEndpoint,
+  logFilesEndpoint,
   databasesEndpoint,
   clusterEndpoint,
   briefEndpoint,

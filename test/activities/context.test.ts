@@ -1,14 +1,21 @@
-import { expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
+import { sql } from 'kysely'
 import { contextActivities } from '../../activities/context.ts'
+import { alertsOf } from '../../db/alerts/alerts.ts'
+import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { addDevice } from '../../db/inventory/devices.ts'
 import { declareResources } from '../../db/inventory/registry.ts'
+import { append } from '../../db/log/append.ts'
 import { bodyText } from '../../db/log/bodies.ts'
 import { eventsOf } from '../../db/log/events.ts'
 import { importSource } from '../../domain/declared-resources.ts'
 import { deviceTerms } from '../../domain/device.ts'
+import { newId } from '../../domain/digest.ts'
+import { agentActor } from '../../domain/event.ts'
 import { readPrompts } from '../../prompts/render.ts'
-import { openedIncident, useDatabase } from '../support/database.ts'
+import { announced } from '../support/announced.ts'
+import { claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
 
 const database = useDatabase()
 
@@ -70,4 +77,99 @@ test('the model is given the directories that the agent of its machine may read 
   await db.transaction().execute((trx) => addDevice(trx, { ...device, ...rest }))
   const incidentId = await openedIncident(db, { labels: { alertname: 'service_down', node: 'web-1' } })
   expect((await contextOf(incidentId)).paths).toEqual({ writable: ['/srv/web'], readable: ['/var/log/web'] })
+})
+
+describe('what else goes on', () => {
+  const own = { alertname: 'service_down', node: 'web-7' }
+  const other = { alertname: 'disk_full', node: 'web-7' }
+
+  beforeEach(async () => {
+    await moveClock(database.owner, '0 seconds')
+    await sql`delete from alert where labels->>'node' = 'web-7'`.execute(database.owner)
+    await sql`update incident set resource_id = 'gone' where resource_id = 'web-7'`.execute(database.owner)
+  })
+
+  /** Two incidents about one machine, both at work; the second is asked about. */
+  async function two() {
+    const { db } = database
+    const declared = { resources: [{ kind: 'node' as const, id: 'web-7', aliases: [] }], relations: [] }
+    await db.transaction().execute((trx) => declareResources(trx, importSource, declared))
+    const first = await claimedIncident(db, { name: 'disk_full', labels: other, title: 'Disk full' })
+    const startsAt = new Date().toISOString()
+    const second = await openedIncident(db, { name: 'service_down', labels: own, title: 'Down', startsAt })
+    return { first, second }
+  }
+
+  test('an alert that fired nine times is one line with how often, since when and how long', async () => {
+    const { db, owner } = database
+    const { second } = await two()
+    const [alert] = await alertsOf(db, second)
+    const { id: _, ...row } = alert!
+    for (let back = 8; back >= 1; back -= 1) {
+      const startsAt = new Date(Date.now() - back * 300_000).toISOString()
+      const endsAt = new Date(Date.parse(startsAt) + back * 15_000).toISOString()
+      const again = { ...row, raw: '{}', labels: JSON.stringify(row.labels), annotations: JSON.stringify({}) }
+      const values = {
+        ...again,
+        links: JSON.stringify(row.links),
+        id: newId('alr'),
+        status: 'resolved',
+        startsAt,
+        endsAt,
+      }
+      await owner
+        .insertInto('alert')
+        .values(values as never)
+        .execute()
+    }
+    const { alerts } = await contextOf(second)
+    expect(alerts).toHaveLength(1)
+    expect(alerts[0]).toMatchObject({ name: 'service_down', labels: own })
+    expect(alerts[0].fired).toMatch(/^9 times since \d{4}-.*, 15 s to 2 min each$/)
+  })
+
+  test('another alert on the same machine says who works on it, and its incident stands beside it with what it found and wrote', async () => {
+    const { db } = database
+    const { first, second } = await two()
+    const key = await announced(db, first, 'converge_node', { node: 'web-7', reason: 'drift' })
+    await db.transaction().execute(async (trx) => {
+      const cause = { id: 'h1', text: 'a trace fills the disk', state: 'supported' as const, quotes: [] }
+      await append(trx, first, 1, {
+        kind: 'commented',
+        actor: agentActor,
+        detail: cause.text,
+        metadata: { text: cause.text, confidence: null, action: null, hypothesis: cause },
+      })
+    })
+    const { activeAlerts, nearby } = await contextOf(second)
+    const worker = { incident: first, status: 'investigating', since: expect.any(String) }
+    expect(activeAlerts).toEqual([expect.objectContaining({ name: 'disk_full', workedOnBy: worker })])
+    expect(nearby).toEqual([
+      expect.objectContaining({
+        incidentId: first,
+        resource: 'node:web-7',
+        status: 'investigating',
+        writes: [{ tool: 'converge_node', arguments: { node: 'web-7', reason: 'drift' }, verified: null }],
+        causes: [expect.stringContaining('a trace fills the disk')],
+        ending: null,
+      }),
+    ])
+    expect(key).toContain(first)
+  })
+
+  test('what closed on the same machine an hour ago or longer is no neighbour any more', async () => {
+    const { db, owner } = database
+    const { first, second } = await two()
+    const end = { status: 'escalated' as const, code: 'LOOP', reason: 'It went round in circles.' }
+    await db.transaction().execute((trx) => closeIncident(trx, first, 1, end, { actor: agentActor, stepKey: null }))
+    await moveClock(owner, '50 minutes')
+    expect((await contextOf(second)).nearby).toMatchObject([
+      { incidentId: first, ending: 'escalated, LOOP', next: expect.any(String) },
+    ])
+    await moveClock(owner, '61 minutes')
+    const third = await openedIncident(db, { name: 'x', labels: { ...own, alertname: 'x' } })
+    expect((await contextOf(third)).nearby.map(({ incidentId }: { incidentId: string }) => incidentId)).not.toContain(
+      first,
+    )
+  })
 })

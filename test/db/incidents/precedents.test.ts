@@ -4,12 +4,13 @@ import { incidentById } from '../../../db/incidents/incidents.ts'
 import { precedentsOf } from '../../../db/incidents/precedents.ts'
 import { append } from '../../../db/log/append.ts'
 import { agentActor } from '../../../domain/event.ts'
+import type { StoredClaim } from '../../../domain/hypothesis.ts'
 import { claimedIncident, openedIncident, useDatabase } from '../../support/database.ts'
 
 const database = useDatabase()
 
 /** An incident of a type that was repaired so, with orders for its readers. */
-async function repaired(tool: string): Promise<string> {
+async function repaired(tool: string, claims: StoredClaim[] = []): Promise<string> {
   const id = await claimedIncident(database.db, {
     labels: { alertname: 'x', incident_type: 'lagging' },
     title: orders,
@@ -33,7 +34,7 @@ async function repaired(tool: string): Promise<string> {
       status: 'resolved' as const,
       outcome: 'repaired' as const,
       resolution: orders,
-      claims: [],
+      claims,
       confidence: null,
     }
     await closeIncident(trx, id, 1, end, { actor: agentActor, stepKey: null })
@@ -63,4 +64,35 @@ test('what was about the same kind of thing comes first, then the newest', async
   await owner.updateTable('incident').set({ resourceKind: 'shard', resourceId: 'db-2' }).where('id', '=', id).execute()
   const precedents = await precedentsOf(db, (await incidentById(db, id))!, 2)
   expect(precedents.map((each) => each.id)).toEqual([older, newer])
+})
+
+test('a precedent says what its rows showed word for word, and nothing that they did not', async () => {
+  const { db } = database
+  const claim = (text: string, grade: 'A' | 'B' | 'C'): StoredClaim => ({
+    kind: 'was',
+    text,
+    quotes: [{ seq: 1, text }],
+    grade,
+    shown: grade !== 'C',
+  })
+  await repaired('converge_shard', [
+    claim('17 of 20 connections were idle', 'A'),
+    claim(orders, 'B'),
+    claim(orders, 'C'),
+  ])
+  const now = await incidentById(db, await openedIncident(db, { labels: { alertname: 'x', incident_type: 'lagging' } }))
+  const [precedent] = await precedentsOf(db, now!, 1)
+  expect(precedent).toMatchObject({ shown: ['17 of 20 connections were idle'] })
+})
+
+test('what was repaired comes before what was handed over later', async () => {
+  const { db } = database
+  const proved = await repaired('converge_shard')
+  const handed = await claimedIncident(db, { labels: { alertname: 'x', incident_type: 'lagging' } })
+  const end = { status: 'escalated' as const, code: 'LOOP', reason: 'It went round in circles.' }
+  await db.transaction().execute((trx) => closeIncident(trx, handed, 1, end, { actor: agentActor, stepKey: null }))
+  const now = await incidentById(db, await openedIncident(db, { labels: { alertname: 'x', incident_type: 'lagging' } }))
+  const ids = (await precedentsOf(db, now!, 20)).map(({ id }) => id)
+  expect(ids.indexOf(proved)).toBeGreaterThanOrEqual(0)
+  expect(ids.indexOf(proved)).toBeLessThan(ids.indexOf(handed))
 })

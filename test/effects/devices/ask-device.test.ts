@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { incidentById } from '../../../db/incidents/incidents.ts'
 import { effectByKey } from '../../../db/writes/effects.ts'
 import { deviceTerms } from '../../../domain/device.ts'
 import type { MeshHealth, MeshMode } from '../../../domain/mesh.ts'
@@ -10,6 +11,7 @@ import { findApprovalNeed } from '../../../effects/devices/approval-need.ts'
 import type { MappedCall } from '../../../effects/devices/executor.ts'
 import { specNamed } from '../../../mesh/registry.ts'
 import { tools } from '../../../tools/registry.ts'
+import { openedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { prepared, ran, realAgent, useMeshApi } from '../../support/mesh-api.ts'
 
@@ -215,4 +217,27 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
   ],
 ])('what a device would ask about: %s', (_, tool, input, changes, why) => {
   expect(asked(tool, input, changes)).toEqual(why)
+})
+
+test('an investigation is told the log files of its machine, written last first, and none of what is packed, empty or no log', async () => {
+  mkdirSync(join(files, 'logs'))
+  const aged = (name: string, text: string, minutes: number) => {
+    const path = join(files, 'logs', name)
+    writeFileSync(path, text)
+    const at = new Date(Date.now() - minutes * 60_000)
+    utimesSync(path, at, at)
+    return path
+  }
+  const older = aged('access.log', 'GET /\n', 9)
+  const newer = aged('app.log', 'pool exhausted\n', 1)
+  aged('app.log.2.gz', 'packed', 0)
+  aged('empty.log', '', 0)
+  symlinkSync('/etc/passwd', join(files, 'logs', 'link.log'))
+  const resource = { kind: 'node', id: on } as const
+  const incidentId = await openedIncident(api.db, { labels: { alertname: 'x', node: on } })
+  expect((await api.get(`/incidents/${incidentId}/log-files`)).body.items).toEqual([
+    { path: newer, bytes: 15, changed: expect.any(String) },
+    { path: older, bytes: 6, changed: expect.any(String) },
+  ])
+  expect((await incidentById(api.db, incidentId))?.resource).toEqual(resource)
 })

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { Db } from '../../db/connect.ts'
+import { executable, type LogFile } from '../../domain/device.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
+import { specOf } from '../../mesh/registry.ts'
+import { type EffectDeps, EffectRefused } from '../effect.ts'
+import { askDevice } from './ask-device.ts'
+import { buildReadKey, type Executor, mapCall, requireExecutor } from './executor.ts'
+
+const listed = z.object({
+  entries: z.array(z.looseObject({ name: z.string(), type: z.string(), size: z.number(), mtime: z.string() })),
+})
+
+const maxDirectories = 4
+const maxFiles = 6
+const listLimit = 500
+const deadlineMs = 3_000
+
+/** Names of directories of logs, as the Filesystem Hierarchy Standard and most programs have them. */
+const logDirectory = /(^|\/)logs?(\/|$)/
+/** What a rotation left behind and packed: no line of it is read in place. */
+const packed = /\.(gz|xz|zst|bz2|zip)$/
+
+/**
+ * The log files that the machine's own agent may read, those written last first, six at most: of its directories called `log` or `logs`, and
+ * of such a directory right below another. Nothing of a log is read. No agent, or one that does not list, answers none.
+ */
+export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Promise<LogFile[]> {
+  const executor = await executorOf(deps.db, resource)
+  if (!executor) return []
+  const roots = executor.device.terms.roots.map(({ path }) => path)
+  const named = roots.filter((path) => logDirectory.test(path))
+  const below = roots
+    .filter((path) => !logDirectory.test(path))
+    .flatMap((path) => ['logs', 'log'].map((name) => `${path === '/' ? '' : path}/${name}`))
+  const files: LogFile[] = []
+  for (const path of [...named, ...below].slice(0, maxDirectories)) files.push(...(await filesIn(deps, executor, path)))
+  return files.sort((a, b) => Date.parse(b.changed) - Date.parse(a.changed)).slice(0, maxFiles)
+}
+
+const list = specOf('fs.list')
+
+/** The machine's own agent; null where none can be called now, or it does not list. */
+async function executorOf(db: Db, resource: ResourceRef): Promise<Executor | null> {
+  const own = executable.safeParse({ kind: resource.kind, id: resource.id }).data
+  if (!own) return null
+  try {
+    const executor = await requireExecutor(db, own.id)
+    mapCall(executor, list, { path: '/' })
+    return executor.through === null ? executor : null
+  } catch (error) {
+    if (error instanceof EffectRefused) return null
+    throw error
+  }
+}
+
+/** The files of one directory; none where it is not there, or may not be listed. */
+async function filesIn(deps: EffectDeps, executor: Executor, path: string): Promise<LogFile[]> {
+  const mapped = mapCall(executor, list, { path, limit: listLimit })
+  const { capability, args } = mapped
+  const key = buildReadKey('context', 'log-files')
+  const reply = await askDevice(deps, executor.device, { key, capability, args, deadlineMs })
+  if (reply.kind !== 'answer' || !reply.answer.ok) return []
+  const { entries } = listed.parse(reply.answer.result)
+  return entries
+    .filter(({ type, name, size }) => type === 'file' && size > 0 && !packed.test(name))
+    .map(({ name, size, mtime }) => ({ path: `${path}/${name}`, bytes: size, changed: mtime }))
+}
