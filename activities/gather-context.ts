@@ -99,8 +99,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       activeAlerts: active,
       // What was tried at this trouble before, how it was verified, and why it ended.
       earlierAttempts: earlier,
-      // Who works next door, or just did, on what may have the same cause.
-      ...(nearby.length > 0 && { nearby }),
+      ...(nearby.length > 0 && { nearby: { note: nearbyNote, incidents: nearby } }),
       notes,
       cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
@@ -108,6 +107,9 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
     },
   }
 }
+
+/** What the model makes of incidents next to its own. */
+const nearbyNote = 'Next to this one, maybe of one cause: use what they found and wrote, do not repeat it.'
 
 type PartState = 'ok' | 'empty' | 'failed'
 
@@ -129,7 +131,7 @@ function startParts() {
   return { parts, part }
 }
 
-/** So many alerts of a kind are told. */
+/** Of its alerts, and of all others on its resource, the newest. */
 const maxAlerts = 10
 
 async function ownAlerts(db: Db, incidentId: string) {

@@ -9,6 +9,7 @@ type Schema = {
   const?: unknown
   default?: unknown
   examples?: unknown[]
+  description?: string
   anyOf?: Schema[]
   minimum?: number
   additionalProperties?: Schema | boolean
@@ -58,15 +59,16 @@ function renamed(
   return lacking.length === 1 ? [[lacking[0]!, value]] : []
 }
 
-function exampleOf(schema: Schema): unknown {
+/** A value that fits; a text is a blank to fill in, which says what belongs there: one that reads like an answer is sent as one. */
+function exampleOf(schema: Schema, field = 'text'): unknown {
   if (schema.examples?.length) return schema.examples[0]
   if (schema.const !== undefined) return schema.const
   if (schema.default !== undefined) return schema.default
   if (schema.enum?.length) return schema.enum[0]
-  if (schema.anyOf?.length) return exampleOf(schema.anyOf[0] as Schema)
+  if (schema.anyOf?.length) return exampleOf(schema.anyOf[0] as Schema, field)
   switch (schema.type) {
     case 'array':
-      return [exampleOf(schema.items ?? {})]
+      return [exampleOf(schema.items ?? {}, field)]
     case 'boolean':
       return true
     case 'integer':
@@ -75,12 +77,12 @@ function exampleOf(schema: Schema): unknown {
     case 'object':
       return exampleOfObject(schema)
     default:
-      return 'what you found'
+      return `<${schema.description ?? field}>`
   }
 }
 
 function exampleOfObject({ properties, required = [], additionalProperties }: Schema): Record<string, unknown> {
-  const named = required.map((field) => [field, exampleOf(properties?.[field] ?? {})])
+  const named = required.map((field) => [field, exampleOf(properties?.[field] ?? {}, field)])
   const isOpen = named.length === 0 && typeof additionalProperties === 'object'
   return isOpen ? { instance: 'web-1' } : Object.fromEntries(named)
 }

@@ -11,7 +11,7 @@ type ToolDescription = {
 export function describeTools(tools: ToolDescription[]): ChatTool[] {
   return tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
-    function: { name, description, parameters: compactSchema(inputSchema) as Record<string, unknown> },
+    function: { name, description, parameters: describeParameters(name, inputSchema) },
   }))
 }
 
@@ -19,9 +19,25 @@ export function describeTools(tools: ToolDescription[]): ChatTool[] {
 export function describeToolsAsText(tools: ToolDescription[]): string {
   return tools
     .map(({ name, description, inputSchema }) =>
-      JSON.stringify({ name, description, parameters: compactSchema(inputSchema) }),
+      JSON.stringify({ name, description, parameters: describeParameters(name, inputSchema) }),
     )
     .join('\n')
+}
+
+/** Words that a form for people needs, and that say nothing beside a name such as `reason` or `detail`. */
+const obvious = ['why', 'text', 'kind', 'advice']
+
+/** A description of a parameter is left out where the names of tool and parameter say each of its words: `get_node` takes an `id`. */
+function describeParameters(tool: string, schema: Record<string, unknown>): Record<string, unknown> {
+  const compact = compactSchema(schema) as Record<string, unknown>
+  if (!compact.properties) return compact
+  const properties = Object.entries(compact.properties as Record<string, Record<string, unknown>>)
+  const said = properties.map(([name, { description, ...rest }]): [string, unknown] => {
+    const known = new Set([...`${tool}_${name}`.split('_'), ...obvious])
+    const isSaid = typeof description === 'string' && description.split(' ').every((word) => known.has(word))
+    return [name, isSaid || description === undefined ? rest : { ...rest, description }]
+  })
+  return { ...compact, properties: Object.fromEntries(said) }
 }
 
 /** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */

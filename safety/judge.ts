@@ -1,5 +1,5 @@
 import { actionDigest } from '../domain/digest.ts'
-import type { ResourceRef } from '../domain/registry.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import { type EffectKind, highestRisk, type Preparation, type Risk, type ToolFacts } from '../domain/tool.ts'
 import { similarNames } from '../domain/tool-name.ts'
@@ -27,7 +27,7 @@ import { writeRules } from './write.ts'
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
-export const policyVersion = '8'
+export const policyVersion = '9'
 
 /**
  * The policy, from first to last: the first rule that answers decides. What refuses stands before what asks, and what asks before
@@ -198,8 +198,13 @@ function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null
   return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
 }
 
-function commandBeforeLook({ call, resolved, state }: Judging): RuleAnswer | null {
+/** The context shows the incident's own resource: a look at it is a first look. Everything else is looked up before a command. */
+function commandBeforeLook({ call, effect, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
+  // Where it would run is what its preparation found, not what its name may mean.
+  const targets = call.prepared?.ok ? call.prepared.preparation.targets : []
+  const isOwn = targets.length > 0 && targets.every((each) => resourceKey(each) === state.resolved.pinned)
+  if (isOwn && effect === 'read') return null
   return refuse(
     'STRICT_RESOLUTION',
     'no command runs before something was looked up in this investigation',

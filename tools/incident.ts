@@ -106,7 +106,9 @@ export const resolveIncident = defineTool({
       .max(maxClaims)
       .describe('what shows it'),
     next_step: z.string().min(3).max(1000).optional().describe('advice'),
-    certainty: certainty.describe(certainties.join(', ')),
+    certainty: certainty.describe(
+      `${certainties.join(', ')}: of the cause. confirmed needs a write that held or a supported hypothesis, likely an open one`,
+    ),
   }),
   output: z.looseObject({}),
   effect: 'terminal',

@@ -4,7 +4,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { AlertRow } from '../tables.ts'
 
 /** An alert by its newest occurrence. `fired` says how it came and went; null where it fired once. */
-export type FoldedAlert = AlertRow & { fired: string | null }
+type FoldedAlert = AlertRow & { fired: string | null }
 
 type Occurrences = {
   times: number

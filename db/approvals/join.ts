@@ -9,8 +9,8 @@ type Answer = IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expire
 
 /**
  * Tells a run that waited for another incident's question what was said there: the row of that incident again, with the person's words, under
- * the waiting run's own call and marked as joined. The vote itself stays where it was given. Nothing is told of what was approved or
- * edited: the judge says that when the run comes back to its call. A second telling writes nothing.
+ * the waiting run's own call and marked as joined. The vote itself stays where it was given. What was approved or edited
+ * needs no row: the judge says it when the run comes back to its call. A second call writes nothing.
  */
 export async function tellJoined(
   db: Db,

@@ -26,7 +26,8 @@ const titleCharacters = 160
 
 /**
  * Incidents about this incident's resource, under any of its names, or about what is near it: open ones and those closed within an hour,
- * on the very resource first, then the newest. Those that share an alert are told as earlier attempts, and so not here.
+ * on the very resource first, then the newest. Those that share an alert are
+ * among the earlier attempts, and not here.
  */
 export async function nearbyIncidents(
   db: Db | Trx,

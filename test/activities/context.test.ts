@@ -144,7 +144,7 @@ describe('what else goes on', () => {
     const { activeAlerts, nearby } = await contextOf(second)
     const worker = { incident: first, status: 'investigating', since: expect.any(String) }
     expect(activeAlerts).toEqual([expect.objectContaining({ name: 'disk_full', workedOnBy: worker })])
-    expect(nearby).toEqual([
+    expect(nearby.incidents).toEqual([
       expect.objectContaining({
         incidentId: first,
         resource: 'node:web-7',
@@ -163,13 +163,13 @@ describe('what else goes on', () => {
     const end = { status: 'escalated' as const, code: 'LOOP', reason: 'It went round in circles.' }
     await db.transaction().execute((trx) => closeIncident(trx, first, 1, end, { actor: agentActor, stepKey: null }))
     await moveClock(owner, '50 minutes')
-    expect((await contextOf(second)).nearby).toMatchObject([
+    expect((await contextOf(second)).nearby.incidents).toMatchObject([
       { incidentId: first, ending: 'escalated, LOOP', next: expect.any(String) },
     ])
     await moveClock(owner, '61 minutes')
     const third = await openedIncident(db, { name: 'x', labels: { ...own, alertname: 'x' } })
-    expect((await contextOf(third)).nearby.map(({ incidentId }: { incidentId: string }) => incidentId)).not.toContain(
-      first,
-    )
+    expect(
+      (await contextOf(third)).nearby.incidents.map(({ incidentId }: { incidentId: string }) => incidentId),
+    ).not.toContain(first)
   })
 })

@@ -46,3 +46,12 @@ test('all our tools leave room for the prompt', () => {
   expect(JSON.stringify(describeTools(all)).length).toBeLessThan(9_500)
   expect(JSON.stringify(describeTools(all))).toBe(JSON.stringify(describeTools(all)))
 })
+
+test('a parameter whose description only repeats the names of tool and parameter goes without, and any other keeps it', () => {
+  const text = (description: string) => ({ type: 'string', description })
+  const properties = { id: text('node id'), on: text('machine id'), port: text('who uses it') }
+  const [described] = describeTools([
+    { name: 'get_node', description: '', inputSchema: { type: 'object', properties } },
+  ])
+  expect(described?.function.parameters.properties).toEqual({ ...properties, id: { type: 'string' } })
+})

@@ -394,3 +394,33 @@ describe('whatever the model proposes', () => {
     )
   })
 })
+
+describe('a command before anything was looked up', () => {
+  const own: ResourceRef = { kind: 'node', id: 'web-1' }
+  const other: ResourceRef = { kind: 'node', id: 'web-2' }
+  const command = (argv: string[], on: ResourceRef) =>
+    call('exec', { on: on.id, argv, reason: 'see' }, { prepared: prepared([on], { on: on.id, argv }) })
+  const first = (asked: Call, pinned: ResourceRef | null = own) => {
+    const { verdict, code } = judge(
+      asked,
+      toolFacts,
+      fold([], 1, pinned),
+      { ...policy, resource: pinned } as Policy,
+      now,
+    )
+    return `${verdict} ${code}`
+  }
+
+  test("runs where it only reads on the incident's own resource, which the context shows", () => {
+    expect(first(command(['ls', '/srv'], own))).toBe('run READ_COMMAND')
+  })
+
+  test.each([
+    ['on another machine', command(['ls', '/srv'], other), own],
+    ['where the incident names no resource', command(['ls', '/srv'], own), null],
+    ['that changes something', command(['rm', '/srv/x'], own), own],
+    ['that nothing prepared', { ...command(['ls', '/srv'], own), prepared: null }, own],
+  ] as const)('is refused %s', (_, asked, pinned) => {
+    expect(first(asked, pinned)).toBe('refuse STRICT_RESOLUTION')
+  })
+})
