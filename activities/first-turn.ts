@@ -23,6 +23,8 @@ type FirstTurnOf = {
   hasFittingJob: boolean
   /** The runbook that fits and the names of others; null where none does. */
   runbooks: RunbookMatch | null
+  /** What its alerts say, for tools where no runbook fits. */
+  words?: string
 }
 
 type FirstTurn = {
@@ -40,7 +42,7 @@ type FirstTurn = {
 export async function readFirstTurn(
   { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
   protocol: 'native' | 'json',
-  { type, kind, jobs, hasFittingJob, runbooks: match }: FirstTurnOf,
+  { type, kind, jobs, hasFittingJob, runbooks: match, words = '' }: FirstTurnOf,
 ): Promise<FirstTurn> {
   const offered = settings.value<string[] | null>('agent.tools', type)
   const devices = await usableDevices(db)
@@ -65,7 +67,9 @@ export async function readFirstTurn(
   // An admin's own list is offered whole.
   const lacks = hasFittingJob ? [] : (['jobs'] as const)
   const { first, more } =
-    offered === null ? splitTools(described, kind, { lacks, runbook }) : { first: described, more: [] }
+    offered === null
+      ? splitTools(described, kind, { lacks, runbook, words: `${type} ${words}` })
+      : { first: described, more: [] }
   const site: SiteFacts = { ...inventory, sources, jobs, devices: devices.length }
   const system = renderSystemPrompt(prompts, {
     override: settings.value<string | null>('agent.system_prompt', type),
@@ -73,6 +77,7 @@ export async function readFirstTurn(
     toolsText: describeToolsAsText(first),
     topics: topicsOf(kind),
     site,
+    hasRunbook: runbook !== null,
   })
   return {
     system,

@@ -55,7 +55,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
   const fitting = jobs?.fitting ?? []
-  const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, alerts))
+  const words = wordsOf(incident, alerts)
+  const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, words))
   const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
   const paths = await part('paths', null, async () => await pathsOf(db, resource))
   const logFiles = await part('logFiles', [], async () => (paths ? await askLogFiles(core, incident.id) : []))
@@ -66,6 +67,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
     jobs: jobs?.declared ?? [],
     hasFittingJob: fitting.length > 0,
     runbooks,
+    words,
     context: {
       incident: {
         id: incident.id,
@@ -248,15 +250,14 @@ async function declaredJobs(core: CorePort | undefined, resource: Incident['reso
 /** The runbook that fits and the names of two more, of the core API, which alone reads them. Null: none fits. */
 async function runbooksFor(
   core: CorePort | undefined,
-  { type, title, resource }: Incident,
-  alerts: readonly { name: string; annotations: Record<string, string> }[],
+  { type, resource }: Incident,
+  words: string,
 ): Promise<RunbookMatch | null> {
   if (!core) return null
-  const said = alerts.flatMap(({ name, annotations }) => [name, annotations.summary, annotations.description])
   const query = new URLSearchParams({ type })
   const kind = inventoryKind.safeParse(resource?.kind).data
   if (kind) query.set('kind', kind)
-  query.set('words', [title, ...said].filter(Boolean).join(' ').slice(0, maxWords).toWellFormed())
+  query.set('words', words)
   const signal = AbortSignal.timeout(partWithinMs)
   const answer = await core.get(`/api/v1/knowledge-match?${query}`, { signal })
   if (!answer.ok) throw new Error(answer.problem.title)
@@ -266,6 +267,15 @@ async function runbooksFor(
 
 /** Characters of what an alert says, for the search. */
 const maxWords = 1_000
+
+/** What the incident and its alerts say in words. */
+function wordsOf(
+  { title }: Incident,
+  alerts: readonly { name: string; annotations: Record<string, string> }[],
+): string {
+  const said = alerts.flatMap(({ name, annotations }) => [name, annotations.summary, annotations.description])
+  return [title, ...said].filter(Boolean).join(' ').slice(0, maxWords).toWellFormed()
+}
 
 async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null

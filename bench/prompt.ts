@@ -63,7 +63,14 @@ function measureFirstTurn(
     jobs: site.jobs.length > 0,
   })
   const { first } = splitTools(described, kind, { lacks: ['jobs'], runbook })
-  const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind), site }
+  const options = {
+    override: null,
+    protocol: 'native' as const,
+    toolsText: '',
+    topics: topicsOf(kind),
+    site,
+    hasRunbook: runbook !== null,
+  }
   const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
   const tools = Buffer.byteLength(JSON.stringify(describeTools(first)))
   return { system, tools, first: system + tools }

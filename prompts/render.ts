@@ -143,6 +143,8 @@ export function renderSystemPrompt(
     topics?: ReadonlySet<string> | null
     /** What the site has. */
     site?: SiteFacts
+    /** A runbook follows the context: it says what such trouble needs, and the prompt says it no second time. */
+    hasRunbook?: boolean
   },
 ): string {
   const protocol = prompts.protocol[options.protocol].replace('{{tools}}', () => options.toolsText)
@@ -157,10 +159,14 @@ export function renderAsJson(prompt: string, { protocol }: Pick<Prompts, 'protoc
 
 function renderSite(
   system: string,
-  { topics = null, site = noFacts }: { topics?: ReadonlySet<string> | null; site?: SiteFacts },
+  {
+    topics = null,
+    site = noFacts,
+    hasRunbook = false,
+  }: { topics?: ReadonlySet<string> | null; site?: SiteFacts; hasRunbook?: boolean },
 ): string {
   const isNearShards = topics === null || aboutShards.some((kind) => topics.has(kind))
-  const known = new Set([...(topics ?? inventoryKinds), ...(isNearShards ? siteTopics(site) : [])])
+  const known = new Set([...(topics ?? inventoryKinds), ...(isNearShards && !hasRunbook ? siteTopics(site) : [])])
   return keepTopics(system, known).replace('{{platform}}', () => describePlatform(site, topics))
 }
 

@@ -21,6 +21,7 @@ import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './l
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { readResult, sourceTools } from './sources.ts'
+import { suitedTools } from './suits.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 export const moreTools = defineTool({
@@ -163,17 +164,20 @@ export function describedTools(
 /**
  * What the first turn of an incident about a resource of this kind offers, and what `more_tools` adds. Null: the incident names no
  * resource. What its run then finds adds the tools of that kind (`activities/ask-model.ts`). `lacks`: what there is none of for this resource.
- * `runbook`: the body of the runbook that fits, which names what its trouble needs; it can only leave tools for later, and allows none.
+ * `runbook`: the body of the runbook that fits, which names what its trouble needs: what its repair names comes first, and what it never
+ * names may come later. `words`: what the alert says, where no runbook fits. Neither allows a tool: each call is judged.
  */
 export function splitTools(
   described: readonly ToolDescription[],
   kind: InventoryKind | null,
-  { lacks = [], runbook = null }: { lacks?: readonly Tool['needs'][]; runbook?: string | null } = {},
+  { lacks = [], runbook = null, words = '' }: Situation = {},
 ): { first: ToolDescription[]; more: ToolDescription[] } {
+  const wanted = runbook === null ? suitedTools(words) : repairsOf(runbook)
   const isFirst = ({ name }: ToolDescription) => {
     const { firstFor, needs, isSituational, insteadOf } = tools.get(name) ?? {}
-    if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     if (needs !== undefined && lacks.includes(needs)) return false
+    if (wanted.includes(name)) return true
+    if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     const missing = kind === null ? undefined : insteadOf?.[kind]
     if (missing !== undefined && !described.some((other) => other.name === missing)) return true
     return firstFor === undefined || firstFor.includes(kind)
@@ -186,6 +190,17 @@ export function splitTools(
     first: [...described.filter(isFirst), { ...rest, description: `${description} There are: ${names}.` }],
     more,
   }
+}
+
+type Situation = { lacks?: readonly Tool['needs'][]; runbook?: string | null; words?: string }
+
+/** The write that the repair of a runbook names first: of its paragraph `Repair:`, or of all of one that has none. */
+function repairsOf(runbook: string): string[] {
+  const told = runbook.split(/\n\s*\n/).find((paragraph) => paragraph.startsWith('Repair:')) ?? runbook
+  const named = [...told.matchAll(/`([a-z_]+)`/g)].flatMap(([, name]) =>
+    name && tools.get(name)?.effect === 'write' ? [name] : [],
+  )
+  return named.slice(0, 1)
 }
 
 /** Names in few words: those that begin alike as `git_{log,show}`. */

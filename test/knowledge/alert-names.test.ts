@@ -50,8 +50,8 @@ const names: [name: string, kind: InventoryKind, runbook: string | null][] = [
   // About other things, whatever letters they share.
   ['BathroomLightOn', 'node', null],
   ['RoomTemperatureHigh', 'host', null],
-  ['NodeClockSkewDetected', 'host', null],
-  ['CertificateExpiry', 'node', null],
+  ['NodeClockSkewDetected', 'host', 'clock-skew'],
+  ['CertificateExpiry', 'node', 'certificate-ending'],
   ['BackupFailed', 'node', null],
 ]
 

@@ -1,0 +1,31 @@
+/**
+ * What alerts say, by the tool that repairs such trouble: for incidents that no runbook fits. It only decides which tools are shown first;
+ * each is judged like any other. The words are those of public rule collections (node_exporter, blackbox, cAdvisor, kube-prometheus).
+ */
+const suits: readonly [tool: string, says: RegExp][] = [
+  ['container_restart', /container|docker|podman/],
+  ['service_start', /timer|not running|inactive|is down|stopped|never ran|missed/],
+  [
+    'service_restart',
+    /descriptor|hang|hung|stuck|unresponsive|not respond|leak|clock|ntp|chrony|synchroni|queue|backlog|worker|reload/,
+  ],
+  ['proc_kill', /zombie|runaway|process|sessions?\b|fork|orphan|busy loop/],
+  ['git_revert', /deploy|release|commit|config\w* (?:test|check|reload|syntax)|rollback|regression/],
+  ['pkg_install', /package|module|librar|dependenc|command not found|no such program/],
+]
+
+const maxSuited = 2
+
+/** Names of the tools that suit an alert's words, two at most: those of which it says most, in the order of the table. */
+export function suitedTools(words: string): string[] {
+  const text = words
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .replaceAll('_', ' ')
+    .toLowerCase()
+  return suits
+    .map(([tool, says]) => ({ tool, hits: text.match(new RegExp(says, 'g'))?.length ?? 0 }))
+    .filter(({ hits }) => hits > 0)
+    .sort((a, b) => b.hits - a.hits)
+    .slice(0, maxSuited)
+    .map(({ tool }) => tool)
+}
