@@ -7,12 +7,11 @@ import type { Runbook } from '../domain/runbook.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { matchRunbooks } from '../knowledge/knowledge.ts'
 import { readFolder } from '../knowledge/read.ts'
-import { describeTools } from '../model/describe-tools.ts'
 import { renderMessages } from '../model/messages.ts'
 import { parsePrefix, showContext } from '../model/shown-result.ts'
 import type { TranscriptEntry } from '../model/transcript.ts'
-import { readPrompts, renderContext, renderRunbooks, renderSystemPrompt, topicsOf } from '../prompts/render.ts'
-import { describedTools, splitTools } from '../tools/registry.ts'
+import { renderContext, renderRunbooks } from '../prompts/render.ts'
+import { measureFirstTurn, sites } from './prompt.ts'
 import { report } from './stage.ts'
 
 /**
@@ -129,7 +128,8 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     }
     if (each.fresh !== undefined) {
       countResults(talk, counts)
-      talk = { entries: [], context: '', said: 0, results: [], opening: 0 }
+      // Where a recording cut the context of a later attempt, its incident's first one tells what it is about.
+      talk = { entries: [], context: '', said: 0, results: [], opening: talk.opening }
     }
     for (const message of each.new) hear(talk, message, calls)
     if (talk.opening === 0) talk.opening = openingOf(talk.context, runbooks)
@@ -157,6 +157,8 @@ function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][nu
     talk.context = renderContext(known)
     talk.entries.push({ kind: 'context', value: known })
     talk.results.push(JSON.parse(context))
+  } else if (text.startsWith('Investigate this incident')) {
+    talk.context = text
   } else if (role === 'tool' && id) {
     // A recording may cut a result: what is there of it is what both sides count.
     const { meta, ...read } = (parsePrefix(text) ?? { ok: true, meta: {} }) as Envelope
@@ -240,11 +242,8 @@ const about = z.looseObject({
 function openingOf(context: string, runbooks: readonly Runbook[]): number {
   const { type, title, resource } = about.parse(knownIn(context)).incident
   const kind = resource?.kind ?? null
-  const matched = renderRunbooks(matchRunbooks(runbooks, { type, kind, words: title }))
-  const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
-  const { first } = splitTools(describedTools(null, [device], [], { shards: true, hosts: true }), kind)
-  const options = { override: null, protocol: 'native' as const, toolsText: '', topics: topicsOf(kind) }
-  return (
-    bytes(renderSystemPrompt(readPrompts(), options)) + bytes(JSON.stringify(describeTools(first))) + bytes(matched)
-  )
+  const match = matchRunbooks(runbooks, { type, kind, words: title })
+  const runbook = match.chosen?.body ?? null
+  const { first } = measureFirstTurn(kind, sites.lab, ['prometheus'], { runbook, words: `${type} ${title}` })
+  return first + bytes(renderRunbooks(match))
 }

@@ -52,17 +52,17 @@ const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] =
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
 /** System prompt and tool definitions of a first turn, in bytes: about a kind, at a site with devices or without, with these kinds of source. */
-function measureFirstTurn(
+export function measureFirstTurn(
   kind: InventoryKind | null,
   site: SiteFacts,
   sourceKinds: readonly string[],
-  runbook: string | null = null,
+  { runbook = null, words = '' }: { runbook?: string | null; words?: string } = {},
 ) {
   const described = describedTools(null, site.devices > 0 ? [device] : [], sourceKinds, {
     ...site.platform,
     jobs: site.jobs.length > 0,
   })
-  const { first } = splitTools(described, kind, { lacks: ['jobs'], runbook })
+  const { first } = splitTools(described, kind, { lacks: ['jobs'], runbook, words })
   const options = {
     override: null,
     protocol: 'native' as const,
@@ -102,7 +102,7 @@ export async function measureIncidents() {
   return incidents.map(({ type, kind, seen }) => {
     const site = { ...sites.lab, ...(!seen && { sources: [] }) }
     const match = knowledge.match({ type, kind, words: '' })
-    const turn = measureFirstTurn(kind, site, seen ? ['prometheus'] : [], match.chosen?.body ?? null)
+    const turn = measureFirstTurn(kind, site, seen ? ['prometheus'] : [], { runbook: match.chosen?.body ?? null })
     const runbook = { name: match.chosen?.name ?? null, bytes: Buffer.byteLength(renderRunbooks(match)) }
     return { type, kind, ...turn, runbook }
   })
