@@ -143,13 +143,25 @@ export function standingOf(state: SafetyState, turn: number, budgets: Budgets): 
   return `turn ${Math.min(billedTurn(state, turn), budgets.turns)} of ${budgets.turns}, ${tokens} tokens${time} left`
 }
 
+/** The word of the turn before the last: an ending that is refused on the last one is lost. */
+const soon = 'turns_soon'
+
+/** Is it a word of which nothing can be put right after? What is only marked then is refused before. */
+export const isLastWord = (code: string): boolean => code.startsWith('budget_') && code !== `budget_${soon}`
+
 /**
  * The word to say before a limit ends the run, once for each: a model that knows hands over with what it found instead of
  * being cut off. Null while there is room, or when it was said.
  */
 export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): { code: string; text: string } | null {
-  const near: [Budget, boolean, string][] = [
-    ['turns', billedTurn(state, turn) >= budgets.turns && budgets.turns > 1, 'This is your last turn.'],
+  const turnsLeft = budgets.turns - billedTurn(state, turn)
+  const near: [Budget | typeof soon, boolean, string][] = [
+    ['turns', turnsLeft <= 0 && budgets.turns > 1, 'This is your last turn.'],
+    [
+      soon,
+      turnsLeft === 1 && budgets.turns > 3,
+      'One turn is left after this one. An ending now can still be put right then.',
+    ],
     ['tokens', state.tokens >= 0.85 * budgets.tokens, 'Your token budget is nearly used up.'],
     ['time', state.workedMs >= 850 * budgets.seconds, 'Your time is nearly used up.'],
     ['bytes', state.bytes >= 0.85 * byteBudget, 'You have read nearly as much as an investigation may.'],

@@ -1,7 +1,7 @@
 import type { Claim } from '../../domain/claim.ts'
 import type { UnshownSentence } from '../../domain/hypothesis.ts'
 import type { SafetyState } from '../fold.ts'
-import { quote, type RuleAnswer, refuse } from '../ruling.ts'
+import { isLastWord, quote, type RuleAnswer, refuse } from '../ruling.ts'
 import { besideOf } from './beside.ts'
 import { type GradedClaim, gradeClaims } from './grade.ts'
 import { type Bodies, type ClaimEvidence, evidenceOf } from './rows.ts'
@@ -215,7 +215,7 @@ export function claimsRule(
 ): { rule: RuleAnswer | null; marks: Record<string, unknown> } {
   const findings = findingsOf(said, state, incidentId, bodies)
   const marks = marksOf(findings)
-  const isCorrected = state.phantoms > 0 || [...state.corrected].some((code) => code.startsWith('budget_'))
+  const isCorrected = state.phantoms > 0 || [...state.corrected].some(isLastWord)
   const phantom = isCorrected ? null : phantomIn(said, state)
   if (phantom) return { rule: phantom, marks }
   const isOver = isCorrected && !(isStrict && refusedBy(findings, false))

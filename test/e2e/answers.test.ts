@@ -78,10 +78,10 @@ test('an answer that claims what nobody did is corrected, and nothing is run by 
   expect(events.some((event) => event.kind === 'tool_started' && event.metadata.effect === 'write')).toBe(false)
 })
 
-test('before its last turn a model is told that it is the last; one call a turn has four times the turns', async () => {
+test('before its last two turns a model is told how many are left; one call a turn has four times the turns', async () => {
   const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8']
   const events = await asked('Where is everything?', ...names.map(look))
-  expect(corrections(events)).toEqual(['budget_turns'])
+  expect(corrections(events)).toEqual(['budget_turns_soon', 'budget_turns'])
   expect(model.requests.at(-1)?.messages.at(-1)?.content).toMatch(/last turn/)
   expect(events.at(-1)).toMatchObject({ kind: 'escalated', metadata: { code: 'TURN_LIMIT' } })
   expect(events.find((event) => event.kind === 'budget_ended')).toMatchObject({

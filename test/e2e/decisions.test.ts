@@ -185,7 +185,7 @@ test('who says no to a question of two incidents tells both why, is counted once
       decision: 'deny',
       reason,
       joined: approval.incidentId,
-      callId: (ruled?.metadata as { callId: string }).callId,
+      callId: ruled?.kind === 'call_judged' ? ruled.metadata.callId : null,
     },
   })
   await spine.until('both ends', async () =>

@@ -23,7 +23,8 @@ describe('a budget is used up', () => {
 describe('a word before the end', () => {
   test.each<[string, Partial<SafetyState>, number, string | null]>([
     ['is not said while there is room', {}, 1, null],
-    ['is not said on the turn before the last', {}, 19, null],
+    ['is not said while two turns are left', {}, 18, null],
+    ['is said on the turn before the last, on which an ending can still be put right', {}, 19, 'budget_turns_soon'],
     ['is said on the last turn', {}, 20, 'budget_turns'],
     ['is not said below 85 % of the tokens', { tokens: 849 }, 1, null],
     ['is said at 85 % of the tokens', { tokens: 850 }, 1, 'budget_tokens'],
