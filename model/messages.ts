@@ -185,12 +185,25 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
 const maxKept = 5
 const keptCharacters = 300
 
-/** What turns that are left out still tell: how the hypotheses stood, and what people wrote. */
+/** What people said no to, with their words. */
+function deniedAmong(entries: readonly TranscriptEntry[]): string[] {
+  return entries.flatMap((entry) => {
+    if (entry.kind !== 'result' || entry.envelope.error?.details.rule !== 'DENIED') return []
+    const call = entry.call ? cut(nameOfCall(entry.call)) : 'a call'
+    return [`${call}: ${entry.envelope.error.message}`.slice(0, keptCharacters).toWellFormed()]
+  })
+}
+
+/** What turns that are left out still tell: how the hypotheses stood, what people denied, and what they wrote. */
 function stillTold(entries: readonly TranscriptEntry[]): string[] {
+  const denied = deniedAmong(entries).slice(-maxKept)
   const causes = entries.flatMap((entry) => (entry.kind === 'answer' && entry.causes ? [entry.causes] : [])).at(-1)
   const messages = entries.filter((entry) => entry.kind === 'message').slice(-maxKept)
   return [
     ...(causes ? [`Your hypotheses:\n${fence('hypotheses', causes.join('\n'))}`] : []),
+    ...(denied.length > 0
+      ? [`People denied these, do not propose them again:\n${fence('denials', denied.join('\n'))}`]
+      : []),
     ...messages.map(({ by, text }) => messageText({ by, text: text.slice(0, keptCharacters).toWellFormed() })),
   ]
 }

@@ -284,3 +284,19 @@ test('what is left out keeps how the hypotheses stand, and what people wrote', (
   expect(notice?.content).toContain('<<<DATA hypotheses\nh1 refuted: the disk is full (#3)\nDATA>>>')
   expect(notice?.content).toContain('it was moved')
 })
+
+test('what people denied is kept with their words when its turn is left out, however many calls came after', () => {
+  const denial = row('approval_decided', {
+    approvalId: 'apr_1',
+    callId: 'c1_0',
+    decision: 'deny',
+    reason: 'not during the backup',
+    via: 'page',
+    status: 'denied',
+    actionDigest: 'x',
+  })
+  const filler = Array.from({ length: 60 }, (_, n) => [answered(n + 2, []), result(`c${n + 2}_0`, '{"a":1}')]).flat()
+  const events = logOf(answered(1, []), denial, ...filler)
+  const [notice] = renderMessages('native', [], conversation(events, 1), new Map(), 3_000)
+  expect(notice?.content).toMatch(/People denied these.*\n<<<DATA denials\nget_shard.*not during the backup\nDATA>>>/)
+})
