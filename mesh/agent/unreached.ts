@@ -25,6 +25,7 @@ export function describeUnreached(api: string, error: Error, isPinned: boolean):
     return isPinned
       ? `${api} was not believed: its certificate is not of the authority that this host pinned when it enrolled. Where the authority was replaced, enrol again with a new token; else somebody may be in between`
       : `${api} was not believed: its certificate is of an authority that this host does not know. Name that authority in MESH_PUBLIC_CA_FILE of the control plane and paste its new line, which carries --ca-sha256, or add it to this host's own`
-  if (noTls.has(code)) return `${api} was not reached: what answers there speaks no TLS. Look at the port, and at http or https`
+  if (noTls.has(code))
+    return `${api} was not reached: what answers there speaks no TLS. Look at the port, and at http or https`
   return `${api} was not reached: ${error.message}`
 }

@@ -31,7 +31,19 @@ const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-no
 /** An authority, and what it signed for 127.0.0.1: one that holds, one that is over, one for another name. */
 beforeAll(() => {
   for (const name of ['ca', 'other-ca'])
-    openssl('req', '-x509', ...curve, '-keyout', `${name}.key`, '-out', `${name}.pem`, '-days', '9', '-subj', `/CN=${name}`)
+    openssl(
+      'req',
+      '-x509',
+      ...curve,
+      '-keyout',
+      `${name}.key`,
+      '-out',
+      `${name}.pem`,
+      '-days',
+      '9',
+      '-subj',
+      `/CN=${name}`,
+    )
   const sign = (name: string, names: string, dates: string[]) => {
     writeFileSync(at(`${name}.ext`), `subjectAltName=${names}\n`)
     openssl('req', ...curve, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', '/CN=api')
@@ -82,7 +94,14 @@ const says =
 function calling(api: string, { ca = null as string | null, welcomeMs = 30_000 } = {}): string[] {
   const said: string[] = []
   const { privateKey } = generateKeyPairSync('ed25519')
-  const terms = { api, ca, key: { id: 'agent' as const, key: privateKey }, device: 'web-1', audience: 'a', version: '1' }
+  const terms = {
+    api,
+    ca,
+    key: { id: 'agent' as const, key: privateKey },
+    device: 'web-1',
+    audience: 'a',
+    version: '1',
+  }
   const on = { say: (words: string) => void said.push(words), manifest: async () => {} }
   const kept = keepConnected({} as Agent, terms, on, welcomeMs)
   ends.push(() => kept.stop())
@@ -101,7 +120,11 @@ test.each<[string, Hear, string]>([
       }),
     'it takes no connection just now (502)',
   ],
-  ['a page in HTML', says('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>'), 'it answered 200. A proxy has to let WebSocket pass'],
+  [
+    'a page in HTML',
+    says('HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>'),
+    'it answered 200. A proxy has to let WebSocket pass',
+  ],
   ['what speaks something else', says('SSH-2.0-OpenSSH_9.2\r\n'), 'was not reached: Parse Error'],
 ])('a peer that gives %s is one sentence, and is asked again', async (_what, hear, sentence) => {
   let calls = 0
@@ -134,7 +157,9 @@ test.each<[string, Hear]>([
 
 test('a peer that is silent after TLS is left after a while', async () => {
   const api = await tlsPeer('good', () => {})
-  expect(await firstOf(calling(api, { ca: pem('ca.pem'), welcomeMs: 500 }))).toContain('did not welcome this agent within 0.5 s')
+  expect(await firstOf(calling(api, { ca: pem('ca.pem'), welcomeMs: 500 }))).toContain(
+    'did not welcome this agent within 0.5 s',
+  )
 })
 
 test('a peer that answers pings and welcomes nobody is left after a while', async () => {
@@ -161,7 +186,12 @@ test.each<[string, string, string | null, RegExp]>([
   ['an authority that nobody knows', 'good', null, unpinned],
   ['another authority than the pinned one', 'good', 'other-ca.pem', pinned],
   ['a certificate that is over', 'expired', 'ca.pem', /was not believed: its certificate has expired: renew it there/],
-  ['a certificate for another name', 'elsewhere', 'ca.pem', /is for another name: call it by the name in its certificate/],
+  [
+    'a certificate for another name',
+    'elsewhere',
+    'ca.pem',
+    /is for another name: call it by the name in its certificate/,
+  ],
 ])('%s: the connection and the enrolment say so, and nothing is sent or kept', async (_what, name, ca, sentence) => {
   let heard = ''
   const authority = pem(ca ?? 'ca.pem')
@@ -169,7 +199,8 @@ test.each<[string, string, string | null, RegExp]>([
     socket.on('data', (bytes) => {
       heard += bytes
       // The authority itself is asked for over a connection that proves nothing.
-      if (heard.includes('/mesh/authority')) socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${authority.length}\r\n\r\n${authority}`)
+      if (heard.includes('/mesh/authority'))
+        socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${authority.length}\r\n\r\n${authority}`)
     })
   })
   expect(await firstOf(calling(api, { ca: ca === null ? null : authority }))).toMatch(sentence)
@@ -184,7 +215,11 @@ test.each<[string, string, string | null, RegExp]>([
 
 test.each<[string, (digest: string) => string, string]>([
   ['cut off', (digest) => digest.slice(0, 40), '--ca-sha256 takes 64 hexadecimal digits, and this has 40 characters'],
-  ['of another authority', (digest) => digest.replace(/^./, (first) => (first === '0' ? '1' : '0')), 'somebody may be in between'],
+  [
+    'of another authority',
+    (digest) => digest.replace(/^./, (first) => (first === '0' ? '1' : '0')),
+    'somebody may be in between',
+  ],
   ['in capitals', (digest) => digest.toUpperCase(), 'What was answered is no enrolment'],
 ])('a digest %s', async (_what, change, sentence) => {
   const authority = pem('ca.pem')
