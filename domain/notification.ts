@@ -67,7 +67,7 @@ export type Notification = z.infer<typeof notification>
 /** Where messages come from: what leads to its pages, and what a person types before the words of a command there. */
 export type MessageSite = { publicUrl: string; commandPrefix?: string }
 
-/** Reads a stored message as it is told at this site; null where it cannot be read. */
+/** Reads a stored message with the address and the commands of this site; null where it cannot be read. */
 export function readStored(stored: unknown, incidentId: string, site: MessageSite): Notification | null {
   const { publicUrl, commandPrefix = 'nightshift' } = site
   const read = notification.safeParse({ ...(stored as object), url: `${publicUrl}/${getLinkPath(stored, incidentId)}` })

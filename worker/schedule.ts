@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 
-/** `site`: whose Schedule it is (`db/site-id.ts`); without it nobody's, which any site takes for its own. */
+/** `site` names the owner of the Schedule (`db/site-id.ts`). Any site takes one without an owner for its own. */
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean; site?: string }
 
 /** The namespace is another site's: its workers would take the work of this one, and carry it out over their own database. */

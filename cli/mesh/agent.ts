@@ -145,7 +145,7 @@ function addEnrolmentCommands(agent: CliCommand): void {
 }
 
 /** Adds `ready`: for a health check, and for who installs a host. */
-export function addReadyCommand(agent: CliCommand): void {
+function addReadyCommand(agent: CliCommand): void {
   withPlaces(agent.command('ready'))
     .description('end with 0 where the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
     .addHelpText('after', '\nExample:\n  nightshift mesh agent ready')

@@ -42,7 +42,7 @@ const longestWaitMs = 30_000
 const refusedWaitMs = 300_000
 /** Time for what is under way when the control plane sends us elsewhere: its answers go over the old connection. */
 const leaveWithinMs = 10_000
-/** A control plane welcomes an agent in milliseconds. What takes so long is none, or hangs behind a proxy that does not. */
+/** A control plane welcomes an agent in milliseconds. A peer that takes longer is another program, or hangs behind a proxy. */
 const welcomeWithinMs = 30_000
 
 /**
@@ -153,7 +153,7 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
     trouble ??= why
     socket.terminate()
   }
-  // One limit for all of it: whoever sends a byte now and then, or answers pings alone, would hold the agent for ever.
+  // One limit for all of it: a peer that sends a byte now and then, or answers pings alone, would hold the agent for ever.
   const deadline = setTimeout(
     () => giveUp(`${api} did not welcome this agent within ${welcomeMs / 1000} s: look whether the API runs there`),
     welcomeMs,
