@@ -21,14 +21,19 @@ export const exitCodes = {
 export type ExitOutcome = keyof typeof exitCodes
 
 /**
- * Ends the command with the exit code of `outcome`. The message goes to stderr; an empty message
+ * Ends the command with the exit code of `outcome`. The message, what is wrong and its remedy, goes to stderr; an empty message
  * prints nothing.
  */
 export class CommandFailed extends Error {
   override name = 'CommandFailed' as const
   readonly outcome: ExitOutcome
-  constructor(outcome: ExitOutcome, message: string) {
-    super(message)
+  readonly what: string
+  /** What a person does about it; null where `what` says all there is. */
+  readonly remedy: string | null
+  constructor(outcome: ExitOutcome, what: string, remedy: string | null = null) {
+    super(remedy === null ? what : `${what} ${remedy}`)
     this.outcome = outcome
+    this.what = what
+    this.remedy = remedy
   }
 }

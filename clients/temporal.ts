@@ -4,6 +4,7 @@ import { isIP, connect as openTcp } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ConnectionOptions, checkServerIdentity, connect as openTls } from 'node:tls'
 import { Connection, isGrpcServiceError } from '@temporalio/client'
+import { queueScheduleId } from '../domain/step-key.ts'
 
 /** Can a connection be made at all: name, port, TLS, HTTP/2? Null where it can. */
 async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
@@ -177,6 +178,13 @@ export class TemporalError extends Error {
     super(`${trouble.what}. ${trouble.remedy}`, { cause })
     this.trouble = trouble
   }
+}
+
+/** The namespace works for another Nightshift, whose workers would take what this one starts. */
+export function foreignNamespace({ namespace, address }: TemporalSettings, cause: unknown): TemporalError {
+  const what = `The namespace ${namespace} at ${address} belongs to another Nightshift, with another database`
+  const remedy = `Name a namespace of this one's own in TEMPORAL_NAMESPACE. Where the other one is gone for good: temporal schedule delete --namespace ${namespace} --schedule-id ${queueScheduleId}`
+  return new TemporalError({ what, remedy }, cause)
 }
 
 /**

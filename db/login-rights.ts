@@ -16,6 +16,8 @@ export type LoginRights = {
   /** Is there the role that the services run as, and may this login take it? */
   hasServicesRole: boolean
   isServices: boolean
+  /** Tables where no migration of ours ever ran, three at most. Those of extensions do not count. */
+  othersTables: string[]
 }
 
 /** Reads the rights of the login that is connected, as itself. */
@@ -25,7 +27,10 @@ export async function readLoginRights(db: Db): Promise<LoginRights> {
       current_user::text as login, d.datname::text as database, pg_get_userbyid(d.datdba)::text as owner,
       pg_has_role(current_user, d.datdba, 'usage') as is_owner, me.rolsuper as is_superuser,
       me.rolsuper or me.rolcreaterole as may_make_roles, app.oid is not null as has_services_role,
-      coalesce(pg_has_role(current_user, app.oid, 'member'), false) as is_services
+      coalesce(pg_has_role(current_user, app.oid, 'member'), false) as is_services,
+      array(select c.relname::text from pg_class c
+        where c.relnamespace = to_regnamespace('public') and c.relkind in ('r', 'p') and to_regclass('kysely_migration') is null
+          and not exists (select from pg_depend where objid = c.oid and deptype = 'e') order by c.relname limit 3) as others_tables
     from pg_database d
       join pg_roles me on me.rolname = current_user
       left join pg_roles app on app.rolname = 'nightshift_app'

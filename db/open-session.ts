@@ -22,10 +22,19 @@ const settings = {
 /** Thrown where a connection cannot be ours. Its message says what to do. */
 export class SessionRefusedError extends Error {
   override name = 'SessionRefusedError' as const
+  readonly what: string
+  readonly remedy: string
+  constructor(what: string, remedy: string) {
+    super(`${what}. ${remedy}`)
+    this.what = what
+    this.remedy = remedy
+  }
 }
 
-const notKept =
-  'A pooler in front of the database gives each transaction another session: role, clock, LISTEN and locks are lost between two statements. Set pool_mode = session for this database in PgBouncer, or let DATABASE_URL lead to PostgreSQL itself'
+const notKept = [
+  'A pooler in front of the database gives each transaction another session: role, clock, LISTEN and locks are lost between two statements',
+  'Set pool_mode = session for this database in PgBouncer, or let DATABASE_URL lead to PostgreSQL itself',
+] as const
 
 /**
  * Makes new connections to this address ours before anything is asked on them: the services' role, which may append to the log and nothing
@@ -41,7 +50,7 @@ export function sessionOpener(connectionString: string, isOwner: boolean): (clie
     const pid = await pidOf(client, text, wanted.flat())
     const { processID } = client as unknown as { processID: number }
     if (pid !== processID && performance.now() - askedAtMs > askAgainMs) {
-      if (!(await keepsSession(client, pid, connectionString))) throw new SessionRefusedError(notKept)
+      if (!(await keepsSession(client, pid, connectionString))) throw new SessionRefusedError(...notKept)
       askedAtMs = performance.now()
     }
     return pid

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { escalationCategory, incident, resolveOutcome } from './incident.ts'
+import { spellCommands } from './own-command.ts'
 import { risks } from './tool.ts'
 
 /** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
@@ -62,6 +63,18 @@ export const notification = z.object({
 })
 
 export type Notification = z.infer<typeof notification>
+
+/** Where messages come from: what leads to its pages, and what a person types before the words of a command there. */
+export type MessageSite = { publicUrl: string; commandPrefix?: string }
+
+/** Reads a stored message with the address and the commands of this site; null where it cannot be read. */
+export function readStored(stored: unknown, incidentId: string, site: MessageSite): Notification | null {
+  const { publicUrl, commandPrefix = 'nightshift' } = site
+  const read = notification.safeParse({ ...(stored as object), url: `${publicUrl}/${getLinkPath(stored, incidentId)}` })
+  if (!read.success) return null
+  const { reason } = read.data
+  return { ...read.data, reason: reason === null ? null : spellCommands(reason, commandPrefix) }
+}
 
 export type AskedApproval = z.infer<typeof askedApproval>
 

@@ -108,7 +108,12 @@ async function exists<T>(db: Kysely<T>, table: string): Promise<boolean> {
 }
 
 /** What kept the schema from being brought up to date, and what its operator does about it. */
-type MigrationTrouble = { problem: string; remedy: string }
+type MigrationTrouble = {
+  problem: string
+  remedy: string
+  /** The login or the database may not have been made yet. */
+  isAbsent?: boolean
+}
 
 const unreachable = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET']
 
@@ -126,11 +131,13 @@ export function migrationTrouble(error: unknown, databaseUrl: string): Migration
     return {
       problem: `PostgreSQL at ${host} refuses the login: ${message}`,
       remedy: "Correct the user or the password of DATABASE_URL, or the server's pg_hba.conf.",
+      isAbsent: true,
     }
   if (code === '3D000')
     return {
       problem: `PostgreSQL at ${host} has no database ${database}`,
       remedy: `As its administrator: CREATE DATABASE ${quoted(database)} OWNER ${quoted(login)};`,
+      isAbsent: true,
     }
   if (code === '42501') return refused(message, login, database)
   if (/CERT|ALTNAME|VERIFY_LEAF|self-signed/.test(`${code} ${message}`))

@@ -5,10 +5,12 @@
 #   --no-systemd: no units    --key FILE: your own copy of the public key    --unsigned: believe the checksums without a signature
 # The same command of a newer release upgrades (--upgrade says the same). It asks no network, and leaves nothing where it fails.
 set -eu
+# A strict umask would close what the services run to their users.
+umask 022
 version='@VERSION@' key='@KEY@'
 from=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 to=/opt/nightshift etc=/etc/nightshift command=/usr/local/bin/nightshift systemd=/etc/systemd/system
-names='api worker' user=nightshift units=yes check=signature keyfile='' action=install purge=no undo='' draft='' work=''
+names='api worker' user=nightshift units=yes check=signature keyfile='' action=install purge=no undo='' draft='' work='' installed=''
 
 fail() { echo "install.sh: $1" >&2; exit 1; }
 
@@ -25,7 +27,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-state=/var/lib/$user
+[ "$purge" = no ] || [ "$action" = remove ] || fail '--purge belongs to --remove: nothing was done.'
+# Root writes nothing into a folder of another user, who could have put a link there.
+state=/var/lib/$user stamp=$etc/.$user-version
 
 # What was done is taken back, the last first. A script that is killed leaves a draft, which the next run removes.
 finish() {
@@ -41,6 +45,27 @@ finish() {
 on_failure() { undo=$(printf '%s\n%s' "$1" "$undo"); }
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
+
+# Processes of the package but of this release (or none): also those that no unit started.
+list_running() {
+  for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe" 2>/dev/null || :) in
+      "$to/$1/bin/node" | "$to/.old-$1/bin/node"*) ;;
+      "$to"/*/bin/node*) exe=${exe#/proc/}; printf ' %s' "${exe%/exe}" ;;
+    esac
+  done
+}
+is_own_command() { [ "$(readlink "$command" 2>/dev/null || :)" = "$to/current/bin/nightshift" ]; }
+
+# Somebody's checkout, or a link of npm, is neither replaced nor removed.
+check_folder() {
+  others=$(ls -A "$to" 2>/dev/null | grep -vE '^([0-9].*|current|\.current|\.new-.*|\.old-.*)$' | head -n 1 || :)
+  [ -z "$others" ] || fail "$to holds what this script did not put there ($others): move it to another place."
+}
+check_command() {
+  { [ ! -e "$command" ] && [ ! -L "$command" ]; } || is_own_command ||
+    fail "$command is another command, of a checkout perhaps: move it away."
+}
 
 runs_systemd() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null; }
 
@@ -59,21 +84,23 @@ check_host() {
   for program in tar:tar xz:xz-utils sha256sum:coreutils useradd:passwd; do
     command -v "${program%:*}" >/dev/null || fail "${program%:*} is missing: apt-get install ${program#*:}."
   done
-  place=/opt; [ -d /opt ] || place=/
-  free=$(df -Pk "$place" | awk 'NR == 2 {print int($4 / 1024)}')
-  [ "$free" -ge 300 ] || fail "$place has $free MB free, and unpacking needs 300 MB: make room there."
+  place=$to; until [ -d "$place/" ]; do place=${place%/*}; done
+  free=$(df -Pk "$place/" | awk 'NR == 2 {print int($4 / 1024)}')
+  [ "$free" -ge 300 ] || fail "${place:-/} has $free MB free, and unpacking needs 300 MB: make room there."
 }
 
 check_archive() {
   archive=$from/nightshift-$version-linux-$arch.tar.xz sums=$from/SHA256SUMS
   for file in "$archive" "$sums"; do [ -f "$file" ] || fail "$file is missing: download it into the folder of this script."; done
-  work=$(mktemp -d)
+  work=$(TMPDIR=/tmp mktemp -d)
   if [ "$check" = signature ]; then
-    if [ -n "$keyfile" ]; then cp "$keyfile" "$work/key"; else printf '%s\n' "$key" >"$work/key"; fi
+    if [ -n "$keyfile" ]; then cat "$keyfile" >"$work/key" 2>/dev/null || fail "$keyfile cannot be read: --key takes the file of a public key."; else printf '%s\n' "$key" >"$work/key"; fi
     { [ -s "$sums.sig" ] && grep -q PUBLIC "$work/key"; } ||
       fail 'SHA256SUMS.sig or the key is missing: download it, or say --unsigned if you know where the files are from.'
     command -v openssl >/dev/null ||
       fail 'openssl is missing, which checks the signature: apt-get install openssl, or say --unsigned if you know where the files are from.'
+    openssl pkeyutl -help 2>&1 | grep -q -e -rawin ||
+      fail "$(openssl version 2>/dev/null || echo openssl) cannot check this kind of signature: install OpenSSL 3, or compare the sums on a host that has it (docs/how-to/air-gapped.md) and say --unsigned."
     openssl pkeyutl -verify -pubin -inkey "$work/key" -rawin -in "$sums" -sigfile "$sums.sig" >/dev/null 2>&1 ||
       fail 'SHA256SUMS is not signed by this key: download all files again, and compare the key with the one you know.'
   fi
@@ -83,8 +110,9 @@ check_archive() {
 }
 
 check_older() {
-  installed=$(readlink "$to/current" 2>/dev/null || :) stored=$(cat "$state/version" 2>/dev/null || :)
-  newest=$(printf '%s\n' "$installed" "$stored" "$version" | sort -V | tail -n 1)
+  installed=$(readlink "$to/current" 2>/dev/null || :) stored=$(cat "$stamp" 2>/dev/null || :)
+  # 1.0.0-rc.1 is older than 1.0.0.
+  newest=$(printf '%s\n' "$installed" "$stored" "$version" | tr - '~' | sort -V | tail -n 1 | tr '~' -)
   [ "$newest" = "$version" ] ||
     fail "$state is of $newest, and this is $version: install $newest or later; docs/how-to/backup.md says how to go back."
 }
@@ -92,6 +120,10 @@ check_older() {
 unpack() {
   on_failure "rmdir '$to' 2>/dev/null || :"
   mkdir -p "$to"; rm -rf "$to"/.new-*
+  # A run that was killed while it took a release's place has put that one aside.
+  for old in "$to"/.old-*; do
+    [ ! -d "$old" ] || if [ -d "$to/${old##*/.old-}" ]; then rm -rf "$old"; else mv "$old" "$to/${old##*/.old-}"; fi
+  done
   draft=$to/.new-$$; mkdir "$draft"
   tar -xJf "$archive" -C "$draft" --strip-components=1 --no-same-owner 2>"$work/tar" || fail "it could not be unpacked: $(tail -n 1 "$work/tar")"
   "$draft/bin/node" "$draft/lib/cli/main.js" --version >"$work/said" 2>&1 || fail "its Node does not run here: $(tail -n 1 "$work/said")"
@@ -111,38 +143,59 @@ add_folder() { # its rights, its owner, where
 add_unit() { # the one before comes back where a later step fails
   unit=$systemd/nightshift-$1.service
   if [ -e "$unit" ]; then cp -p "$unit" "$work/$1"; on_failure "cp -p '$work/$1' '$unit'"; else on_failure "rm -f '$unit'"; fi
+  if [ -e "$unit" ] && ! cmp -s "$unit" "$to/current/units/${unit##*/}" && ! cmp -s "$unit" "$draft/units/${unit##*/}"; then
+    on_failure "rm -f '$unit.yours'"
+    cp -p "$unit" "$unit.yours"
+    echo "$unit was changed here: it is kept as $unit.yours. Changes in \"systemctl edit nightshift-$1\" outlive an upgrade."
+  fi
   cp "$draft/units/${unit##*/}" "$unit.new"; mv "$unit.new" "$unit"
 }
 
 install_it() {
-  check_host; check_archive; check_older; unpack; add_user
-  add_folder 751 "root:$user" "$etc"; add_folder 700 "$user:$user" "$state"
+  check_host; check_folder; check_command; check_older; check_archive; unpack; add_user
+  # Server and agent of one host are of one release.
+  [ "$installed" = "$version" ] || for name in api worker agent; do case " $names " in *" $name "*) ;; *) [ ! -e "$systemd/nightshift-$name.service" ] || names="$names $name" ;; esac; done
+  # What a person closed there stays closed.
+  [ -d "$etc" ] || add_folder 751 "root:$user" "$etc"
+  add_folder 700 "$user:$user" "$state"
   [ "$units" = no ] || for name in $names; do add_unit "$name"; done
-  if [ -d "$to/$version" ]; then mv "$to/$version" "$draft.old"; on_failure "mv '$draft.old' '$to/$version'"; fi
+  if [ -d "$to/$version" ]; then mv "$to/$version" "$to/.old-$version"; on_failure "mv '$to/.old-$version' '$to/$version'"; fi
   on_failure "rm -rf '$to/$version'"
   mv "$draft" "$to/$version"
   [ -e "$command" ] || on_failure "rm -f '$command'"
   mkdir -p "${command%/*}"; ln -sfn "$to/current/bin/nightshift" "$command"
   ln -sfn "$version" "$to/.current"; mv -T "$to/.current" "$to/current"
   action='done'
-  echo "$version" >"$state/version"; rm -rf "$to"/.new-*
+  echo "$version" >"$stamp"; rm -rf "$to"/.new-* "$to"/.old-*
   # The release before stays, to go back to; older ones go.
   for old in "$to"/[0-9]*; do case ${old##*/} in "$version" | "$installed") ;; *) rm -rf "$old" ;; esac; done
-  if [ "$units" = yes ]; then systemctl daemon-reload; for name in $names; do systemctl try-restart "nightshift-$name"; done; fi
+  if [ "$units" = yes ]; then
+    systemctl daemon-reload
+    for name in $names; do systemctl try-restart "nightshift-$name" || echo "nightshift-$name did not start again: journalctl -u nightshift-$name says why." >&2; done
+  fi
+  running=$(list_running "$version")
+  [ -z "$running" ] || echo "The processes$running still run what was there before: start them again."
   echo "Nightshift $version is in $to/current, and $command runs it. What comes next: docs/start/package.md"
 }
 
 remove_it() {
+  [ "$user" = nightshift ] || [ ! -d /var/lib/nightshift ] ||
+    fail 'the server is on this host as well, and --remove takes both: say it without --agent, or end the agent alone with "systemctl disable --now nightshift-agent".'
+  check_folder
+  for unit in api worker agent; do [ ! -e "$systemd/nightshift-$unit.service" ] || ! runs_systemd || systemctl stop "nightshift-$unit"; done
+  running=$(list_running none)
+  [ -z "$running" ] || fail "Nightshift runs in the processes$running: end them, and run this again. Nothing was removed."
   for unit in api worker agent; do
-    [ ! -e "$systemd/nightshift-$unit.service" ] || ! runs_systemd || systemctl disable --now "nightshift-$unit"
+    [ ! -e "$systemd/nightshift-$unit.service" ] || ! runs_systemd || systemctl disable "nightshift-$unit"
     rm -f "$systemd/nightshift-$unit.service"
   done
   ! runs_systemd || systemctl daemon-reload
-  [ "$(readlink "$command" || :)" != "$to/current/bin/nightshift" ] || rm -f "$command"
+  ! is_own_command || rm -f "$command"
   rm -rf "$to"
   if [ "$purge" = no ]; then echo "Nightshift is removed; $etc and /var/lib/nightshift* stay (--remove --purge)."; return; fi
   rm -rf "$etc" /var/lib/nightshift /var/lib/nightshift-agent
-  for user in nightshift nightshift-agent; do ! id "$user" >/dev/null 2>&1 || userdel "$user"; done
+  # A person of that name has another home.
+  for user in nightshift nightshift-agent; do ! grep -q "^$user:.*:/var/lib/$user:" /etc/passwd || userdel "$user"; done
   echo 'Nightshift is removed, with its settings, its folders and its users. Its database is as it was.'
 }
 

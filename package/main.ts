@@ -8,6 +8,7 @@ import { shippedBundle, workflowBundle } from '../worker/bundle.ts'
 import { billOfMaterials, cratesOf, licencesText, partsOf } from './bill.ts'
 import { bundleCode } from './code.ts'
 import { writeImage } from './image.ts'
+import { copyPages } from './pages.ts'
 import { type Architecture, architectures, asRootAt, placePrograms, run } from './programs.ts'
 import { makeKey, publicKeyOf, readKey, writeSums } from './sign.ts'
 
@@ -107,6 +108,7 @@ function fill(draft: string, files: readonly string[], architecture: Architectur
   writeFileSync(join(folder, 'sbom.cdx.json'), billText)
   writeFileSync(join(folder, 'LICENSES'), licencesText(rootDir, parts, nodeLicence))
   for (const file of ['LICENSE', 'NOTICE', 'CHANGELOG.md']) cpSync(join(rootDir, file), join(folder, file))
+  copyPages(join(rootDir, 'docs'), join(folder, 'docs'))
   return folder
 }
 

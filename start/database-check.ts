@@ -2,12 +2,16 @@ import { connect, type Db } from '../db/connect.ts'
 import { databaseTrouble } from '../db/database-state.ts'
 import { type LoginRights, readLoginRights } from '../db/login-rights.ts'
 import { SessionRefusedError } from '../db/open-session.ts'
+import { siteId } from '../db/site-id.ts'
 import { migrateToLatest, migrationTrouble, newerSchema, pendingMigrations } from '../migrations/migrate.ts'
 
 /** What a database is to us: `detail` where it will do, else what is wrong and what a person does about it. */
 type DatabaseFinding =
-  | { ok: true; detail: string; warning: string | null; missing: number; rights: LoginRights }
-  | { ok: false; what: string; remedy: string }
+  | { ok: true; detail: string; warning: string | null; missing: number; rights: LoginRights; site: string }
+  | ({ ok: false } & Refusal)
+
+/** `isAbsent`: the login or the database may not have been made yet. */
+type Refusal = { what: string; remedy: string; isAbsent?: boolean }
 
 /** SQL is what this version was tested with; the oldest server that has all of it. */
 const oldest = { number: 150_000, name: '15' }
@@ -29,8 +33,6 @@ export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseF
     : null
   return { ...found, warning }
 }
-
-type Refusal = { what: string; remedy: string }
 
 function refuseServices(rights: LoginRights): Refusal | null {
   // The owner's first migration makes the role where the login may.
@@ -99,6 +101,13 @@ async function checkLogin(
       }
     const trouble = await databaseTrouble(db)
     if (trouble) return { ok: false, what: trouble.what.replace(/\.$/, ''), remedy: asSentence(trouble.remedy) }
+    const [other] = rights.othersTables
+    if (other !== undefined)
+      return {
+        ok: false,
+        what: `The database ${rights.database} holds tables of something else (${rights.othersTables.join(', ')})`,
+        remedy: `Nightshift needs a database of its own: CREATE DATABASE nightshift OWNER ${quoted(rights.owner)};`,
+      }
     const refused = refuse(rights)
     if (refused) return { ok: false, ...refused }
     const newer = await newerSchema(db)
@@ -106,7 +115,9 @@ async function checkLogin(
     const missing = await pendingMigrations(db)
     const schema = missing.length === 0 ? 'the schema is there' : `${missing.length} migrations to apply`
     const detail = `PostgreSQL ${rights.version}, database ${rights.database} as ${rights.login}; ${schema}`
-    return { ok: true, detail, warning: null, missing: missing.length, rights }
+    // A database that is new is no site yet.
+    const site = (await siteId(db)) ?? ''
+    return { ok: true, detail, warning: null, missing: missing.length, rights, site }
   } catch (error) {
     return { ok: false, ...explain(error, databaseUrl) }
   } finally {
@@ -127,12 +138,9 @@ async function asServices(databaseUrl: string): Promise<DatabaseFinding | null> 
 }
 
 function explain(error: unknown, databaseUrl: string): Refusal {
-  if (error instanceof SessionRefusedError) {
-    const [what = '', ...rest] = error.message.split('. ')
-    return { what, remedy: asSentence(rest.join('. ')) }
-  }
+  if (error instanceof SessionRefusedError) return { what: error.what, remedy: asSentence(error.remedy) }
   const known = migrationTrouble(error, databaseUrl)
-  if (known) return { what: known.problem, remedy: known.remedy }
+  if (known) return { what: known.problem, remedy: known.remedy, isAbsent: known.isAbsent ?? false }
   const message = error instanceof Error ? error.message : String(error)
   if (/does not support SSL/i.test(message))
     return {

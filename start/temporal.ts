@@ -1,9 +1,15 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client, Connection } from '@temporalio/client'
-import { connectionOptions, explainTrouble, onceNamespaceIsKnown, type TemporalSettings } from '../clients/temporal.ts'
+import {
+  connectionOptions,
+  explainTrouble,
+  foreignNamespace,
+  onceNamespaceIsKnown,
+  type TemporalSettings,
+} from '../clients/temporal.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
-import { keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
+import { ForeignScheduleError, keepSchedule, type ScheduleOptions, scheduleFault } from '../worker/schedule.ts'
 import { ensureSearchAttributes, searchAttributeFaults } from '../worker/search-attributes.ts'
 import { freePort, isFree, isListening, type RunningProcess, releasePort, startProcess, waitFor } from './process.ts'
 import type { Ledger } from './process-table.ts'
@@ -121,6 +127,8 @@ export async function setUpTemporal(options: SetupOptions): Promise<SetupRow[]> 
       await onceNamespaceIsKnown(() => setUpSearchAttributes(connection, options)),
       await onceNamespaceIsKnown(() => setUpSchedule(client, options)),
     ]
+  } catch (error) {
+    throw error instanceof ForeignScheduleError ? foreignNamespace(settings, error) : error
   } finally {
     await connection.close()
   }

@@ -24,8 +24,9 @@ import {
   type DeliveryOutcome,
   getLinkPath,
   joinNotifications,
+  type MessageSite,
   type Notification,
-  notification,
+  readStored,
   type WebhookTarget,
   type WebhookTemplate,
 } from '../domain/notification.ts'
@@ -46,7 +47,7 @@ const maxWaitSeconds = 3_600
 /** A queue whose receiver asks for less is not left for the next poll. */
 const maxStaySeconds = 5
 
-type Site = { publicUrl: string; pushServices: readonly string[] }
+type Site = MessageSite & { pushServices: readonly string[] }
 
 /**
  * Drains the outbox until stopped. Each address has one queue, under a lease, so that any number of workers share them; a receiver
@@ -172,13 +173,9 @@ const unreadable: Delivery = {
   responseSnippet: '',
 }
 
-async function attemptTogether(
-  deliveries: readonly DueDelivery[],
-  { publicUrl }: Site,
-  tell: Tell,
-): Promise<AttemptResult> {
+async function attemptTogether(deliveries: readonly DueDelivery[], site: Site, tell: Tell): Promise<AttemptResult> {
   const [delivery] = deliveries as [DueDelivery]
-  const told = deliveries.flatMap((each) => readNotification(each, publicUrl) ?? [])
+  const told = deliveries.flatMap((each) => readStored(each.notification, each.incidentId, site) ?? [])
   const [first] = told
   if (!first) return dropped('its stored notification cannot be read')
   // The same messages in one have the same id on each try.
@@ -186,7 +183,10 @@ async function attemptTogether(
     deliveries.length === 1
       ? delivery.messageId
       : `msg_${sha256(deliveries.map(({ messageId }) => messageId).join()).slice(0, 26)}`
-  const outcome = await tell(told.length === 1 ? first : together(told, publicUrl), { deliveryId, now: new Date() })
+  const outcome = await tell(told.length === 1 ? first : together(told, site.publicUrl), {
+    deliveryId,
+    now: new Date(),
+  })
   const said = deliveries.length === 1 ? '' : `told together with ${deliveries.length - 1} more; `
   return toResult(delivery, outcome, `${said}${outcome.responseSnippet}`)
 }
@@ -202,7 +202,7 @@ async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<A
   const id = delivery.destination.slice(pushPrefix.length)
   const subscription = await subscriptionById(db, id)
   if (!subscription) return { ...dropped('this browser is subscribed no more'), isUnwanted: true }
-  const told = readNotification(delivery, site.publicUrl)
+  const told = readStored(delivery.notification, delivery.incidentId, site)
   const message = told && toPushMessage(told)
   if (!told?.approval || !message) return dropped('its stored notification cannot be read')
   const keys = await pushKeys(db, generatePushKeys)
@@ -216,14 +216,6 @@ async function attemptPush(db: Db, delivery: DueDelivery, site: Site): Promise<A
   if (outcome.outcome === 'sent') await recordPush(db, id)
   if (outcome.isGone) await forgetDevice(db, id)
   return { ...toResult(delivery, outcome, ''), isUnwanted: outcome.isGone || expirySeconds <= 0 }
-}
-
-function readNotification(delivery: DueDelivery, publicUrl: string) {
-  const parsed = notification.safeParse({
-    ...(delivery.notification as object),
-    url: `${publicUrl}/${getLinkPath(delivery.notification, delivery.incidentId)}`,
-  })
-  return parsed.success ? parsed.data : null
 }
 
 function toResult(delivery: DueDelivery, outcome: DeliveryOutcome, said: string): AttemptResult {

@@ -9,6 +9,7 @@ import { modelsOf, orExit, readConfigOrExit, slackSettings } from '../config/set
 import { connect } from '../db/connect.ts'
 import { noteProvider } from '../db/event-counters.ts'
 import { noteWorkerEnvironment } from '../db/settings.ts'
+import { commandPrefix } from '../domain/own-command.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { newerSchema } from '../migrations/migrate.ts'
 import { createSlackClient } from '../notify/slack/client.ts'
@@ -59,9 +60,11 @@ const workers = await startWorkers(config, db, log, { models }).catch((error): n
 })
 states = workers.states
 const publicUrl = config.PUBLIC_URL?.replace(/\/+$/, '') ?? `http://127.0.0.1:${config.PORT}`
-const deliveries = startDeliveries(db, log, { publicUrl, pushServices: config.PUSH_SERVICES })
+// What messages print is typed where this runs, as with the API.
+const site = { publicUrl, commandPrefix: commandPrefix(process.env), pushServices: config.PUSH_SERVICES }
+const deliveries = startDeliveries(db, log, site)
 const workspace = slackSettings(config)
-const slack = startSlack(db, log, workspace && createSlackClient(workspace), publicUrl)
+const slack = startSlack(db, log, workspace && createSlackClient(workspace), site)
 const core = createCoreClient({ baseUrl: config.CORE_API_URL, apiKey: config.AGENT_API_KEY ?? '' })
 const looks = startLooks({ db, core, log })
 const bodies = startBodies({ db, runs: workers.runs, log })

@@ -7,7 +7,13 @@ import {
 } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 
-export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean }
+/** `site` names the owner of the Schedule (`db/site-id.ts`). Any site takes one without an owner for its own. */
+export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean; site?: string }
+
+/** The namespace is another site's: its workers would take the work of this one, and carry it out over their own database. */
+export class ForeignScheduleError extends Error {
+  override name = 'ForeignScheduleError' as const
+}
 
 /**
  * Makes the queue's Schedule what it should be: every interval, never two at once, and after an outage the ticks of two
@@ -20,6 +26,7 @@ export async function ensureSchedule(client: Client, options: ScheduleOptions): 
     await client.schedule.create({ scheduleId: queueScheduleId, spec, policies, action, state })
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error
+    await refuseForeign(client, options)
     await putBack(client, options, state)
   }
 }
@@ -37,10 +44,11 @@ export async function keepSchedule(client: Client, options: ScheduleOptions): Pr
 
 type ScheduleFault = 'deleted' | 'edited' | null
 
-/** What is wrong with the Schedule; null where it is as it should be. Changes nothing. */
+/** What is wrong with the Schedule; null where it is as it should be. Changes nothing. Throws ForeignScheduleError where it is another site's. */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   try {
     const found = await client.schedule.getHandle(queueScheduleId).describe()
+    if (isForeign(found, options)) throw new ForeignScheduleError('The Schedule of the queue is another site’s')
     return isAsWanted(found, options) ? null : 'edited'
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error
@@ -48,7 +56,20 @@ export async function scheduleFault(client: Client, options: ScheduleOptions): P
   }
 }
 
-function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
+async function refuseForeign(client: Client, options: ScheduleOptions): Promise<void> {
+  const found = await client.schedule.getHandle(queueScheduleId).describe()
+  if (isForeign(found, options)) throw new ForeignScheduleError('The Schedule of the queue is another site’s')
+}
+
+/** An older build writes no mark, and takes one away where it puts the Schedule back. */
+function isForeign({ action }: ScheduleDescription, { site }: ScheduleOptions): boolean {
+  const marked = action.type === 'startWorkflow' ? action.memo?.[siteMark] : undefined
+  return site !== undefined && typeof marked === 'string' && marked !== site
+}
+
+const siteMark = 'nightshiftSite'
+
+function wanted({ taskQueue, intervalSeconds, site }: ScheduleOptions) {
   return {
     spec: { intervals: [{ every: `${intervalSeconds} seconds` as const }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '2 minutes' as const, pauseOnFailure: false },
@@ -60,6 +81,7 @@ function wanted({ taskQueue, intervalSeconds }: ScheduleOptions) {
       workflowId: queueScheduleId,
       workflowRunTimeout: '5 minutes' as const,
       staticSummary: 'one tick of the queue',
+      ...(site && { memo: { [siteMark]: site } }),
     },
   }
 }
@@ -69,7 +91,7 @@ async function putBack(client: Client, options: ScheduleOptions, state: object):
   await client.schedule.getHandle(queueScheduleId).update((previous) => ({
     spec,
     policies,
-    action,
+    action: { ...action, ...(!options.site && { memo: previous.action.memo }) },
     // Somebody may have let it run a few times more and then no more.
     state: { paused: previous.state.paused, note: previous.state.note, ...state },
   }))

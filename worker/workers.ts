@@ -11,19 +11,26 @@ import { servedModels } from '../activities/served-models.ts'
 import { thinkActivities } from '../activities/think.ts'
 import { createCoreClient } from '../clients/core.ts'
 import { baseUrlOf, createModelClient, serverName } from '../clients/model.ts'
-import { connectionOptions, explainTrouble, onceNamespaceIsKnown, type TemporalSettings } from '../clients/temporal.ts'
+import {
+  connectionOptions,
+  explainTrouble,
+  foreignNamespace,
+  onceNamespaceIsKnown,
+  type TemporalSettings,
+} from '../clients/temporal.ts'
 import { type Config, type DeclaredModel, givenDefaults, modelsOf, temporalSettings } from '../config/settings.ts'
 import type { Db } from '../db/connect.ts'
 import { recordAudit } from '../db/log/audit.ts'
 import { declareModels } from '../db/models/declared-models.ts'
 import { passportOf } from '../db/models/passports.ts'
 import type { ModelKey } from '../db/models/profiles.ts'
+import { siteId } from '../db/site-id.ts'
 import { warnOfModel } from '../domain/passport.ts'
 import { defaultTaskQueue, llmTaskQueue, queueScheduleId } from '../domain/step-key.ts'
 import { type Runs, temporalRuns } from '../effects/runs.ts'
 import { readPrompts } from '../prompts/render.ts'
 import { workflowBundle } from './bundle.ts'
-import { ensureSchedule, keepSchedule } from './schedule.ts'
+import { ensureSchedule, ForeignScheduleError, keepSchedule } from './schedule.ts'
 import { ensureSearchAttributes } from './search-attributes.ts'
 
 const keepEveryMs = 60_000
@@ -201,10 +208,13 @@ function routedModel(
 /** Makes the Schedule and the search attributes, and makes them again when somebody changes them. Answers how to stop looking. */
 async function keepTemporalReady(parts: WorkerParts, connection: Connection): Promise<() => void> {
   const { config, db, log, client, namespace, taskQueue } = parts
-  const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED }
+  const site = (await siteId(db)) ?? ''
+  const schedule = { taskQueue, intervalSeconds: config.QUEUE_INTERVAL_SECONDS, enabled: config.AGENT_ENABLED, site }
   await onceNamespaceIsKnown(async () => {
     await ensureSearchAttributes(connection, namespace)
     await ensureSchedule(client, schedule)
+  }).catch((error: unknown): never => {
+    throw error instanceof ForeignScheduleError ? foreignNamespace(temporalSettings(config), error) : error
   })
   const timer = setInterval(() => {
     void recordScheduleChange(db, log, () => keepSchedule(client, schedule))

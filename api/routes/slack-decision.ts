@@ -8,6 +8,7 @@ import { systemScope } from '../../db/scope.ts'
 import { type Approval, type DenialCategory, denialCategory } from '../../domain/approval.ts'
 import { formatMinute } from '../../domain/format.ts'
 import { listDecisions } from '../../domain/format-approval.ts'
+import { spellCommands } from '../../domain/own-command.ts'
 import type { Principal } from '../../domain/permissions.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
@@ -182,12 +183,13 @@ function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>
 
 /** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
 export async function answerPrivately(
-  { log }: ApiDeps,
+  { log, commandPrefix }: ApiDeps,
   slack: SlackClient,
   to: { user: string; spot: SlackSpot },
-  text: string,
+  words: string,
   link: { url: string | null; word: string },
 ): Promise<void> {
+  const text = spellCommands(words, commandPrefix)
   const answer = await slack.call('chat.postEphemeral', {
     channel: to.spot.channel,
     user: to.user,

@@ -10,6 +10,7 @@ import { holderOf } from '../../mesh/agent/agent-processes.ts'
 import { describeConfinement, findConfinement } from '../../mesh/agent/confine.ts'
 import { enrol, NotEnrolled, type Places, renew } from '../../mesh/agent/enrolment.ts'
 import { readAddress } from '../../mesh/agent/manifest.ts'
+import { whyNotReady } from '../../mesh/agent/readiness.ts'
 import type { AgentOptions } from '../../mesh/agent/start.ts'
 import type { CliCommand } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
@@ -71,6 +72,7 @@ export function addAgentCommand(parent: CliCommand): void {
       })
     })
   addEnrolmentCommands(agent)
+  addReadyCommand(agent)
 }
 
 /** The agent keeps no environment, so where the manager of its user listens is among the words. */
@@ -139,6 +141,20 @@ function addEnrolmentCommands(agent: CliCommand): void {
       printNote(
         `Manifest ${inert(id)} is here${agentPid === null ? '; no agent runs' : ', and the agent was notified'}.`,
       )
+    })
+}
+
+/** Adds `ready`: for a health check, and for who installs a host. */
+function addReadyCommand(agent: CliCommand): void {
+  withPlaces(agent.command('ready'))
+    .description('end with 0 where the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
+    .addHelpText('after', '\nExample:\n  nightshift mesh agent ready')
+    .action(async (_: unknown, command: CliCommand) => {
+      const { state } = placesOf(command)
+      const listen = command.parent?.opts<{ listen?: string }>().listen ?? process.env.MESH_LISTEN ?? '127.0.0.1:7474'
+      const wrong = await whyNotReady(state, listen)
+      if (wrong !== null) throw new CommandFailed('error', `${inert(wrong)}.`)
+      printNote(`The agent of ${state} is ready.`)
     })
 }
 

@@ -77,7 +77,8 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
       const said = 'failed' in answer ? answer.failed : ''
       throw new CommandFailed(
         'error',
-        `The server of the model went away: ${said} Nothing was stored; look at its log.`,
+        `The server of the model went away: ${said}`,
+        'Nothing was stored; look at its log.',
       )
     },
     async learned() {
@@ -125,7 +126,8 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   if (error.code === 'unauthorised') {
     throw new CommandFailed(
       'auth',
-      `${at} refuses the key: ${said}. Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with it.`,
+      `${at} refuses the key: ${said}.`,
+      'Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with it.',
     )
   }
   const isUnknownModel =
@@ -136,19 +138,22 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   if (isFirst && error.code === 'aborted') {
     throw new CommandFailed(
       'error',
-      `${at} gave no answer within ${Math.round(timeoutMs / 1000)} s. Look at its log; a slow one gets more time with --minutes.`,
+      `${at} gave no answer within ${Math.round(timeoutMs / 1000)} s.`,
+      'Look at its log; a slow one gets more time with --minutes.',
     )
   }
   if (isFirst && isAway) {
     throw new CommandFailed(
       'error',
-      `${at} cannot be asked: ${said}. Start the server, or correct --base-url (LLM_BASE_URL).`,
+      `${at} cannot be asked: ${said}.`,
+      'Start the server, or correct --base-url (LLM_BASE_URL).',
     )
   }
   if (isFirst && error.code === 'bad_request' && !lacksTools) {
     throw new CommandFailed(
       'error',
-      `${at} refuses the request: ${said}. Correct the server's settings: docs/reference/models.md.`,
+      `${at} refuses the request: ${said}.`,
+      "Correct the server's settings: docs/reference/models.md.",
     )
   }
   const failed =
@@ -167,7 +172,7 @@ async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: strin
   const more = names.length > maxListed ? `, and ${names.length - maxListed} more` : ''
   const remedy =
     shown.length > 0 ? `It serves ${shown.join(', ')}${more}: name one with --model.` : 'Correct --base-url or --model.'
-  return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}. ${remedy}`)
+  return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}.`, remedy)
 }
 
 async function listModels(baseUrl: string, apiKey: string): Promise<string[]> {

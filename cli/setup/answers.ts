@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { secrets, settingNames } from '../../config/settings.ts'
 import { capitalize } from '../../domain/format.ts'
 import { CommandFailed } from '../exit-codes.ts'
-import { askHidden, askLine, isAskable } from '../ui/terminal.ts'
+import { askHidden, askLine, isAskable, printNote } from '../ui/terminal.ts'
 import { readEnvFile, type Values } from './env-file.ts'
 import type { SiteFiles } from './place.ts'
 
@@ -122,19 +122,47 @@ export function refuseMissing(missing: AnswerName[]): void {
 const known = new Set<string>([...settingNames, ...secrets.map((name) => `${name}_FILE`), 'MIGRATE_DATABASE_URL'])
 
 function readAnswersFile(file: string): Values {
-  let text: string
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8')
-  } catch {
-    throw new CommandFailed('usage', `The answers file ${file} cannot be read.`)
-  }
+  const text = readBounded(file)
   const values = parseEnv(text) as Values
   const unknown = Object.keys(values).filter((name) => !known.has(name))
-  if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === '')) return values
+  if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === ''))
+    // A line without a value is a template that nobody filled in there: it is no answer, and least of all "none".
+    return Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''))
   if (unknown.length === 0)
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
   throw new CommandFailed(
     'usage',
     `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Those of docs/reference/configuration.md are taken, and MIGRATE_DATABASE_URL. Nothing was changed.`,
   )
+}
+
+/** Answers are some forty lines; what has no end, as /dev/zero, is not read to its end. */
+const maxAnswersBytes = 262_144
+
+function readBounded(file: string): string {
+  let descriptor: number | undefined
+  try {
+    descriptor = file === '-' ? 0 : openSync(file, 'r')
+    warnIfOpen(file, fstatSync(descriptor).mode)
+    const bytes = Buffer.alloc(maxAnswersBytes + 1)
+    let length = 0
+    for (let read = -1; read !== 0 && length < bytes.length; length += read)
+      read = readSync(descriptor, bytes, length, bytes.length - length, null)
+    if (length <= maxAnswersBytes) return bytes.toString('utf8', 0, length).replace(/^\uFEFF/, '')
+  } catch {
+    throw new CommandFailed('usage', `The answers file ${file} cannot be read.`)
+  } finally {
+    if (descriptor) closeSync(descriptor)
+  }
+  throw new CommandFailed(
+    'usage',
+    `The answers file ${file} is larger than ${maxAnswersBytes / 1024} KiB: it takes lines of NAME=value. Nothing was changed.`,
+  )
+}
+
+/** It may hold a password of the database. */
+function warnIfOpen(file: string, mode: number): void {
+  const isPlainFile = (mode & 0o170000) === 0o100000
+  if (isPlainFile && (mode & 0o004) !== 0 && file !== '-')
+    printNote(`Everybody on this host can read ${file}: "chmod 600 ${file}", and remove it once its site runs.`)
 }

@@ -63,7 +63,8 @@ function replace(file: string, text: string, readers: Readers): void {
   try {
     writeFileSync(draft, text, { mode: 0o600 })
     const old = statSync(file, { throwIfNoEntry: false })
-    if (old) chmodSync(draft, old.mode & 0o777)
+    // What others could read has no secret in it until now; from now on it may.
+    if (old) chmodSync(draft, old.mode & 0o770)
     else if (readers) chmodSync(draft, 0o640)
     const owner = old ?? readers
     if (owner && process.getuid?.() === 0) chownSync(draft, old ? old.uid : 0, owner.gid)

@@ -83,13 +83,9 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
     return { row: row('model', 'works', `${describe(asked, model)}${renamed}`), settings }
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error
-    return failed(error.message.replace(/ (Set|Start|Correct|Look|It serves) [\s\S]*$/, ''), remedyIn(error.message))
+    return failed(error.what, error.remedy ?? 'Correct --base-url or --model.')
   }
 }
-
-/** The sentence of the check that says what to do. */
-const remedyIn = (message: string): string =>
-  / ((?:Set|Start|Correct|Look|It serves) [\s\S]*)$/.exec(message)?.[1] ?? 'Correct --base-url or --model.'
 
 /** `/v1` twice, or the path of the completions, is how addresses are pasted. */
 function withOneVersion(url: string): string {

@@ -111,7 +111,7 @@ async function settleAll(run: Run): Promise<void> {
   tell(model.row)
   const database = await settleDatabase(answers, place)
   tell(database.row)
-  const temporal = await settleTemporal(answers, place)
+  const temporal = await settleTemporal(answers, place, database.site)
   tell(temporal.row)
   const address = await settleAddress(answers, place)
   tell(address.row)
@@ -125,7 +125,7 @@ async function settleAll(run: Run): Promise<void> {
     if (tell(await applySchema(database, isDryRun)).state === 'failed') return
   }
   if (temporal.isGiven && !isDryRun && temporal.row.state !== 'there') {
-    if (tell(await applyTemporal(answers, temporal)).state === 'failed') return
+    if (tell(await applyTemporal(answers, temporal, database.site)).state === 'failed') return
   }
   tell(await sendTestAlert(run))
 }

@@ -17,6 +17,8 @@ type SettledDatabase = {
   settings: Record<string, string>
   ownerUrl: string | null
   missing: number
+  /** Whose site the database is (`db/site-id.ts`), where one was looked at. */
+  site?: string
 }
 
 /** Asks for the database until the services could work with it. `npm start` brings one where nothing is named. */
@@ -40,16 +42,16 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
   })
   const found = await checkServicesLogin(url)
   if (!found.ok) {
-    const isAbsent = /refuses the login|has no database/.test(found.what)
     return failed(
       'PostgreSQL',
       found.what,
-      isAbsent ? `${found.remedy} Where there is nothing yet:\n${administratorStatements}` : found.remedy,
+      found.isAbsent ? `${found.remedy} Where there is nothing yet:\n${administratorStatements}` : found.remedy,
     )
   }
   const kept = answers.kept.DATABASE_URL === undefined && answers.kept.DATABASE_URL_FILE !== undefined
   const settings: Record<string, string> = kept ? {} : { DATABASE_URL: url }
-  const settled = { row: row('PostgreSQL', 'works', found.detail, found.warning), settings, missing: found.missing }
+  const { missing, site } = found
+  const settled = { row: row('PostgreSQL', 'works', found.detail, found.warning), settings, missing, site }
   if (found.missing === 0) return { ...settled, ownerUrl: null }
   const { isOwner, hasServicesRole, mayMakeRoles } = found.rights
   if (isOwner && (hasServicesRole || mayMakeRoles)) return { ...settled, ownerUrl: url }
@@ -93,13 +95,13 @@ function temporalOf(answers: Answers): Record<string, string> {
 type SettledTemporal = { row: StepRow; settings: Record<string, string>; isGiven: boolean }
 
 /** Asks for Temporal until it answers for its namespace. Changes nothing there. */
-export async function settleTemporal(answers: Answers, place: SiteFiles): Promise<SettledTemporal> {
+export async function settleTemporal(answers: Answers, place: SiteFiles, site?: string): Promise<SettledTemporal> {
   const isGiven = Object.keys(temporalOf(answers)).length > 0
   if (place.isCheckout && !isGiven) return { row: ownOf('Temporal', place), settings: {}, isGiven: false }
   for (;;) {
     await answerOf(answers, 'TEMPORAL_ADDRESS', '127.0.0.1:7233')
     const settings = temporalOf(answers)
-    const found = await setUpAt(settings, answers, true)
+    const found = await setUpAt(settings, answers, { isDryRun: true, site })
     if (found.row.state !== 'failed' || !answers.canAsk) return { ...found, settings, isGiven: true }
     printRow(found.row)
     await askFor(answers, 'TEMPORAL_ADDRESS', settings.TEMPORAL_ADDRESS)
@@ -108,19 +110,19 @@ export async function settleTemporal(answers: Answers, place: SiteFiles): Promis
 }
 
 /** Makes search attributes and Schedule where they are missing. */
-export async function applyTemporal(answers: Answers, { settings }: SettledTemporal): Promise<StepRow> {
-  return (await setUpAt(settings, answers, false)).row
+export async function applyTemporal(answers: Answers, { settings }: SettledTemporal, site?: string): Promise<StepRow> {
+  return (await setUpAt(settings, answers, { isDryRun: false, site })).row
 }
 
 async function setUpAt(
   settings: Record<string, string>,
   answers: Answers,
-  isDryRun: boolean,
+  { isDryRun, site }: { isDryRun: boolean; site: string | undefined },
 ): Promise<{ row: StepRow }> {
   try {
     const intervalSeconds = Number(knownAnswer(answers, 'QUEUE_INTERVAL_SECONDS') ?? 60)
     const enabled = knownAnswer(answers, 'AGENT_ENABLED') !== 'false'
-    const schedule = { taskQueue: 'nightshift', intervalSeconds, enabled }
+    const schedule = { taskQueue: 'nightshift', intervalSeconds, enabled, ...(site !== undefined && { site }) }
     const rows = await setUpTemporal({ settings: temporalSettingsIn(settings), schedule, isDryRun })
     return { row: asOne(rows) }
   } catch (error) {

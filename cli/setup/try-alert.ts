@@ -73,23 +73,48 @@ const linkOf = ({ publicUrl }: Trial, { id }: ApiIncident): string => new URL(`/
 /** Reasons of the queue that no waiting changes. */
 const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
 
+/** A worker that starts with the API asks for work within this. */
+const workerWithinMs = 20_000
+const noWorker =
+  'No worker asks for work: start nightshift-worker ("systemctl start nightshift-worker"; its log says what is in its way)'
+
 async function follow(trial: Trial, id: string): Promise<StepRow> {
   const { api, waitMs, isQuiet } = trial
   const began = Date.now()
   let told = ''
+  let lacksWorker = false
   for (;;) {
     const incident = await readIncident(api, id)
+    const isWaiting = incident.status === 'open' && Date.now() - began > Math.min(workerWithinMs / 4, waitMs / 4)
+    const didLack = lacksWorker
+    lacksWorker = isWaiting && (await hasNoWorker(api))
+    if (lacksWorker && !didLack && !isQuiet) printNote(`${noWorker}.`)
+    const isUnattended = lacksWorker && Date.now() - began > Math.min(workerWithinMs, waitMs)
     const now = describeNow(incident)
     if (now !== told && !isQuiet) printNote(`  ${formatSpan(Date.now() - began).padStart(5)}  ${now}`)
     told = now
     const isLeft =
       incident.status === 'open' && (incident.keptReason !== null || staysWhere.has(incident.queue?.why ?? ''))
     const isOver = Date.now() - began > waitMs
-    if (closedStatuses.includes(incident.status) || incident.status === 'awaiting_approval' || isLeft || isOver)
-      return await close(trial, incident, { tookMs: Date.now() - began, isOver: isOver && !isLeft })
+    const isSettled = closedStatuses.includes(incident.status) || incident.status === 'awaiting_approval'
+    if (isSettled || isLeft || isOver || isUnattended)
+      return await close(trial, incident, {
+        tookMs: Date.now() - began,
+        remedy: isUnattended ? `${noWorker}, then "nightshift setup --again".` : isOver && !isLeft ? lateRemedy : null,
+      })
     await sleep(1_000)
   }
 }
+
+const lateRemedy = 'It was given no end in that time: look at "nightshift doctor", or give more with --wait.'
+
+/** What the API knows of workers by Temporal. False also where nobody can tell. */
+async function hasNoWorker(api: ApiClient): Promise<boolean> {
+  const { data } = parts.safeParse(await api.get('/api/v1/status'))
+  return data?.parts.some(({ name, status }) => name === 'worker' && status === 'failed') ?? false
+}
+
+const parts = z.looseObject({ parts: z.array(z.looseObject({ name: z.string(), status: z.string() })) })
 
 function describeNow(incident: ApiIncident): string {
   if (incident.status !== 'open') return `${incident.id} is ${describeStanding(incident)}`
@@ -99,7 +124,7 @@ function describeNow(incident: ApiIncident): string {
 async function close(
   trial: Trial,
   incident: ApiIncident,
-  { tookMs, isOver }: { tookMs: number; isOver: boolean },
+  { tookMs, remedy }: { tookMs: number; remedy: string | null },
 ): Promise<StepRow> {
   const { api } = trial
   const { id } = incident
@@ -115,13 +140,7 @@ async function close(
   const what = describeCourse(incident, events, tookMs)
   const end = isByAgent ? '' : '; setup closed it as no fault'
   const link = linkOf(trial, incident)
-  if (isOver)
-    return row(
-      'test alert',
-      'failed',
-      `${what}${end}: ${link}`,
-      'It was given no end in that time: look at "nightshift doctor", or give more with --wait.',
-    )
+  if (remedy !== null) return row('test alert', 'failed', `${what}${end}: ${link}`, remedy)
   const isInvestigated = events.some(({ kind }) => kind === 'model_answered')
   return row(
     'test alert',

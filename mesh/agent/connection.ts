@@ -14,6 +14,7 @@ import { type SigningKey, signed } from '../sign.ts'
 import type { Agent } from './agent.ts'
 import { authoritiesOf } from './enrolment.ts'
 import { serveFrames } from './serve-frames.ts'
+import { describeUnreached } from './unreached.ts'
 
 /** What an agent that calls out was given when it enrolled, and what it proves itself with. */
 type ConnectionTerms = {
@@ -41,6 +42,8 @@ const longestWaitMs = 30_000
 const refusedWaitMs = 300_000
 /** Time for what is under way when the control plane sends us elsewhere: its answers go over the old connection. */
 const leaveWithinMs = 10_000
+/** A control plane welcomes an agent in milliseconds. A peer that takes longer is another program, or hangs behind a proxy. */
+const welcomeWithinMs = 30_000
 
 /**
  * Keeps one connection to the control plane, over which requests come as they would over HTTP. Connects again after each end, later and
@@ -50,6 +53,7 @@ export function keepConnected(
   agent: Agent,
   terms: ConnectionTerms,
   on: { say: Say; manifest: OnManifest },
+  welcomeMs = welcomeWithinMs,
 ): { isConnected(): boolean; stop(): void } {
   const run = randomUUID()
   let current: Attempt | null = null
@@ -68,7 +72,7 @@ export function keepConnected(
     const startedMs = performance.now()
     const attempt = attemptOnce(
       agent,
-      { ...terms, run },
+      { ...terms, run, welcomeMs },
       {
         welcome: async (manifest) => {
           sayOnce(`Connected to ${terms.api}`)
@@ -127,8 +131,10 @@ type OnAttempt = {
   end(why: string, isRefused: boolean): void
 }
 
-function attemptOnce(agent: Agent, terms: ConnectionTerms & { run: string }, on: OnAttempt): Attempt {
-  const { api, ca } = terms
+type AttemptTerms = ConnectionTerms & { run: string; welcomeMs: number }
+
+function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt {
+  const { api, ca, welcomeMs } = terms
   const url = new URL(connectionPath, api)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
   const socket = new WebSocket(url, connectionProtocol, {
@@ -143,26 +149,34 @@ function attemptOnce(agent: Agent, terms: ConnectionTerms & { run: string }, on:
   let frames: ReturnType<typeof serveFrames> | null = null
   // One after the other: no request is looked at before the manifest that came with the welcome is read.
   let before: Promise<unknown> = Promise.resolve()
+  const giveUp = (why: string) => {
+    trouble ??= why
+    socket.terminate()
+  }
+  // One limit for all of it: a peer that sends a byte now and then, or answers pings alone, would hold the agent for ever.
+  const deadline = setTimeout(
+    () => giveUp(`${api} did not welcome this agent within ${welcomeMs / 1000} s: look whether the API runs there`),
+    welcomeMs,
+  )
 
   socket.on('unexpected-response', (_request, response) => {
-    whyNotUpgraded(response).then((why) => {
-      trouble = `${api}: ${why}`
-      socket.terminate()
-    })
+    void whyNotUpgraded(response).then((why) => giveUp(`${api}: ${why}`))
   })
   socket.on('error', (error) => {
-    trouble ??= `${api} was not reached: ${error.message}`
+    trouble ??= isWelcome
+      ? `The connection to ${api} broke: ${error.message}`
+      : describeUnreached(api, error, ca !== null)
   })
   socket.on('open', () => keepAlive(socket))
   socket.on('message', (bytes: Buffer, isBinary: boolean) => {
     before = before
       .then(() => (isBinary ? frames?.take(bytes) : hear(bytes.toString('utf8'))))
-      .catch((error: unknown) => {
-        trouble = `What ${api} said could not be taken: ${error instanceof Error ? error.message : String(error)}`
-        socket.terminate()
-      })
+      .catch((error: unknown) =>
+        giveUp(`What ${api} said could not be taken: ${error instanceof Error ? error.message : String(error)}`),
+      )
   })
   socket.on('close', (code, reason) => {
+    clearTimeout(deadline)
     frames?.close()
     on.end(trouble ?? describeEnd(api, code, reason.toString('utf8')), isRefusal(code))
   })
@@ -177,6 +191,7 @@ function attemptOnce(agent: Agent, terms: ConnectionTerms & { run: string }, on:
     // A newer control plane may say more.
     if (!word.success) return
     if (word.data.kind === 'welcome') {
+      clearTimeout(deadline)
       isWelcome = true
       frames = serveFrames(agent, socket)
       await on.welcome(word.data.manifest)
@@ -192,7 +207,7 @@ function attemptOnce(agent: Agent, terms: ConnectionTerms & { run: string }, on:
 
 /** Signs for the control plane that this agent enrolled at; another one that asks gets nothing. */
 function hello(
-  { device, key, audience, version, run, api }: ConnectionTerms & { run: string },
+  { device, key, audience, version, run, api }: AttemptTerms,
   challenge: { nonce: string; audience: string },
 ): string {
   if (challenge.audience !== audience)
@@ -205,9 +220,13 @@ function hello(
 
 async function whyNotUpgraded(response: NodeJS.ReadableStream & { statusCode?: number }): Promise<string> {
   let text = ''
-  for await (const chunk of response) {
-    text += chunk
-    if (text.length > 10_000) break
+  try {
+    for await (const chunk of response) {
+      text += chunk
+      if (text.length > 10_000) break
+    }
+  } catch {
+    // An answer that breaks off has its status all the same.
   }
   const status = response.statusCode
   let detail: unknown = null

@@ -9,6 +9,7 @@ import { isThisMachine } from '../../domain/mesh-connection.ts'
 import { version } from '../../domain/version.ts'
 import { readPublicKey, writePublicKey } from '../sign.ts'
 import { trustManifest } from './manifest.ts'
+import { describeUnreached } from './unreached.ts'
 
 /**
  * Where an enrolled device keeps what it was given; the last two stand in the state directory
@@ -66,6 +67,11 @@ type ConnectOptions = {
 export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
   const { token, caSha256, isPlainAllowed } = options
   const api = requireApi(options.api, isPlainAllowed)
+  if (caSha256 !== null && !/^[0-9a-f]{64}$/i.test(caSha256))
+    throw new NotEnrolled(
+      'bad address',
+      `--ca-sha256 takes 64 hexadecimal digits, and this has ${caSha256.length} characters: copy the line of "nightshift mesh enroll" whole. The token is still good.`,
+    )
   const ca = caSha256 === null ? null : await fetchAuthority(api, caSha256)
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const enrolled = await keepEnrolment(places, { api, ca }, { token, agent_key: writePublicKey(publicKey) })
@@ -105,7 +111,14 @@ export function readConnection(places: Places): z.infer<typeof connection> {
     const words = `This host has not enrolled to call out (${file} is not there): run "nightshift mesh enroll NAME --mode user" on the control plane, and here the line that it prints`
     throw new NotEnrolled('not enrolled', `${words}.`)
   }
-  return parsed(connection, JSON.parse(readOr(file)))
+  return readKept(connection, file)
+}
+
+/** What an enrolment kept. A file that was cut off or changed by hand has to be made again. */
+function readKept<T>(schema: z.ZodType<T>, file: string): T {
+  const found = schema.safeParse(readObject(readOr(file)))
+  if (found.success) return found.data
+  throw new NotEnrolled('unbelievable', `${file} is damaged: enrol this host again with a new token.`)
 }
 
 /** The control plane is somewhere else now; it is still the one whose root key is pinned. */
@@ -118,7 +131,7 @@ export function moveConnection(places: Places, api: string, isPlainAllowed: bool
 /** Fetches the manifest as it is now and answers its id. Throws NotEnrolled. */
 export async function renew(places: Places): Promise<string> {
   const files = filesOf(places)
-  const { api, ca, token } = parsed(kept, JSON.parse(readOr(files.refresh)))
+  const { api, ca, token } = readKept(kept, files.refresh)
   const { manifest } = parsed(refreshed, await ask({ api, ca }, 'manifests', { token }))
   const id = believed(manifest, readOr(files.rootKey).trim(), null)
   keepManifest(places, manifest)
@@ -193,7 +206,9 @@ function requireApi(text: string, isPlainAllowed: boolean): string {
   )
 }
 
-const maxAuthorityBytes = 200_000
+const maxAnswerBytes = 200_000
+/** The whole exchange, also with one who sends a byte now and then. */
+const maxExchangeMs = 30_000
 
 /** Fetches the authority over a connection that proves nothing, and believes it by its digest alone. */
 async function fetchAuthority(api: string, sha256: string): Promise<string> {
@@ -213,24 +228,26 @@ type Exchange = { ca: string | null; body?: string; isUnproven?: boolean }
 function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const headers = { ...(body !== undefined && { 'content-type': 'application/json' }), connection: 'close' }
-  const options = { method: body === undefined ? 'GET' : 'POST', headers, timeout: 30_000 }
+  const ends = AbortSignal.timeout(maxExchangeMs)
+  const options = { method: body === undefined ? 'GET' : 'POST', headers, signal: ends }
   const sent =
     url.protocol === 'https:'
       ? overHttps(url, { ...options, ...authoritiesOf(ca), rejectUnauthorized: !isUnproven })
       : overHttp(url, options)
-  sent.once('timeout', () => sent.destroy(new Error('no answer within 30 s')))
-  sent.once('error', (error) =>
-    reject(new NotEnrolled('unreachable', `${url.origin} was not reached: ${error.message}`)),
-  )
+  const fail = (error: Error) => {
+    const why = ends.aborted ? new Error(`no whole answer within ${maxExchangeMs / 1000} s`) : error
+    reject(new NotEnrolled('unreachable', `${describeUnreached(url.origin, why, ca !== null)}.`))
+  }
+  sent.once('error', fail)
   sent.once('response', (response) => {
     let text = ''
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > maxAuthorityBytes) sent.destroy(new Error('its answer is too large'))
+      if (text.length > maxAnswerBytes) sent.destroy(new Error('its answer is too large'))
     })
     response.once('end', () => resolve({ status: response.statusCode ?? 0, text }))
-    response.once('error', (error) => reject(new NotEnrolled('unreachable', `${url.origin}: ${error.message}`)))
+    response.once('error', fail)
   })
   sent.end(body)
   return promise

@@ -13,6 +13,7 @@ import { type AgentAddress, whyTls } from './manifest.ts'
 import { rehearsalsIn, sweepRehearsals } from './rehearsal.ts'
 import type { HiddenPaths } from './sandboxes.ts'
 import { serve } from './server.ts'
+import { endStanding, keepStanding } from './standing.ts'
 import { openNonces } from './verify-request.ts'
 
 export type AgentOptions = {
@@ -81,7 +82,11 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
     pinName(state, agent.deviceName())
   }
   const door = address ? await listen(agent, address, certificate) : callOut(agent, { ...options, state }, reload)
-  const syncing = setInterval(() => void journal.durable().catch(report), syncMs)
+  if (address) endStanding(state)
+  const syncing = setInterval(() => {
+    void journal.durable().catch(report)
+    door.note()
+  }, syncMs)
   const sweeping = setInterval(() => void sweepRehearsals(state, rehearsalSeconds).catch(() => undefined), 600_000)
 
   return {
@@ -100,8 +105,8 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   }
 }
 
-/** `close` takes nothing new, `end` ends what is still open. */
-type Door = { url: string; close(): void; end(): void }
+/** `close` takes nothing new, `end` ends what is still open, `note` writes down how it stands where nobody could ask it. */
+type Door = { url: string; close(): void; end(): void; note(): void }
 
 async function listen(
   agent: Agent,
@@ -118,6 +123,7 @@ async function listen(
     url: `${certificate ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     close: () => void server.close(),
     end: () => server.closeAllConnections(),
+    note() {},
   }
 }
 
@@ -128,11 +134,15 @@ function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void
   const device = enrolledName(state)
   if (device === null) throw new Error(`The manifest in ${state} names no device: enrol this host again.`)
   const audience = createHash('sha256').update(readOr(rootKey, 'The root key').trim()).digest('hex')
+  let said = `It has not reached ${api} yet`
   const connection = keepConnected(
     agent,
     { api, ca, key: { id: 'agent', key: createPrivateKey(key) }, device, audience, version },
     {
-      say: (words) => console.error(`${words}.`),
+      say(words) {
+        said = words
+        console.error(`${words}.`)
+      },
       async manifest(found) {
         if (found.id === agent.health().manifest_id) return
         keepIfBelieved(places, found, device)
@@ -140,7 +150,12 @@ function callOut(agent: Agent, options: AgentOptions, reload: () => Promise<void
       },
     },
   )
-  return { url: api, close() {}, end: () => connection.stop() }
+  const standing = keepStanding(state, () => {
+    const { status, reason } = agent.health()
+    return { isConnected: connection.isConnected(), said, status, reason }
+  })
+  standing.note()
+  return { url: api, close() {}, end: () => connection.stop(), note: standing.note }
 }
 
 /**

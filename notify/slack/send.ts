@@ -11,7 +11,7 @@ import {
 } from '../../db/outbox/slack-channel.ts'
 import { type SlackView, saveCard, saveThread, slackCard, slackView } from '../../db/outbox/slack-threads.ts'
 import { systemScope } from '../../db/scope.ts'
-import { getLinkPath, notification } from '../../domain/notification.ts'
+import { type MessageSite, readStored } from '../../domain/notification.ts'
 import { givenBack, messageGraceMs, unlessStopping } from '../give-back.ts'
 import { type SlackClient, type SlackOutcome, slackOutcome } from './client.ts'
 import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from './plan.ts'
@@ -32,7 +32,7 @@ export function startSlack(
   db: Db,
   log: Logger,
   client: SlackClient | null,
-  publicUrl: string,
+  site: MessageSite,
   pace: Pace = slackPace,
 ): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -45,7 +45,7 @@ export function startSlack(
         if (!isKnown) await useSlackChannel(db, client?.settings.channel ?? null)
         isKnown = true
         if (!client) return
-        if (await tellNext({ db, log, client, publicUrl, signal }, pace)) continue
+        if (await tellNext({ db, log, client, site, signal }, pace)) continue
       } catch (error) {
         log.warn({ err: error }, 'the outbox of Slack could not be read')
       }
@@ -60,15 +60,15 @@ export function startSlack(
   }
 }
 
-type Telling = { db: Db; log: Logger; client: SlackClient; publicUrl: string; signal: AbortSignal }
+type Telling = { db: Db; log: Logger; client: SlackClient; site: MessageSite; signal: AbortSignal }
 
 /** One call for what is due next; false when nothing is. */
-async function tellNext({ db, log, client, publicUrl, signal }: Telling, { paceSeconds }: Pace): Promise<boolean> {
+async function tellNext({ db, log, client, site, signal }: Telling, { paceSeconds }: Pace): Promise<boolean> {
   const lease = await leaseSlackChannel(db)
   if (!lease) return false
   const { delivery } = lease
   const { channel, signingSecret } = client.settings
-  const step = await next(db, log, delivery, { channel, publicUrl, signingSecret })
+  const step = await next({ db, log, site }, delivery, { channel, publicUrl: site.publicUrl, signingSecret })
   const answer =
     'nothing' in step ? null : await unlessStopping(client.call(step.method, step.body), signal, messageGraceMs)
   if (answer === givenBack) {
@@ -91,14 +91,13 @@ async function tellNext({ db, log, client, publicUrl, signal }: Telling, { paceS
 }
 
 async function next(
-  db: Db,
-  log: Logger,
+  { db, log, site }: Pick<Telling, 'db' | 'log' | 'site'>,
   delivery: DueDelivery,
   to: SlackAddresses,
 ): Promise<SlackStep | { nothing: string }> {
   const view = await slackView(db, delivery.incidentId)
   if (!view) return { nothing: 'its incident has no thread' }
-  const task = getTask(delivery, view, to.publicUrl)
+  const task = getTask(delivery, view, site)
   if (!task) return { nothing: 'its stored notification cannot be read' }
   const approval = 'approval' in task ? task.approval : null
   const card = approval ? await slackCard(db, approval.id) : null
@@ -116,7 +115,7 @@ async function next(
   }
 }
 
-function getTask({ destination, notification: stored }: DueDelivery, view: SlackView, publicUrl: string) {
+function getTask({ destination, notification: stored }: DueDelivery, view: SlackView, site: MessageSite) {
   const approvalOf = (id: string | undefined) => view.approvals.find((each) => each.id === id) ?? null
   switch (destination) {
     case 'slack.root':
@@ -127,11 +126,10 @@ function getTask({ destination, notification: stored }: DueDelivery, view: Slack
     }
     default: {
       const asked = (stored as { approval?: { id: string } | null }).approval
-      const url = `${publicUrl}/${getLinkPath(stored, view.incident.id)}`
-      const parsed = notification.safeParse({ ...(stored as object), url })
+      const told = readStored(stored, view.incident.id, site)
       const approval = approvalOf(asked?.id)
-      if (!parsed.success || (asked && !approval)) return null
-      return { kind: 'tell', notification: parsed.data, approval } satisfies SlackTask
+      if (!told || (asked && !approval)) return null
+      return { kind: 'tell', notification: told, approval } satisfies SlackTask
     }
   }
 }

@@ -124,6 +124,16 @@ test.each([
   expect(existsSync(join(state, 'connection.json'))).toBe(false)
 })
 
+test('its host can ask it how it is, though it listens on no port', async () => {
+  const ready = () => runCli(['mesh', 'agent', 'ready', '--state', agent.state], {})
+  await eventually('it to be ready', async () => (await ready()).code === 0)
+  await agent.kill()
+  expect(await ready()).toMatchObject({ code: 1, stderr: expect.stringContaining(`no agent runs in ${agent.state}`) })
+  await agent.up()
+  await connected()
+  await eventually('it to be ready again', async () => (await ready()).code === 0)
+})
+
 test('a token of a device that listens enrols no agent that calls out, and stays good', async () => {
   const body = { url: 'http://10.0.0.3:7474', mode: 'user', terms: { capabilities: [], roots: [] } }
   await api.put('/devices/node-osl-3', { body })
@@ -150,5 +160,10 @@ test('a control plane that is older than agents that call out is named as that',
   await agent.kill()
   await agent.up(['--connect', url])
   await eventually('what it says', () => /is older than agents that call out \(upgrade it\)/.test(agent.said()))
+  const asked = await eventually('what it wrote', async () => {
+    const { code, stderr } = await runCli(['mesh', 'agent', 'ready', '--state', agent.state], {})
+    return /is older than/.test(stderr) && { code, stderr }
+  })
+  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('is not connected since') })
   older.close()
 })

@@ -68,6 +68,30 @@ test('a login that owns is taken with a warning', async () => {
   })
 })
 
+test('a database that holds tables of something else is refused, and those of an extension are none', async () => {
+  const other = await emptyDatabase()
+  const owner = connect(other.url, { owner: true, max: 1 })
+  try {
+    await sql`create extension if not exists pg_trgm`.execute(owner)
+    expect(await checkServicesLogin(other.url)).toMatchObject({ ok: true })
+    await sql`create table orders (id int)`.execute(owner)
+    expect(await checkServicesLogin(other.url)).toMatchObject({
+      ok: false,
+      what: expect.stringMatching(/^The database test_\w+ holds tables of something else \(orders\)$/),
+      remedy: expect.stringContaining('CREATE DATABASE nightshift OWNER'),
+    })
+  } finally {
+    await owner.destroy()
+    await other.drop()
+  }
+})
+
+test('a login and a database that may not have been made yet are marked as that', async () => {
+  expect(await checkServicesLogin(as(fresh.url, 'postgres'))).toMatchObject({ ok: false, isAbsent: true })
+  expect(await checkServicesLogin(fresh.url.replace(/[^/]*$/, 'nobody_made'))).toMatchObject({ isAbsent: true })
+  expect(await checkServicesLogin(fresh.url.replace(/:\d+\//, ':1/'))).toMatchObject({ ok: false, isAbsent: false })
+})
+
 const wrongs: [what: string, url: () => string, said: RegExp, remedy: RegExp][] = [
   ['a wrong password', () => as(fresh.url, 'postgres'), /refuses the login/, /Correct the user or the password/],
   [

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect } from '@jest/globals'
 import pino from 'pino'
 import { useSlackChannel } from '../../db/outbox/slack-channel.ts'
+import { inCheckout } from '../../domain/own-command.ts'
 import { createSlackClient } from '../../notify/slack/client.ts'
 import { startSlack } from '../../notify/slack/send.ts'
 import { type TestApi, useApi } from './api.ts'
@@ -16,13 +17,19 @@ export function useSlackDoor(): SlackDoor {
   const door = {} as SlackDoor
   door.api = useApi(async () => {
     door.slack = await startScriptedSlack()
-    return { slack: createSlackClient(door.slack.settings), publicUrl }
+    return { slack: createSlackClient(door.slack.settings), publicUrl, commandPrefix: inCheckout }
   })
   beforeAll(async () => {
     const { slack } = door
     await useSlackChannel(door.api.db, slack.settings.channel)
     const [log, client] = [pino({ level: 'silent' }), createSlackClient(slack.settings)]
-    worker = startSlack(door.api.db, log, client, publicUrl, { paceSeconds: 0, pollEveryMs: 50 })
+    worker = startSlack(
+      door.api.db,
+      log,
+      client,
+      { publicUrl, commandPrefix: inCheckout },
+      { paceSeconds: 0, pollEveryMs: 50 },
+    )
   })
   beforeEach(() => {
     door.slack.calls.length = 0

@@ -10,7 +10,7 @@ import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { eventually } from '../support/directory.ts'
 
 /** A receiver that answers as it is told, and remembers what it took. */
-type Took = { path: string; id: string; type: string; title: string; incidents: string[] }
+type Took = { path: string; id: string; type: string; title: string; reason: string | null; incidents: string[] }
 type Answer = { status: number; headers?: Record<string, string> }
 
 const database = useDatabase()
@@ -30,7 +30,8 @@ const answer = async (request: IncomingMessage, response: ServerResponse) => {
   if (status < 300) {
     const { type, data } = JSON.parse(body)
     const incidents = (data.incidents ?? []).map(({ title }: { title: string }) => title)
-    took.push({ path, id: String(request.headers['webhook-id']), type, title: data.incident.title, incidents })
+    const { reason } = data
+    took.push({ path, id: String(request.headers['webhook-id']), type, title: data.incident.title, reason, incidents })
   }
   response.writeHead(status, headers).end()
 }
@@ -52,8 +53,8 @@ afterEach(async () => {
   await moveClock(database.owner, '0 seconds')
 })
 
-const start = () => {
-  const site = { publicUrl: 'https://nightshift.example', pushServices: [] }
+const start = (commandPrefix = 'nightshift') => {
+  const site = { publicUrl: 'https://nightshift.example', pushServices: [], commandPrefix }
   const pace = { pollEveryMs: 50, remindEveryMs: 100, graceMs: 200 }
   const { stop } = startDeliveries(database.db, pino({ level: 'silent' }), site, pace)
   stops.push(stop)
@@ -108,6 +109,18 @@ test('at a receiver that asks for patience 60 criticals arrive before 60 older w
   )
   expect(new Set(took.map(({ id }) => id)).size).toBe(120)
   expect((await rows()).filter(({ attempt }) => attempt > 1)).toEqual([])
+})
+
+test('what a message says to type is typed where this site runs', async () => {
+  await configured({ 'webhook.critical.url': `${url}/critical` })
+  await due('critical', 1)
+  const reason = 'No worker asks for work: "nightshift doctor" says why.'
+  await sql`update delivery set notification = jsonb_set(notification, '{reason}', to_jsonb(${reason}::text))`.execute(
+    database.owner,
+  )
+  start('docker compose exec api nightshift')
+  await eventually('the message', () => took.length === 1)
+  expect(took[0]?.reason).toBe('No worker asks for work: "docker compose exec api nightshift doctor" says why.')
 })
 
 test('two names of one address wait together, and another address waits for neither', async () => {

@@ -8,7 +8,7 @@ import { queueScheduleId as scheduleId } from '../../domain/step-key.ts'
 import { temporalRuns } from '../../effects/runs.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { setUpTemporal } from '../../start/temporal.ts'
-import { ensureSchedule, keepSchedule } from '../../worker/schedule.ts'
+import { ensureSchedule, ForeignScheduleError, keepSchedule } from '../../worker/schedule.ts'
 import { ensureSearchAttributes } from '../../worker/search-attributes.ts'
 import { registerNamespace, temporalAddress } from '../support/broker.ts'
 import { openedIncident, useDatabase } from '../support/database.ts'
@@ -52,6 +52,38 @@ test('a Schedule that somebody deleted or edited is made again what it should be
   await found('the deletion', 'deleted')
   await eventually('it to be back', async () => (await seen())?.everySeconds === 3_600)
   expect(await seen()).toMatchObject({ paused: false })
+})
+
+test('a namespace that works for another site is refused and left as it is; one that an older build made is taken', async () => {
+  await handle()
+    .delete()
+    .catch(() => {})
+  const own = { ...options, site: 'one' }
+  await eventually('the Schedule of the first site', async () => {
+    await ensureSchedule(temporal.client, own)
+    return (await keepSchedule(temporal.client, own)) === null
+  })
+  const other = { ...options, site: 'other', intervalSeconds: 60 }
+  await expect(ensureSchedule(temporal.client, other)).rejects.toBeInstanceOf(ForeignScheduleError)
+  await expect(keepSchedule(temporal.client, other)).rejects.toBeInstanceOf(ForeignScheduleError)
+  // Who knows no site, as a command without the database, puts it back without taking the mark away.
+  await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }))
+  await found('the edit', 'edited')
+  await found('nothing', null)
+  await expect(keepSchedule(temporal.client, other)).rejects.toBeInstanceOf(ForeignScheduleError)
+  expect(await keepSchedule(temporal.client, own)).toBeNull()
+  await handle().update((previous) => ({ ...previous, action: { ...previous.action, memo: {} } }))
+  await eventually(
+    'it to be nobody’s',
+    async () => (await keepSchedule(temporal.client, other).catch(() => null)) === 'edited',
+  )
+  await ensureSchedule(temporal.client, other)
+  await eventually('it to be the other one’s', async () => {
+    const refused = await keepSchedule(temporal.client, own).catch((error: unknown) => error)
+    return refused instanceof ForeignScheduleError
+  })
+  await handle().delete()
+  await eventually('it to be gone', async () => (await seen()) === null)
 })
 
 test('a pause may be a person’s: it stays through everything else, and is seen with its note made harmless', async () => {

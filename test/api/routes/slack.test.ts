@@ -143,6 +143,8 @@ test('who is nobody here is told so alone, with a way to the card', async () => 
   const { id } = await asks()
   await press('U0STRANGER', id)
   const told = await whisper('U0STRANGER', 'I do not know who you are')
+  // The site of these tests runs from a checkout.
+  expect(JSON.stringify(told)).toContain('npm run -s nightshift -- operators set NAME --slack')
   expect(told).toContain(`${publicUrl}/approvals/${id}`)
   expect(await approval(id)).toMatchObject({ status: 'pending', decisions: [] })
 })

@@ -1,11 +1,15 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
-import { emptyDatabase, freshDatabase, temporalAddress } from '../../support/broker.ts'
-import { temporaryDirectory } from '../../support/directory.ts'
+import { Client, Connection } from '@temporalio/client'
+import { queueScheduleId } from '../../../domain/step-key.ts'
+import { ensureSchedule } from '../../../worker/schedule.ts'
+import { emptyDatabase, freshDatabase, registerNamespace, temporalAddress } from '../../support/broker.ts'
+import { eventually, temporaryDirectory } from '../../support/directory.ts'
 import { type RunningHost, runHost } from '../../support/model-hosts/host.ts'
 import { llamaCpp } from '../../support/model-hosts/local.ts'
 import { emptyDir, runCli, tokenFile, useServedApi } from '../../support/run-cli.ts'
@@ -81,6 +85,14 @@ function keyFile(text = key): string {
   const path = join(place.path, text === key ? 'key' : 'other-key')
   writeFileSync(path, `${text}\n`)
   return path
+}
+
+async function freshNamespace(): Promise<string> {
+  const connection = await Connection.connect({ address: temporal })
+  const namespace = `site-${randomBytes(4).toString('hex')}`
+  await registerNamespace(connection, namespace)
+  await connection.close()
+  return namespace
 }
 
 const setup = (more: string[] = [], own: Record<string, string | null> = {}) =>
@@ -300,6 +312,55 @@ test.each([
   expect(readFileSync(file, 'utf8')).toMatch(new RegExp(`^LLM_BASE_URL=${model.url}(/v1)?$`, 'm'))
 })
 
+test('an answer without a value is none, and least of all that there is no model', async () => {
+  const { code, stderr } = await setup([], { LLM_BASE_URL: '', PUBLIC_URL: ' ' })
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--base-url (LLM_BASE_URL)')])
+  expect(stderr).toContain('--public-url (PUBLIC_URL)')
+  expect(written()).toEqual([])
+})
+
+test('a file of answers that others can read is named, and one without an end is not read to it', async () => {
+  const answers = answersFile()
+  chmodSync(answers, 0o644)
+  const { stderr } = await runCli(['setup', '--settings', file, '--answers', answers, '--dry-run'])
+  expect(stderr).toContain(`Everybody on this host can read ${answers}: "chmod 600 ${answers}"`)
+  const endless = await runCli(['setup', '--settings', file, '--answers', '/dev/zero'])
+  expect([endless.code, endless.stderr]).toEqual([2, expect.stringContaining('/dev/zero is larger than 256 KiB')])
+})
+
+test('a file of settings that others could read is closed to them once a login is in it', async () => {
+  writeFileSync(file, 'LOG_LEVEL=info\n', { mode: 0o644 })
+  expect((await setup(['--no-alert'])).code).toBe(0)
+  expect(readFileSync(file, 'utf8')).toContain('DATABASE_URL=')
+  expect((statSync(file).mode & 0o777).toString(8)).toBe('640')
+})
+
+test('a namespace of Temporal that works for another site is refused before anything is written', async () => {
+  const namespace = await freshNamespace()
+  const connection = await Connection.connect({ address: temporal })
+  const taken = new Client({ connection, namespace })
+  const theirs = { taskQueue: 'nightshift', intervalSeconds: 60, enabled: true, site: 'of another database' }
+  await eventually('their Schedule', () =>
+    ensureSchedule(taken, theirs).then(
+      () => true,
+      () => false,
+    ),
+  )
+  const { code, stdout } = await setup(['--json'], { TEMPORAL_NAMESPACE: namespace })
+  expect([code, rowsOf(stdout).find(({ step }) => step === 'Temporal')]).toEqual([
+    1,
+    {
+      step: 'Temporal',
+      state: 'failed',
+      detail: `The namespace ${namespace} at ${temporal} belongs to another Nightshift, with another database`,
+      remedy: expect.stringContaining('TEMPORAL_NAMESPACE'),
+    },
+  ])
+  expect(written()).toEqual([])
+  await taken.schedule.getHandle(queueScheduleId).delete()
+  await connection.close()
+})
+
 test('a port that another program holds is named with it', async () => {
   const server = createServer((_, response) => response.end('not it')).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
@@ -322,7 +383,8 @@ test('who needs another login for the schema is told its flag, and with it the s
   const empty = await emptyDatabase()
   try {
     // The database's own login brings it up itself.
-    const { code, stdout } = await setup(['--json', '--no-alert'], { DATABASE_URL: empty.url })
+    const own = { DATABASE_URL: empty.url, TEMPORAL_NAMESPACE: await freshNamespace() }
+    const { code, stdout } = await setup(['--json', '--no-alert'], own)
     expect([code, statesOf(stdout)]).toMatchObject([0, { PostgreSQL: 'works', schema: 'made' }])
     expect(rowsOf(stdout).find(({ step }) => step === 'PostgreSQL')?.remedy).toContain('owns the database')
   } finally {

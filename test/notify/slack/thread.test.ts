@@ -35,7 +35,7 @@ let worker: { stop(): Promise<void> }
 
 /** Two messages a second apart are one test; the others need not wait. */
 const startWorker = (pace = { paceSeconds: 0, pollEveryMs: 50 }) =>
-  startSlack(database.db, log, createSlackClient(slack.settings), publicUrl, pace)
+  startSlack(database.db, log, createSlackClient(slack.settings), { publicUrl }, pace)
 
 beforeAll(async () => {
   slack = await startScriptedSlack()
@@ -343,7 +343,7 @@ test('without a bot nothing is written for Slack, and what was due is given up',
   await worker.stop()
   const before = await claimedIncident(database.db)
   await escalate(before)
-  const off = startSlack(database.db, log, null, publicUrl)
+  const off = startSlack(database.db, log, null, { publicUrl })
   await eventually('it to be given up', async () => (await rows(before)).every(({ status }) => status === 'dropped'))
   const after = await claimedIncident(database.db)
   await escalate(after)
