@@ -18,10 +18,12 @@ import { chooseNearest, summarizeChange } from '../domain/change.ts'
 import { executable } from '../domain/device.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
+import { type IncidentTerms, inTermsOf, type LeaderLooks } from '../domain/leader-look.ts'
 import { inventoryKind, resourceKey } from '../domain/registry.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
 import { clusterFacts, type DatabaseFacts, databaseFacts, type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
+import { decidingLooks } from '../model/deciding-looks.ts'
 import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
 
@@ -58,6 +60,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   return {
     parts,
     hintFrom: hint?.from ?? null,
+    looks: hint?.looks ?? null,
     jobs: jobs?.declared ?? [],
     hasFittingJob: fitting.length > 0,
     runbooks,
@@ -231,14 +234,26 @@ async function runbooksFor(
 /** Characters of what an alert says, for the search. */
 const maxWords = 1_000
 
-async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
+type LeaderHint = { from: string; text: string; looks: LeaderLooks | null }
+
+async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null
   const leaderId = await hintLeader(db, incident.groupId)
   const leader = leaderId ? await incidentById(db, leaderId) : null
   if (!leader) return null
   const events: IncidentEvent[] = await eventsOf(db, leader.id, { attempt: leader.attempt })
-  const text = renderLeaderHint(leader, events)
-  return text === null ? null : { from: leader.id, text }
+  const decided = decidingLooks(events, leader.attempt)
+  const looks = inTermsOf(decided, await termsOf(db, leader), await termsOf(db, incident))
+  const text = renderLeaderHint(leader, events, looks)
+  const isAny = looks && looks.before.length + looks.after.length > 0
+  return text === null ? null : { from: leader.id, text, looks: isAny ? looks : null }
+}
+
+/** What names may mean of an incident: its resource, what is near, and the labels of its first alert. */
+async function termsOf(db: Db, { id, resource }: Incident): Promise<IncidentTerms> {
+  const [alert] = await alertsOf(db, id)
+  const near = resource ? await neighboursOf(db, resource) : []
+  return { incidentId: id, resource, near, labels: alert?.labels ?? {} }
 }
 
 const beforeMs = 3_600_000

@@ -2,6 +2,7 @@ import { refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { addHypothesis, formatHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { messagesOf } from '../domain/message.ts'
+import { isCallOfCode } from '../domain/step-key.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './thoughts.ts'
 
@@ -41,6 +42,13 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
     result.envelope = envelope
     result.body = body
   }
+  // A look that code took stands there like one of the model's own, in an answer by itself, which both protocols can say.
+  const show = ({ metadata: { callId: id, tool, arguments: given } }: IncidentEvent<'call_judged'>) => {
+    const call = { id, tool, arguments: given, problem: null }
+    const result = openResult(call, 0)
+    results.set(id, result)
+    entries.push({ kind: 'answer', content: '', calls: [call] }, result)
+  }
   const hypotheses = new Map<string, Hypothesis>()
   const messages = messagesOf(events)
   const tell = (which: (seq: number) => boolean) => {
@@ -62,6 +70,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
       }
       case 'call_judged':
+        if (isCallOfCode(event.metadata.callId)) show(event)
         if (event.metadata.verdict === 'refuse') settle(event.metadata.callId, refused(event))
         else corrections.set(event.metadata.callId, event.metadata.corrected ?? [])
         break
@@ -105,7 +114,13 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   }
   const unread = new Set(messages.filter(({ readIn }) => readIn === null).map(({ seq }) => seq))
   tell((seq) => unread.has(seq))
-  return entries
+  return entries.filter((entry) => !isLookInVain(entry, results))
+}
+
+/** Is it a look of code that told nothing? The model did not ask for it, and takes it itself where it wants to know. */
+function isLookInVain(entry: TranscriptEntry, results: ReadonlyMap<string, ResultEntry>): boolean {
+  const id = entry.kind === 'result' ? entry.callId : entry.kind === 'answer' ? entry.calls[0]?.id : undefined
+  return id !== undefined && isCallOfCode(id) && !results.get(id)?.envelope.ok
 }
 
 /** What a proposed call came to as long as no row says otherwise. */

@@ -284,3 +284,36 @@ test('what is left out keeps how the hypotheses stand, and what people wrote', (
   expect(notice?.content).toContain('<<<DATA hypotheses\nh1 refuted: the disk is full (#3)\nDATA>>>')
   expect(notice?.content).toContain('it was moved')
 })
+
+test('a look that code took stands like a call of the model, and one that was refused or failed does not stand there at all', () => {
+  const judged = (callId: string, verdict: 'run' | 'refuse') =>
+    row('call_judged', {
+      callId,
+      tool: 'get_shard',
+      arguments: { id: 'x' },
+      verdict,
+      code: 'NOT_A_FREE_LOOK',
+      reason: 'r',
+    })
+  const failed = row('tool_finished', {
+    callId: 'c0_1002',
+    tool: 'get_shard',
+    result: { ok: false, meta: {} },
+    body: null,
+  })
+  const events = logOf(
+    judged('c0_1000', 'run'),
+    result('c0_1000', '{"a":1}'),
+    judged('c0_1001', 'refuse'),
+    judged('c0_1002', 'run'),
+    failed,
+    answer(1, 'get_node'),
+  )
+  const bodies = new Map([['d-c0_1000', '{"a":1}']])
+  for (const protocol of ['native', 'json'] as const) {
+    const messages = renderMessages(protocol, [], conversation(events, 1), bodies, 10_000)
+    expect(messages).toHaveLength(4)
+    expect(messages[0]).toMatchObject({ role: 'assistant' })
+    expect(messages[1]?.content).toContain('"seq":2')
+  }
+})
