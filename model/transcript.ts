@@ -1,4 +1,4 @@
-import { refusedEnvelope } from '../domain/envelope.ts'
+import { readObserved, refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { addHypothesis, formatHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { messagesOf } from '../domain/message.ts'
@@ -86,7 +86,8 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
       case 'verification': {
         const result = results.get(event.metadata.callId)
         const { steps, outcome, postcondition, observed } = event.metadata
-        if (result)
+        // A read has nothing to verify, whoever allowed it.
+        if (result && observed !== readObserved)
           result.envelope.meta.verification = {
             outcome,
             postcondition,
