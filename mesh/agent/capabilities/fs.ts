@@ -180,7 +180,7 @@ const entryOf = (name: Buffer, stat: BigIntStats, users: ReadonlyMap<string, str
 })
 
 /** Names as bytes: a name that is not UTF-8 is listed, with U+FFFD in it. */
-async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
+export async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
   const names: Buffer[] = []
   // TypeScript's types know names as text only; `buffer` is documented.
   const listing = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as BufferEncoding })
@@ -193,7 +193,7 @@ async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ na
 }
 
 /** Null for what has gone since its name was read. */
-async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats | null> {
+export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats | null> {
   try {
     return await lstat(Buffer.concat([Buffer.from(within(directory, '')), name]), { bigint: true })
   } catch (error) {
