@@ -210,7 +210,7 @@ async function askRead(
     : await askDevice(deps, executor.device, { ...request, rehearse })
   if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, capability, reply.reason)
   if (!reply.answer.ok) throw refuseByDevice(capability, reply.answer)
-  const output = buildOutput(executor, reply.answer, spec.toOutput)
+  const output = buildOutput(executor, reply.answer, mapped)
   return spec.readsLog && judged ? await toReading(deps, executor, mapped, judged, output) : output
 }
 

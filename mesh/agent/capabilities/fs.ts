@@ -13,7 +13,15 @@ import {
   runInTurn,
   toOutcome,
 } from '../capability.ts'
-import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
+import {
+  isSecret,
+  missingProc,
+  missingWritableRoot,
+  requirePlace,
+  weighLook,
+  weighRead,
+  weighWrite,
+} from '../manifest.ts'
 import { groupNames, userNames } from '../process-facts.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { bytesOf, keepVersion, readWhole, replace, unifiedDiff } from '../replace.ts'
@@ -262,7 +270,7 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
   args: fsStatArgs,
   missingPrerequisite: missingProc,
-  weigh: ({ path }, manifest) => weighRead(path, manifest),
+  weigh: ({ path }, manifest) => weighLook(path, manifest),
   run: ({ path }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, () =>
       withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
@@ -277,7 +285,9 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
           gid: Number(stat.gid),
           group: (await groupNames()).get(String(stat.gid)) ?? null,
           links: Number(stat.nlink),
-          target: stat.isSymbolicLink() && parent ? await readlink(within(parent.handle, name)) : null,
+          // Where a link leads is what it holds.
+          target:
+            stat.isSymbolicLink() && parent && !isSecret(path) ? await readlink(within(parent.handle, name)) : null,
         }
         return { ok: true, result, truncated: false }
       }),
