@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A row of a log, as far as it is told to a model. */
+/** A row of a log, with the fields that a model reads. */
 export const storedRow = z.looseObject({
   seq: z.number(),
   at: z.string(),
@@ -38,8 +38,8 @@ const ofCall = z.looseObject({
 const maxSaid = 600
 
 /**
- * The rows of a log as a model reads them: one for each call, with what it found in the place of the tool's name. That a call may run, and
- * that it began, is told where nothing tells its end.
+ * The rows of a log as a model reads them: one for each call, with what it found in the place of the tool's name. A call that has no end yet
+ * keeps the rows of its beginning.
  */
 export function tellRows(rows: readonly StoredRow[]): ToldRow[] {
   const calls = rows.map(({ metadata }) => ofCall.safeParse(metadata).data)

@@ -86,7 +86,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
       case 'verification': {
         const result = results.get(event.metadata.callId)
         const { steps, outcome, postcondition, observed } = event.metadata
-        // A read has nothing to verify, whoever allowed it.
+        // A read has nothing to verify, also where a person allowed it.
         if (result && observed !== readObserved)
           result.envelope.meta.verification = {
             outcome,

@@ -3,7 +3,7 @@
  * was asked; where a command asks for more than that, there is no row.
  */
 
-export type FreeTool = { tool: string; arguments: Record<string, unknown> }
+type FreeTool = { tool: string; arguments: Record<string, unknown> }
 
 type Asked = { argv: readonly string[]; cwd: string | null }
 

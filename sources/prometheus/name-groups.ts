@@ -1,10 +1,10 @@
 /** So many lines a list of groups has. */
 const maxGroups = 40
-/** What is told of the members of a group. */
+/** Members of a group that are shown. */
 const maxExamples = 2
 
 /** Names that begin alike: `prefix` with all that follows, how many they are, and what some of them end in. */
-export type NameGroup = { prefix: string; count: number; endings: string[] }
+type NameGroup = { prefix: string; count: number; endings: string[] }
 
 type Held = { prefix: string; names: readonly string[] }
 
@@ -19,7 +19,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
     const parts = new Map(groups.map((group) => [group, takeApart(group)]))
     const next = groups
       .filter((group) => (parts.get(group)?.length ?? 0) > 1)
-      // The first words are told however many they are.
+      // The first words are listed, however many.
       .filter((group) => groups.length === 1 || groups.length - 1 + (parts.get(group)?.length ?? 0) <= maxGroups)
       .reduce<Held | null>((best, each) => (best && best.names.length >= each.names.length ? best : each), null)
     if (!next) return groups.map(tell)
@@ -27,7 +27,7 @@ export function groupNames(names: readonly string[]): NameGroup[] {
   }
 }
 
-/** By the next word. What has no further word is a part of its own. */
+/** By the next word. A name that ends here is a part by itself. */
 function takeApart({ prefix, names }: Held): Held[] {
   if (names.length < 2) return []
   const parts = Map.groupBy(names, (name) => {

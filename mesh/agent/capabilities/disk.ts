@@ -130,7 +130,7 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
   }
   const fullness = (one: FileSystem) => Math.max(one.used_percent, one.inodes_used_percent ?? 0)
   found.sort((a, b) => fullness(b) - fullness(a) || b.size_bytes - a.size_bytes)
-  // The root is told whatever it holds.
+  // The root stands in each answer, however empty.
   const isEmpty = (one: FileSystem) => fullness(one) <= 1 && one.mount !== '/'
   return {
     file_systems: found.filter((one) => !isEmpty(one)).slice(0, maxMounts),
