@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { IncidentEvent } from '../../domain/event.ts'
 import { isCallOfCode } from '../../domain/step-key.ts'
+import { replay } from '../../safety/replay.ts'
+import { toolFacts } from '../../tools/registry.ts'
 import { costOf, fullDisks } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
@@ -28,6 +30,7 @@ test('followers end with half of the turns and tokens of their leader, each afte
     const [look] = log.filter((event) => event.kind === 'tool_finished')
     expect(look?.kind === 'tool_finished' && look.metadata).toMatchObject({ tool: 'get_node', arguments: { id: own } })
     expect(look?.kind === 'tool_finished' && isCallOfCode(look.metadata.callId)).toBe(true)
+    expect(replay(log, toolFacts, incident.resource).differences).toEqual([])
     if (odd.includes(own)) {
       expect(incident.status).toBe('escalated')
       expect(log.filter(({ kind }) => kind === 'hint_confirmed' || kind === 'verification')).toEqual([])
