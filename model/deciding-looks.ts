@@ -4,7 +4,7 @@ import type { LeaderLook, LeaderLooks } from '../domain/leader-look.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { nameOfCall } from './shown-result.ts'
 
-/** So many looks are named before the repair, and as many after it: an ending rests on few. */
+/** Looks that are named before the repair, and as many after it: an ending rests on few. */
 const maxLooks = 5
 
 type Look = { event: IncidentEvent<'tool_finished'>; call: LeaderLook }

@@ -18,7 +18,7 @@ type NewestLog = {
 /** Rotated ones that are packed hold no lines. */
 const packed = /\.(?:gz|xz|bz2|zst|lz4|zip|Z|br)$/
 const shown = 15
-/** So many are tried: a database may lie beside its log, and be newer. */
+/** Files that are tried: a database may lie beside its log, and be newer. */
 const tries = 10
 const looked = 4_096
 

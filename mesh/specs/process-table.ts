@@ -1,4 +1,4 @@
-/** So many processes a table has, as `proc_list` without a limit. */
+/** Processes of a table, as many as `proc_list` has without a limit. */
 const maxProcesses = 50
 const maxLineCharacters = 300
 
@@ -10,7 +10,7 @@ export function boundProcessTable(argv: readonly string[], stdout: string): stri
   if (!/^(?:.*\/)?ps$/.test(argv[0] ?? '')) return null
   const [header = '', ...rows] = stdout.replace(/\n$/, '').split('\n')
   if (rows.length <= maxProcesses || !/\bPID\b/.test(header)) return null
-  // Who asked for an order, or for a tree, reads them in it.
+  // An order that was asked for stays, and so does a tree.
   const isOrdered = argv.slice(1).some((word) => ordering.test(word))
   const ranked = isOrdered ? rows : rank(header, rows)
   const kept = ranked.slice(0, maxProcesses).map(cutLine)
