@@ -1,31 +1,25 @@
 import { cancellationSignal } from '@temporalio/activity'
 import { HttpError } from '../clients/http.ts'
-import { databaseTime } from '../db/clock.ts'
-import { type Db, isTransient } from '../db/connect.ts'
-import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
+import type { Db } from '../db/connect.ts'
 import { StaleRunError } from '../db/log/append.ts'
 import { proposedCall } from '../db/log/calls.ts'
-import { eventOfCall, eventsOf } from '../db/log/events.ts'
+import { eventOfCall } from '../db/log/events.ts'
 import type { EnvironmentDefaults } from '../db/settings.ts'
-import type { IncidentEvent, ProposedCall } from '../domain/event.ts'
+import type { IncidentEvent } from '../domain/event.ts'
 import type { CallRef } from '../domain/step-key.ts'
-import type { CorePort, Tool } from '../domain/tool.ts'
-import { fold } from '../safety/fold.ts'
-import type { Call } from '../safety/judge.ts'
-import { resolveArguments } from '../safety/resolve-arguments.ts'
-import { ProposalError } from '../tools/placement.ts'
-import { tools } from '../tools/registry.ts'
+import type { CorePort } from '../domain/tool.ts'
 import type { CallOutcome, Interruption } from '../workflows/outcome.ts'
 import type { LaterCall } from './ask-people.ts'
 import { endEarly } from './end-early.ts'
 import { RetryLater } from './failures.ts'
 import { withHeartbeat } from './heartbeat.ts'
 import type { EffectiveCall } from './judge-call.ts'
+import { lookAfterWrite } from './leader-looks.ts'
 import { assertOwnRun } from './own-run.ts'
+import { prepare } from './prepare.ts'
 import { rule } from './rule.ts'
 import { send } from './send.ts'
-import { toolContext, verifyWrite } from './verify-write.ts'
-import { patienceMs, retryWhileAway } from './wait-while-away.ts'
+import { verifyWrite } from './verify-write.ts'
 
 type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patienceMs?: number }
 
@@ -57,6 +51,7 @@ export function actActivities(deps: ActDeps) {
         try {
           await assertOwnRun(deps.db, place)
           await verifyWrite(deps, place, signal)
+          await lookAfterWrite(deps, place, signal)
           const finished = await eventOfCall(deps.db, place, 'tool_finished')
           return { kind: finished?.metadata.outcome === 'indeterminate' ? 'indeterminate' : 'next' }
         } catch (error) {
@@ -121,34 +116,6 @@ async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   if (!edit) return { ...proposed.call, edit: null }
   const { secret: _, ...call } = proposed.call
   return { ...call, arguments: edit.arguments, problem: null, edit: { ...edit, from: call.arguments } }
-}
-
-type Prepare = NonNullable<Tool['prepare']>
-
-/** Asks the world what a write would do now, and waits for a core API that is away. What could not be read is the judge's to weigh. */
-async function prepare(
-  deps: ActDeps,
-  place: CallRef,
-  call: ProposedCall,
-  signal: AbortSignal,
-): Promise<Call['prepared']> {
-  const tool = tools.get(call.tool)
-  if (!tool?.prepare || call.arguments === null || call.secret) return null
-  const parsed = tool.input.safeParse(call.arguments)
-  if (!parsed.success) return null
-  // Prepared is what will be judged: names stand for what was looked up under them.
-  const { db } = deps
-  const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
-  const settled = resolveArguments(tool, parsed.data, state, Date.parse(await databaseTime(db)))
-  try {
-    const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
-    const note = (away: WaitedFor | null) => noteWait(db, place, away)
-    return { ok: true, preparation: await retryWhileAway(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
-  } catch (error) {
-    if (signal.aborted || isTransient(error)) throw error
-    const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
-    return { ok: false, reason }
-  }
 }
 
 /** The calls behind the one that asks, prepared in one try each: what cannot be read now is asked about when its turn comes. */

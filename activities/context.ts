@@ -1,4 +1,4 @@
-import { activityInfo } from '@temporalio/activity'
+import { activityInfo, cancellationSignal } from '@temporalio/activity'
 import type { Db } from '../db/connect.ts'
 import { closeIncident } from '../db/incidents/close-incident.ts'
 import { incidentById, incidentState } from '../db/incidents/incidents.ts'
@@ -9,7 +9,7 @@ import { type EnvironmentDefaults, readSettings, type SettingsReader } from '../
 import { agentActor } from '../domain/event.ts'
 import { manualChangeType } from '../domain/manual-change.ts'
 import { inventoryKind } from '../domain/registry.ts'
-import type { RunbookGiven } from '../domain/runbook.ts'
+import type { RunbookGiven, RunbookMatch } from '../domain/runbook.ts'
 import { type RunRef, stepKey } from '../domain/step-key.ts'
 import type { CorePort } from '../domain/tool.ts'
 import type { Prompts } from '../prompts/render.ts'
@@ -20,6 +20,7 @@ import { NonRetryable } from './failures.ts'
 import { readFirstTurn } from './first-turn.ts'
 import { gatherContext } from './gather-context.ts'
 import { withHeartbeat } from './heartbeat.ts'
+import { lookFirst } from './leader-looks.ts'
 import { assertOwnRun, ownRunOf } from './own-run.ts'
 import { escalationReason } from './reason.ts'
 import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
@@ -46,7 +47,7 @@ type RunLimits = { maxTurns: number; timeBudgetMs: number }
 
 /** The activities with which a run begins and ends: claim, gather what is known, hand over, say how it ended. */
 export function contextActivities(deps: ContextDeps) {
-  const { db, isEnabled = true } = deps
+  const { db, core, isEnabled = true } = deps
   return {
     claim: (input: ClaimInput): Promise<ClaimedIncident | null> => claim({ ...deps, isEnabled }, input),
 
@@ -57,7 +58,9 @@ export function contextActivities(deps: ContextDeps) {
     async assembleContext(incidentId: string, attempt: number): Promise<RunLimits> {
       return await withHeartbeat(async () => {
         try {
-          return await retryWhileAway(() => assemble(deps, incidentId, attempt), { forMs: patienceMs })
+          const limits = await retryWhileAway(() => assemble(deps, incidentId, attempt), { forMs: patienceMs })
+          if (core) await lookFirst({ ...deps, core }, { incidentId, attempt }, cancellationSignal())
+          return limits
         } catch (error) {
           // An absence is waited for; what fails for another reason fails again.
           if (whoIsAway(error) === null && activityInfo().attempt >= brokenTries)
@@ -101,11 +104,11 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     maxTurns: settings.value<number>('agent.max_turns', incident.type) * (protocol === 'json' ? callsUsual : 1),
     timeBudgetMs,
   }
-  const { context, parts, hintFrom, ...had } = await gatherContext(deps, incident)
+  const { context, parts, hintFrom, looks, ...had } = await gatherContext(deps, incident)
   const kind = inventoryKind.safeParse(incident.resource?.kind).data ?? null
   const about = { type: incident.type, kind, ...had }
   const { system, tools, more, runbooks } = await readFirstTurn({ db, prompts, settings }, protocol, about)
-  const { chosen = null, others = [] } = runbooks ?? {}
+  const { chosen, others } = runbooksToGive(runbooks, looks !== null)
   await db.transaction().execute(async (trx) => {
     await append(trx, incidentId, attempt, {
       kind: 'context_assembled',
@@ -127,6 +130,7 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
         ...(route !== null && { route }),
         parts,
         hintFrom,
+        ...(looks && { looks }),
         maxTurns: limits.maxTurns,
         deadline: `${limits.timeBudgetMs / 1000} s of work`,
         tokenBudget: settings.value<number>('agent.token_budget'),
@@ -134,6 +138,14 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
     })
   })
   return limits
+}
+
+/** Where the looks of its leader are taken, a follower has its runbook by name: what it says was done there, and `read_runbook` has it. */
+function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatch {
+  const { chosen = null, others = [] } = match ?? {}
+  if (chosen === null || !isLed) return { chosen, others }
+  const { name, description, why } = chosen
+  return { chosen: null, others: [{ name, description, why }, ...others] }
 }
 
 const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => ({ name, origin, digest, why })

@@ -1,14 +1,9 @@
-import { sql } from 'kysely'
 import { z } from 'zod'
-import { isActiveAbout } from '../db/alerts/active-alerts.ts'
 import { ambiguityOf } from '../db/alerts/alerts.ts'
-import { foldedAlerts } from '../db/alerts/occurrences.ts'
 import { type Db, isTransient } from '../db/connect.ts'
-import { incidentById, incidentsById } from '../db/incidents/incidents.ts'
 import { nearbyIncidents } from '../db/incidents/nearby.ts'
 import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
 import { precedentsOf } from '../db/incidents/precedents.ts'
-import { hintLeader } from '../db/incidents/queue.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
 import { clusterSourcesOf } from '../db/inventory/cluster-sources.ts'
 import { databaseSourcesOf } from '../db/inventory/database-sources.ts'
@@ -16,18 +11,17 @@ import { deviceOf } from '../db/inventory/devices.ts'
 import { neighboursOf, resourceById } from '../db/inventory/resources.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import { earlierAttempts } from '../db/lifecycle/attempts.ts'
-import { eventsOf } from '../db/log/events.ts'
 import { systemScope } from '../db/scope.ts'
 import { chooseNearest, summarizeChange } from '../domain/change.ts'
 import { executable, type LogFile, logFile } from '../domain/device.ts'
-import type { IncidentEvent } from '../domain/event.ts'
 import type { Incident } from '../domain/incident.ts'
-import { inventoryKind, resourceKey } from '../domain/registry.ts'
+import { inventoryKind } from '../domain/registry.ts'
 import { type RunbookMatch, runbookMatch } from '../domain/runbook.ts'
 import { clusterFacts, type DatabaseFacts, databaseFacts, type LastLogs, lastLogs } from '../domain/source.ts'
 import type { CorePort } from '../domain/tool.ts'
-import { renderLeaderHint } from '../model/hint.ts'
 import { listAllowed } from '../tools/sources.ts'
+import { otherAlerts, ownAlerts } from './context-alerts.ts'
+import { leaderHint } from './leader-hint.ts'
 
 const maxPrecedents = 5
 /** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
@@ -64,6 +58,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   return {
     parts,
     hintFrom: hint?.from ?? null,
+    looks: hint?.looks ?? null,
     jobs: jobs?.declared ?? [],
     hasFittingJob: fitting.length > 0,
     runbooks,
@@ -131,40 +126,6 @@ function startParts() {
     }
   }
   return { parts, part }
-}
-
-/** Of its alerts, and of all others on its resource, the newest. */
-const maxAlerts = 10
-
-async function ownAlerts(db: Db, incidentId: string) {
-  return (await foldedAlerts(db, sql<boolean>`incident_id = ${incidentId}`, maxAlerts)).map((row) => ({
-    name: row.name,
-    status: row.status,
-    labels: row.labels,
-    annotations: row.annotations,
-    startsAt: row.startsAt,
-    ...(row.fired === null ? { count: row.count } : { fired: row.fired }),
-    runbook: row.links.runbook,
-  }))
-}
-
-/** The other alerts about the resource that fire, or just ended: with who works on each. Its own stand above. */
-async function otherAlerts(db: Db, { id, resource }: Incident) {
-  if (!resource) return []
-  const rows = await foldedAlerts(db, await isActiveAbout(db, resourceKey(resource), id), maxAlerts)
-  const worked = await incidentsById(
-    systemScope(db),
-    rows.flatMap(({ incidentId }) => incidentId ?? []),
-  )
-  const workers = new Map(worked.map((each) => [each.id, each]))
-  return rows.map(({ name, status, labels, startsAt, fired, incidentId }) => {
-    const worker = incidentId === null ? undefined : workers.get(incidentId)
-    return {
-      ...{ name, status, labels, startsAt },
-      ...(fired !== null && { fired }),
-      workedOnBy: worker ? { incident: worker.id, status: worker.status, since: worker.createdAt } : null,
-    }
-  })
 }
 
 /** The directories that the agent of this machine knows; null where it has none. */
@@ -275,16 +236,6 @@ function wordsOf(
 ): string {
   const said = alerts.flatMap(({ name, annotations }) => [name, annotations.summary, annotations.description])
   return [title, ...said].filter(Boolean).join(' ').slice(0, maxWords).toWellFormed()
-}
-
-async function leaderHint(db: Db, incident: Incident): Promise<{ from: string; text: string } | null> {
-  if (incident.role !== 'follower' || !incident.groupId) return null
-  const leaderId = await hintLeader(db, incident.groupId)
-  const leader = leaderId ? await incidentById(db, leaderId) : null
-  if (!leader) return null
-  const events: IncidentEvent[] = await eventsOf(db, leader.id, { attempt: leader.attempt })
-  const text = renderLeaderHint(leader, events)
-  return text === null ? null : { from: leader.id, text }
 }
 
 const beforeMs = 3_600_000

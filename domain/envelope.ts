@@ -64,6 +64,9 @@ export function refusedEnvelope(refusal: {
  * What became of a write's promise. `held` and `not_held`: somebody looked. `open`: it could not be read just now. `unproven`: it ran, and
  * nothing was promised that anybody could look at.
  */
+/** What is observed of a read that a person allowed: there was nothing to verify. */
+export const readObserved = 'read-only: its answer is the result'
+
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
 export type VerificationOutcome = (typeof verificationOutcomes)[number]
 

@@ -5,6 +5,7 @@ import type { StepVerification, VerificationOutcome } from './envelope.ts'
 import type { EscalationReport } from './escalation.ts'
 import type { Certainty, StoredClaim, StoredHypothesis, UnshownSentence } from './hypothesis.ts'
 import type { EscalationCategory, IncidentRole, ResolveOutcome, ReviewVerdict, Severity } from './incident.ts'
+import type { LeaderLooks } from './leader-look.ts'
 import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
@@ -146,6 +147,8 @@ export type EventMetadata = {
     route?: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>
     hintFrom: string | null
+    /** Where the leader's ending rested, in this incident's own names; absent where nothing of it can be looked at here. */
+    looks?: LeaderLooks
     maxTurns: number
     deadline: string
     tokenBudget: number

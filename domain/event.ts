@@ -15,7 +15,8 @@ export type {
  * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
  * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started`, any `tool_output`, and `tool_finished`, for `ask`
  * the approval's rows and `call_judged` again. A write is followed by `verification`. An attempt ends with one of
- * `resolved`, `escalated`, `cancelled`. A person's own write begins with `change_requested`, and a turn has its call from that row.
+ * `resolved`, `escalated`, `cancelled`. A person's own write begins with `change_requested`, and a turn has its call from that row. Looks that
+ * code takes for a follower stand behind the calls that an answer can hold (`isCallOfCode`).
  */
 export const eventKind = z.enum([
   'alert_received',

@@ -65,6 +65,10 @@ export const refusals = {
   PHANTOM_CLAIM: { class: 'POLICY_BLOCKED', recoverable: true },
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
+  /** A command that somebody would be asked about, where a tool tells the same unasked: said once of each. */
+  FREE_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: true },
+  /** A call of code itself that would write, or that somebody would be asked about. */
+  NOT_A_FREE_LOOK: { class: 'POLICY_BLOCKED', recoverable: false },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
   /** Somebody saw a host alive lately from which VMs would be started elsewhere: no word of a person lifts it. */

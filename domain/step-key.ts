@@ -48,6 +48,14 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
   return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
 }
 
+/** Looks that code takes by itself have places from here on, which no answer of a model has; those before its first turn are of turn 0. */
+export const firstPlaceOfCode = 1_000
+
+/** Did code propose this call, and no model and no person? */
+export function isCallOfCode(id: string): boolean {
+  return (parseCallId(id)?.call ?? 0) >= firstPlaceOfCode
+}
+
 /** Sorts what belongs to calls of one answer by the places of the calls. */
 export function byCall(a: { callId: string }, b: { callId: string }): number {
   return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)

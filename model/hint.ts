@@ -1,29 +1,40 @@
 import type { IncidentEvent } from '../domain/event.ts'
+import type { LeaderLook, LeaderLooks } from '../domain/leader-look.ts'
 import { cut } from './transcript.ts'
 
 const maxSteps = 10
 
 /**
- * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their
- * arguments cut at 120 characters. Null when the leader did not resolve. It is data for its reader.
+ * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their arguments cut at 120 characters. With
+ * the looks that decided, which have the follower's own names in them, its steps are what the leader wrote. Null when the leader did not
+ * resolve. It is data for its reader.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },
   events: readonly IncidentEvent[],
+  looks: LeaderLooks | null = null,
 ): string | null {
   if (leader.resolution === null) return null
+  const decided = [...(looks?.before ?? []), ...(looks?.after ?? [])]
   const own = events.filter((event) => event.attempt === leader.attempt)
   const steps = own.flatMap((event) =>
-    event.kind === 'tool_started' ? [`${event.metadata.tool}(${cut(JSON.stringify(event.metadata.arguments))})`] : [],
+    event.kind === 'tool_started' && (decided.length === 0 || event.metadata.effect === 'write')
+      ? [sayCall(event.metadata)]
+      : [],
   )
-  const shown = steps.slice(0, maxSteps).map((step, index) => `  ${index + 1}. ${step}`)
+  const shown = numbered(steps.slice(0, maxSteps))
   if (steps.length > maxSteps) shown.push(`  … and ${steps.length - maxSteps} more`)
   return [
     `Incident type: ${leader.type}`,
     `Title: ${leader.title}`,
     `Resolution: ${leader.resolution}`,
     '',
-    'Investigation steps taken:',
-    ...shown,
+    ...(decided.length === 0
+      ? ['Investigation steps taken:', ...shown]
+      : ['Repair there:', ...shown, '', 'Looks that decided it, at your resource:', ...numbered(decided.map(sayCall))]),
   ].join('\n')
 }
+
+const sayCall = ({ tool, arguments: given }: LeaderLook): string => `${tool}(${cut(JSON.stringify(given))})`
+
+const numbered = (lines: readonly string[]): string[] => lines.map((line, index) => `  ${index + 1}. ${line}`)

@@ -15,6 +15,7 @@ const always = [
   'vm',
   'path',
   'pid',
+  'start_time',
   'status',
   'state',
   'health',
@@ -27,9 +28,12 @@ const maxAlwaysCharacters = 100
 const isObject = (value: unknown): value is Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** The names under which a thing of an answer is known again. */
-function nameOf(fields: Fields): string | null {
+/** The names under which a thing of an answer is known again. What a device says of itself goes by the device: two of them have a process 1. */
+function nameOf(fields: Fields, device: string | null): string | null {
   const { id, kind, name, startsAt, vm, reason, pid, start_time: started } = fields
+  if (device !== null && typeof pid === 'number' && typeof started === 'string')
+    return `process of ${device} ${pid} ${started}`
+  if (device !== null && typeof id === 'string' && typeof kind !== 'string') return `id of ${device} ${id}`
   if (typeof id === 'string') return `id ${typeof kind === 'string' ? kind : ''} ${id}`
   if (typeof name === 'string' && typeof startsAt === 'string') return `alert ${name} ${startsAt}`
   if (typeof vm === 'string' && typeof reason === 'string') return `unplaced ${vm}`
@@ -40,9 +44,10 @@ function nameOf(fields: Fields): string | null {
  * An answer as the model is shown it: without noise, and of a thing that was shown before only what is different now, with
  * `rest` to say where the rest stands. What is gone is null. `call` names the very same call, whose answer is compared as a whole.
  */
-export function showAnswer(answer: unknown, call: Call | undefined, at: At): unknown {
+export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<At, 'device'>): unknown {
   const data = dropDevice(answer, call?.arguments?.on)
-  if (!isObject(data) || nameOf(data) !== null || !call) return showValue(data, at)
+  const at = { ...where, device: deviceIn(answer) }
+  if (!isObject(data) || nameOf(data, at.device) !== null || !call) return showValue(data, at)
   return showThing(data, `call ${nameOfCall(call)}`, at)
 }
 
@@ -82,18 +87,24 @@ export function showContext(context: Fields): Fields {
   return withoutNoise({ incident, alerts: own, ...rest }) as Fields
 }
 
-/** Where an answer is shown, and what was shown before it. */
-type At = { where: string; shown: ShownThings }
+/** The device that answered; null where it was no device. */
+function deviceIn(answer: unknown): string | null {
+  const on = isObject(answer) ? answer.on : undefined
+  return isObject(on) && typeof on.id === 'string' ? on.id : null
+}
+
+/** Where an answer is shown, what was shown before it, and the device whose answer it is. */
+type At = { where: string; shown: ShownThings; device: string | null }
 
 /** Notes things that the model was shown in another place, such as the context. */
-export function noteShown(value: unknown, at: At): void {
-  showValue(value, at)
+export function noteShown(value: unknown, at: Omit<At, 'device'>): void {
+  showValue(value, { ...at, device: null })
 }
 
 function showValue(value: unknown, at: At): unknown {
   if (Array.isArray(value)) return value.map((each) => showValue(each, at))
   if (!isObject(value)) return withoutNoise(value)
-  const name = nameOf(value)
+  const name = nameOf(value, at.device)
   return name === null ? showFields(value, at) : showThing(value, name, at)
 }
 

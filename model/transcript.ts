@@ -1,7 +1,8 @@
-import { refusedEnvelope } from '../domain/envelope.ts'
+import { readObserved, refusedEnvelope } from '../domain/envelope.ts'
 import type { BodyRef, IncidentEvent, ProposedCall } from '../domain/event.ts'
 import { addHypothesis, formatHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { messagesOf } from '../domain/message.ts'
+import { isCallOfCode } from '../domain/step-key.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './thoughts.ts'
 
@@ -62,6 +63,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
       }
       case 'call_judged':
+        if (isCallOfCode(event.metadata.callId)) entries.push(...lookOfCode(event, results))
         if (event.metadata.verdict === 'refuse') settle(event.metadata.callId, refused(event))
         else corrections.set(event.metadata.callId, event.metadata.corrected ?? [])
         break
@@ -74,19 +76,9 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         settle(callId, { ...result, meta }, body)
         break
       }
-      case 'verification': {
-        const result = results.get(event.metadata.callId)
-        const { steps, outcome, postcondition, observed } = event.metadata
-        if (result)
-          result.envelope.meta.verification = {
-            outcome,
-            postcondition,
-            observed,
-            ...(steps && { steps }),
-            seq: event.seq,
-          }
+      case 'verification':
+        addVerification(results.get(event.metadata.callId), event)
         break
-      }
       case 'approval_decided':
         if (event.metadata.decision === 'deny') settle(event.metadata.callId, denied(event))
         break
@@ -105,7 +97,31 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   }
   const unread = new Set(messages.filter(({ readIn }) => readIn === null).map(({ seq }) => seq))
   tell((seq) => unread.has(seq))
-  return entries
+  return entries.filter((entry) => !isLookInVain(entry, results))
+}
+
+/** A look that code took stands there like one of the model's own, in an answer by itself, which both protocols can say. */
+function lookOfCode(
+  { metadata: { callId: id, tool, arguments: given } }: IncidentEvent<'call_judged'>,
+  results: Map<string, ResultEntry>,
+): TranscriptEntry[] {
+  const call = { id, tool, arguments: given, problem: null }
+  const result = openResult(call, 0)
+  results.set(id, result)
+  return [{ kind: 'answer', content: '', calls: [call] }, result]
+}
+
+/** A read has nothing to verify, also where a person allowed it. */
+function addVerification(result: ResultEntry | undefined, { seq, metadata }: IncidentEvent<'verification'>): void {
+  const { steps, outcome, postcondition, observed } = metadata
+  if (!result || observed === readObserved) return
+  result.envelope.meta.verification = { outcome, postcondition, observed, ...(steps && { steps }), seq }
+}
+
+/** Is it a look of code that told nothing? The model did not ask for it, and takes it itself where it wants to know. */
+function isLookInVain(entry: TranscriptEntry, results: ReadonlyMap<string, ResultEntry>): boolean {
+  const id = entry.kind === 'result' ? entry.callId : entry.kind === 'answer' ? entry.calls[0]?.id : undefined
+  return id !== undefined && isCallOfCode(id) && !results.get(id)?.envelope.ok
 }
 
 /** What a proposed call came to as long as no row says otherwise. */

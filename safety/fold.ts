@@ -4,6 +4,7 @@ import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 import { addHypothesis, type Hypothesis } from '../domain/hypothesis.ts'
 import { refusalOf } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
+import { isCallOfCode } from '../domain/step-key.ts'
 import { emptyResolved, type ResolvedNames, remember, rememberListed, shiftTimes } from './resolved.ts'
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
@@ -294,13 +295,14 @@ function cite(state: SafetyState, event: IncidentEvent): void {
 
 function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   const { callId, tool, verdict, code } = event.metadata
+  // A look of code counts where it answered: its refusal says nothing of the model.
+  if (isCallOfCode(callId)) return
   state.correctionsInARow = 0
   // What was refused for its words alone may come again as it is: it is then marked.
   const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
   if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
     // Compared by digest only when a call is judged: folding hashes nothing.
-    state.recent.push({ callId, tool, arguments: event.metadata.arguments })
-    if (state.recent.length > maxRecentCalls) state.recent.shift()
+    pushRecent(state, { callId, tool, arguments: event.metadata.arguments })
   }
   if (event.metadata.corrected?.length) recovering(state, tool, event.metadata.corrected[0]?.code ?? code)
   state.unformed = unformedAfter(state.unformed, event)
@@ -311,6 +313,11 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   if (loop) state.loops += 1
   if (wordings.has(code)) state.phantoms += 1
   if (recoverable) recovering(state, tool, code)
+}
+
+function pushRecent(state: SafetyState, call: SafetyState['recent'][number]): void {
+  state.recent.push(call)
+  if (state.recent.length > maxRecentCalls) state.recent.shift()
 }
 
 /** Counts the turns in a row whose calls were all refused for one reason of form. Any other ruling sets the count back. */
@@ -369,7 +376,7 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
 }
 
 function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): void {
-  const { tool, effect, result, body, targets, discovered, listed } = event.metadata
+  const { callId, tool, effect, result, body, targets, discovered, listed } = event.metadata
   const looks = effect === 'read' || effect === 'resolve'
   if (looks) state.diagnostics += 1
   state.bytes += body?.bytes ?? JSON.stringify(result.data ?? null).length
@@ -378,6 +385,7 @@ function finishTool(state: SafetyState, event: IncidentEvent<'tool_finished'>): 
   if (gotNoVerdict(event)) state.recent = state.recent.filter(({ callId }) => callId !== event.metadata.callId)
   if (effect === 'write') noteChanged(state, event.metadata)
   if (!result.ok) return
+  if (isCallOfCode(callId)) pushRecent(state, { callId, tool, arguments: event.metadata.arguments })
   if (state.recovering.delete(tool)) state.recoveries.succeeded += 1
   if (!looks) return
   state.reads += 1

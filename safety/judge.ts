@@ -1,6 +1,7 @@
 import { actionDigest } from '../domain/digest.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
+import { isCallOfCode } from '../domain/step-key.ts'
 import { type EffectKind, highestRisk, type Preparation, type Risk, type ToolFacts } from '../domain/tool.ts'
 import { similarNames } from '../domain/tool-name.ts'
 import { validArguments } from '../domain/valid-call.ts'
@@ -35,6 +36,7 @@ export const policyVersion = '9'
  */
 const policyRules: readonly PolicyRule[] = [
   notOffered,
+  notFree,
   foreignIncident,
   ({ call, state }) => loopRule(call, state),
   // A name that means nothing, or more than one thing.
@@ -173,6 +175,12 @@ function notOffered({ call, facts, policy }: Judging): RuleAnswer | null {
   if (policy.manual || policy.offered === null || policy.offered.includes(call.tool) || facts.effect === 'terminal')
     return null
   return refuse('NOT_OFFERED', `${call.tool} is not offered for this type of incident`)
+}
+
+/** What code proposes by itself only looks, and wakes nobody. */
+function notFree({ call, effect }: Judging): RuleAnswer | null {
+  if (!isCallOfCode(call.callId) || effect === 'read' || effect === 'resolve') return null
+  return refuse('NOT_A_FREE_LOOK', `${call.tool} would not run unasked here, and no model proposed it`)
 }
 
 /** Records and endings name the incident of this run. */

@@ -1,6 +1,7 @@
 import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { resourceKey } from '../domain/registry.ts'
 import type { ToolFacts } from '../domain/tool.ts'
+import { findFreeTool } from './command/free-tools.ts'
 import { impactFacts } from './command/impact.ts'
 import { whyNotDead } from './death.ts'
 import type { OpenWrite } from './fold.ts'
@@ -22,6 +23,7 @@ export const writeRules: readonly PolicyRule[] = [
   hostMayRun,
   approved,
   placeAsks,
+  answeredUnasked,
   unprovenCommand,
   reversibleAndNear,
   granted,
@@ -124,6 +126,29 @@ function approved({ call, digest, policy: { approval } }: Judging): RuleAnswer |
 function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
   const asks = prepared?.ok ? prepared.preparation.asks : null
   return asks ? ask(riskCode[facts.risk], asks.why) : null
+}
+
+/** A look that would wake somebody, and that a tool takes unasked: it is named once, and who asks again is heard. */
+function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judging): RuleAnswer | null {
+  if (!resolved.command || policy.manual || facts.command?.form !== 'argv') return null
+  const { on, argv, cwd } = resolved.arguments as { on?: unknown; argv?: unknown; cwd?: unknown }
+  const words = Array.isArray(argv) ? argv.map(String) : []
+  const free = findFreeTool({ argv: words, cwd: typeof cwd === 'string' ? cwd : null })
+  if (!free || (policy.offered !== null && !policy.offered.includes(free.tool))) return null
+  const wasTold = state.rows.some(
+    ({ kind, metadata }) =>
+      kind === 'call_judged' &&
+      (metadata as { code?: string }).code === 'FREE_TOOL' &&
+      (metadata as { actionDigest?: string }).actionDigest === digest,
+  )
+  if (wasTold) return null
+  const valid = `${free.tool} ${JSON.stringify({ on, ...free.arguments })}`
+  return refuse(
+    'FREE_TOOL',
+    `a person would be asked about this command (${resolved.command.reason}), and ${free.tool} looks unasked`,
+    `Call ${valid}. Send ${call.tool} again only where that does not tell enough.`,
+    { suggested: valid },
+  )
 }
 
 function unprovenCommand({ resolved: { command } }: Judging): RuleAnswer | null {

@@ -5,7 +5,10 @@ import { formatCount, withSpaces } from '../domain/format.ts'
 import { certainties, hypothesisStates } from '../domain/hypothesis.ts'
 import { escalationCategory, sayableOutcome } from '../domain/incident.ts'
 import { toText } from '../domain/say.ts'
+import { storedRow, tellRows } from '../domain/told-rows.ts'
 import { defineTool, incidentId } from './define.ts'
+
+const timeline = z.looseObject({ items: z.array(storedRow) })
 
 /** `get_incident`: the incident as it stands. */
 export const getIncident = defineTool({
@@ -26,7 +29,7 @@ export const getIncident = defineTool({
 export const listIncidentEvents = defineTool({
   name: 'list_incident_events',
   firstFor: [],
-  description: 'Get the event timeline of an incident: who did what, when.',
+  description: 'Get the event timeline of an incident: who did what, when, and what it found.',
   input: z.strictObject({
     incident_id: incidentId,
     limit: z.number().int().min(1).max(200).default(50).describe('rows, oldest first'),
@@ -38,8 +41,11 @@ export const listIncidentEvents = defineTool({
   names: { incident_id: 'incident' },
   say: ({ items }, { incident_id }) => `${formatCount(items.length, 'row')} of ${incident_id}`,
   discovers: () => [],
-  run: ({ incident_id, limit }, { core, signal }) =>
-    core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal }),
+  async run({ incident_id, limit }, { core, signal }) {
+    const answer = await core.get(`/api/v1/incidents/${incident_id}/events?limit=${limit}`, { signal })
+    const rows = answer.ok ? timeline.safeParse(answer.data).data : undefined
+    return answer.ok && rows ? { ...answer, data: { ...rows, items: tellRows(rows.items) } } : answer
+  },
 })
 
 /** Shown in few bytes, held to all of it: their shape stands in the claims of `resolve_incident`. */

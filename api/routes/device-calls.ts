@@ -210,7 +210,7 @@ async function askRead(
     : await askDevice(deps, executor.device, { ...request, rehearse })
   if (reply.kind !== 'answer') throw refuseUnreachable(executor.device.id, capability, reply.reason)
   if (!reply.answer.ok) throw refuseByDevice(capability, reply.answer)
-  const output = buildOutput(executor, reply.answer, spec.toOutput)
+  const output = buildOutput(executor, reply.answer, mapped)
   return spec.readsLog && judged ? await toReading(deps, executor, mapped, judged, output) : output
 }
 
@@ -222,17 +222,25 @@ async function toReading(
   { incidentId, metadata: { tool } }: IncidentEvent<'tool_started'>,
   output: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
-  const { lines, until_ms: untilMs, more, ...rest } = { ...output, ...readLines.parse(output) }
+  const { lines, until_ms: untilMs, more, among, ...rest } = { ...output, ...readLines.parse(output) }
   const { unit, path, since_seconds: sinceSeconds, contains } = logReadArgs.parse(args)
   const incident = await incidentById(deps.db, incidentId)
-  const { summary, whole, isEmpty, isCut } = summarizeDeviceLog(
-    { lines, untilMs, isMore: more === true },
-    { labels: unit === undefined ? { path: path ?? '' } : { unit }, contains, sinceSeconds },
+  const { summary, whole, isEmpty, isPartial, isCut } = summarizeDeviceLog(
+    { lines, untilMs, isMore: more === true, unread: among ? among.total - 1 : 0 },
+    { labels: unit === undefined ? { path: among?.file ?? path ?? '' } : { unit }, contains, sinceSeconds },
     { nowMs: Date.now(), incidentBeganMs: incident ? await findBegan(deps.db, incident) : null },
   )
   const stored = isCut || more === true ? markPart(whole) : whole
   const digest = await storeReading(deps.db, { incidentId, source: device.id, tool, whole: stored })
-  return { ...rest, source: device.id, isEmpty, summary, digest }
+  return {
+    ...rest,
+    source: device.id,
+    isEmpty,
+    ...(isPartial && { isPartial }),
+    summary,
+    digest,
+    ...(among && { files: among.files }),
+  }
 }
 
 /** The answer to a write on a device: a failure carries the device's own word as its code. */

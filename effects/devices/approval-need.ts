@@ -41,6 +41,7 @@ export function findApprovalNeed(
   const path = typeof args.path === 'string' ? args.path : null
   if (
     path !== null &&
+    !spec.showsNoContent &&
     kindOfSystemPath(path) === 'secret' &&
     terms.roots.some((root) => isInside(path, plainRoot(root.path)))
   ) {

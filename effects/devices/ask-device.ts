@@ -68,9 +68,11 @@ export function refuseUnreachable(device: string, capability: string, reason: st
 export function buildOutput(
   { resource, device }: Executor,
   answer: CapabilityAnswer,
-  toOutput: (result: Record<string, unknown>) => unknown,
+  { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
 ): Record<string, unknown> {
-  const output = toOutput(answer.result ?? {})
+  const result = answer.result ?? {}
+  const bounded = spec.bound?.(result, input) ?? null
+  const output = spec.toOutput(bounded ?? result)
   const fields: Record<string, unknown> =
     output !== null && typeof output === 'object' && !Array.isArray(output) ? { ...output } : { output }
   const { exit_code, signal, ...rest } = fields
@@ -82,6 +84,7 @@ export function buildOutput(
     ...(signal !== undefined && { signal }),
     ...rest,
     ...getAuditFields(answer),
+    ...(bounded && { truncated: true }),
   }
 }
 

@@ -88,7 +88,7 @@ export function toDeviceEnding(
   }
   const { answer } = reply
   if (answer.ok) {
-    const result = { ...buildOutput(executor, answer, spec.toOutput), ...changedBy(mapped, answer.result ?? {}) }
+    const result = { ...buildOutput(executor, answer, mapped), ...changedBy(mapped, answer.result ?? {}) }
     const why = whyEndedBadly(mapped, answer.result ?? {})
     if (why === null) return { status: 'done', detail: `${spec.name} on ${executor.resource.id} is done`, result }
     return { status: 'failed', detail: `device_mesh: ${capability}: ${why}`, result: { ...result, error: 'exit_code' } }

@@ -1,6 +1,7 @@
 import { authorityOf } from '../../db/log/calls.ts'
 import { eventByStepKey } from '../../db/log/events.ts'
 import { effectByKey, type WriteRecord } from '../../db/writes/effects.ts'
+import { readObserved } from '../../domain/envelope.ts'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { Principal } from '../../domain/permissions.ts'
 import { siblingKey } from '../../domain/step-key.ts'
@@ -74,7 +75,7 @@ export async function observeCall(deps: EffectDeps, id: string, stepKey: string)
   const known = await effectByKey(deps.db, stepKey)
   const hasEnded = known?.status === 'done' || known?.status === 'failed'
   if (hasEnded && isReadOnly({ spec, input })) {
-    return { holds: null, observed: 'read-only: its answer is the result' }
+    return { holds: null, observed: readObserved }
   }
   const failure = known ? whyFailed(known, { spec, input }) : await whyNeverStarted(deps, stepKey)
   if (failure) return { holds: false, observed: `not verified: ${failure}` }

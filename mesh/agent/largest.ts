@@ -20,7 +20,7 @@ export type Largest = {
   /** Directories right below the path that were not counted to their end. */
   not_counted: string[]
   /** Directories that the agent may not enter, that are held for secret or its own, or that are mounted there. */
-  left_out: { not_allowed: number; secret: number; other_file_system: number }
+  left_out: { not_allowed: number; kept_back: number; other_file_system: number }
 }
 
 type Bounds = { entries: number; milliseconds: number; depth: number }
@@ -62,7 +62,7 @@ export async function findLargest(
     entries: 0,
     partial: null,
     files: [],
-    left_out: { not_allowed: 0, secret: 0, other_file_system: 0 },
+    left_out: { not_allowed: 0, kept_back: 0, other_file_system: 0 },
   }
   const { found, unfinished } = await countByDepth(held, count)
   addUp(found)
@@ -193,7 +193,7 @@ function rightBelow(unfinished: readonly Directory[]): string[] {
 
 function isCounted(path: string, { dev }: BigIntStats, { device, left_out, isOwn }: Count): boolean {
   if (dev !== device) left_out.other_file_system += 1
-  else if (isOwn(path) || isSecret(path)) left_out.secret += 1
+  else if (isOwn(path) || isSecret(path)) left_out.kept_back += 1
   else return true
   return false
 }

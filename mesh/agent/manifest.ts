@@ -156,6 +156,12 @@ export function weighRead(path: string, manifest: Manifest): CallWeight {
   return { effect: 'read', reason: 'only looks', command: null }
 }
 
+/** A look from outside: what a thing is, and nothing of what is in it. Its directory lists as much. */
+export function weighLook(path: string, manifest: Manifest): CallWeight {
+  const place = parsePlace(path, manifest)
+  return 'code' in place ? refusedFor(place) : { effect: 'read', reason: 'only looks', command: null }
+}
+
 /** A change of a path: always asked about, and never where no command may write either. */
 export function weighWrite(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)

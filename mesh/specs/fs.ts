@@ -77,6 +77,7 @@ const fsStat = defineSpec({
   name: 'fs_stat',
   isRare: true,
   capability: 'fs.stat',
+  showsNoContent: true,
   about: 'Type, size, owner, mode and times of a file or directory on a device.',
   args: fsStatArgs,
   input: () => fsStatArgs.extend({ path }),

@@ -40,18 +40,27 @@ const logWindow = z
     return seconds !== null && seconds >= 60 && seconds <= 86_400
   }, 'is not a duration from 1m to 24h, as 30m')
 
+/** Of a directory: the file that was read, the files there, the newest first, and how many they are. */
+export const logAmong = z.object({
+  file: z.string(),
+  files: z.array(z.object({ name: z.string(), bytes: z.number(), modified: z.string() })),
+  total: z.number(),
+})
+
 /** Lines as a device answers them: milliseconds since 1970 and a text, oldest first. `null`: the line has no time, nor has one before it. */
 export const readLines = z.looseObject({
   lines: z.array(z.tuple([z.number().nullable(), z.string()])),
   /** When the file was written last; of a journal the time of the question. */
   until_ms: z.number(),
+  among: logAmong.optional(),
 })
 
 export const deviceLogs = defineSpec({
   name: 'device_logs',
   calledBy: 'search_logs',
   capability: 'log.read',
-  about: 'What a service (unit) or a log file (path) on a device says: templates with counts, new and errors first.',
+  about:
+    'What a service (unit) or a log file (path; of a directory the newest) on a device says: templates with counts, new and errors first.',
   args: logReadArgs,
   input: () =>
     z.strictObject({

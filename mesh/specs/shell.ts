@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { truncate } from '../../domain/format.ts'
 import { describeRun, toText } from '../../domain/say.ts'
 import { namesListed } from '../../safety/command/listed-names.ts'
+import { boundProcessTable } from './process-table.ts'
 import { type DeviceProbe, defineSpec, ofCommand, path, same, withoutUndefined, wordsOnCard } from './spec.ts'
 
 const directory = z
@@ -59,6 +60,10 @@ const exec = defineSpec({
   throughHost: (guest, by, input: { argv: string[]; cwd?: string }) => inGuest(guest, by, input.argv, input.cwd),
   toArgs: ({ argv, cwd }) => withoutUndefined({ argv, cwd }),
   toOutput: same,
+  bound(result, { argv }) {
+    const stdout = boundProcessTable(argv, toText(result.stdout))
+    return stdout === null ? null : { ...result, stdout }
+  },
   summary: ({ argv }) => `Run ${JSON.stringify(argv)}`,
   lists: ({ stdout }, { argv }) => namesListed(argv, toText(stdout)),
   say: (result, { argv }) => `${argv.join(' ')}: ${describeRun(result)}`,

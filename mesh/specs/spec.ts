@@ -63,6 +63,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   firstFor?: readonly InventoryKind[]
   /** The tool that models call for it, and that has other ways to such an answer. Its own name is known and not offered. */
   calledBy?: string
+  /** It tells what a thing is and nothing of what is in it: also what is held for secret may be looked at unasked. */
+  showsNoContent?: boolean
   /** It answers lines of a log (`readLines`): the core API makes templates of them, and keeps the whole by digest. */
   readsLog?: boolean
   /** Its output is followed while it comes. */
@@ -79,6 +81,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
+  /** A bounded form of an answer, which is then one that was cut; null where it is short as it is. */
+  bound?(result: DeviceArgs, input: Input): DeviceArgs | null
   /** One line for the card of an approval. `about`: what the device calls the thing; null where it was not asked. Untrusted. */
   summary(input: Input, about: string | null): string
   /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */

@@ -52,7 +52,7 @@ export const logQuery = z.strictObject({
     .max(1_000)
     .regex(/^\/[^\0]*$/, 'is not an absolute path')
     .optional()
-    .describe('of it: a log file'),
+    .describe('of it: log or directory'),
   contains: z.array(z.string().min(1).max(200)).max(5).default([]).describe('lines hold these'),
   excludes: z.array(z.string().min(1).max(200)).max(5).default([]).describe('no line holds these'),
   pattern: z.string().min(1).max(200).optional().describe('RE2'),

@@ -147,14 +147,20 @@ const cut = (text: string, max: number): string => (text.length <= max ? text : 
 const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
 /** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
-type DeviceLog = { lines: readonly (readonly [number | null, string])[]; untilMs: number; isMore: boolean }
+type DeviceLog = {
+  lines: readonly (readonly [number | null, string])[]
+  untilMs: number
+  isMore: boolean
+  /** Files of the same directory that were not read. */
+  unread?: number
+}
 
 /**
  * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
  * written when the file was, and are compared with nothing.
  */
 export function summarizeDeviceLog(
-  { lines, untilMs, isMore }: DeviceLog,
+  { lines, untilMs, isMore, unread = 0 }: DeviceLog,
   asked: { labels: Record<string, string>; contains: string[]; sinceSeconds: number },
   at: { nowMs: number; incidentBeganMs: number | null },
 ): ToolReading {
@@ -176,7 +182,10 @@ export function summarizeDeviceLog(
     excludes: [],
     window: isTimed ? formatWindow(asked.sinceSeconds) : 'not held: no line tells its time',
   }
-  return summarizeLogs(query, { lines: found, total: null, isCut, before, newSinceMs: before ? since : null }, range)
+  // The newest of several files says nothing of what the others hold.
+  const partial = unread > 0 ? [`the newest file alone was read, and ${formatCount(unread, 'other')} not`] : []
+  const log = { lines: found, total: null, isCut, before, newSinceMs: before ? since : null, partial }
+  return summarizeLogs(query, log, range)
 }
 
 const formatWindow = (seconds: number): string =>

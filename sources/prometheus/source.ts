@@ -3,9 +3,10 @@ import { describeItems, toWords } from '../../domain/say.ts'
 import { parseDuration } from '../../domain/source.ts'
 import { chooseStep, judgePromql, listFixedLabels } from '../../safety/query/promql.ts'
 import { connectHttp } from '../connect-http.ts'
-import { type AskSource, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, defineSourceTool, fitSummary, maxSummaryBytes, SourceError, type SourceKind } from '../kind.ts'
 import { quotePattern, quoteText } from '../logs/logs.ts'
 import { findDoubt } from './absence.ts'
+import { groupNames } from './name-groups.ts'
 import { queryInstant } from './query.ts'
 import { findRule, listResources, readData } from './rule.ts'
 import { saySeries } from './summary.ts'
@@ -95,20 +96,42 @@ const describeMetrics = defineSourceTool({
     const doubt = metrics.length === 0 && !remarks.partial ? await findDoubt(ask, toMatchers(labels, text), at) : null
     const partial = [...(remarks.partial ?? []), ...(doubt ? [doubt] : [])]
     return {
-      summary: fitSummary(metrics, (kept, omitted) => ({
+      summary: summarizeNames(metrics, {
         ...remarks,
         ...(partial.length > 0 && { partial }),
         labels,
         metricsFound: metrics.length,
-        metrics: kept.map(({ name, type }) => `${name}${type ? ` (${type})` : ''}`),
-        ...(omitted > 0 && { notShown: omitted, narrow: 'with text' }),
-      })),
+      }),
       whole: metrics.map(({ name, type = '', help: words = '' }) => `${name} ${type} ${words}`.trim()).join('\n'),
       isEmpty: metrics.length === 0 && doubt === null,
       isPartial: partial.length > 0,
     }
   },
 })
+
+type Named = { name: string; type?: string }
+
+/** All names where they fit; of more than that the groups they make, each with what it begins with. */
+function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>): Record<string, unknown> {
+  const typed = ({ name, type }: Named) => `${name}${type ? ` (${type})` : ''}`
+  const all = { ...head, metrics: metrics.map(typed) }
+  if (Buffer.byteLength(JSON.stringify(all)) <= maxSummaryBytes) return all
+  const types = new Map(metrics.map((each) => [each.name, typed(each)]))
+  const groups = groupNames(metrics.map(({ name }) => name))
+  return fitSummary(groups, (kept, omitted) => {
+    const single = kept.filter(({ count }) => count === 1)
+    return {
+      ...head,
+      metrics: single.map(({ prefix }) => types.get(prefix) ?? prefix),
+      groups: kept
+        .filter(({ count }) => count > 1)
+        .map(({ prefix, count, endings }) => `${prefix}* ${count}: ${endings.join(', ')}, …`),
+      ...(omitted > 0 && { groupsNotShown: omitted }),
+      notShown: metrics.length - single.length,
+      narrow: 'with text',
+    }
+  })
+}
 
 const metadata = z.record(z.string(), z.array(z.looseObject({ type: z.string(), help: z.string() })))
 

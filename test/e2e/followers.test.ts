@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import type { IncidentEvent } from '../../domain/event.ts'
-import { mostAtOnce, spanOf, twentyDisks } from '../support/shard-platform.ts'
+import { fullDisks, mostAtOnce, spanOf } from '../support/shard-platform.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
 let spine: Spine
@@ -18,7 +18,7 @@ afterAll(async () => {
 
 test('twenty full disks: one leader, then at most two followers at a time, each with its hint, and none adopts it wrongly', async () => {
   await sql`insert into platform_config (key, value) values ('agent.concurrency.disk_pressure', '2')`.execute(spine.db)
-  const { odd, incidents, logs } = await twentyDisks(spine)
+  const { odd, incidents, logs } = await fullDisks(spine, [13])
   const of = (role: string) =>
     incidents.flatMap((incident, index) => (incident.role === role ? [logs[index] as IncidentEvent[]] : []))
   const [leader, ...others] = of('leader')
@@ -34,7 +34,7 @@ test('twenty full disks: one leader, then at most two followers at a time, each 
     expect(context?.kind === 'context_assembled' && context.metadata.hintFrom).toBe(leader?.[0]?.incidentId)
   }
 
-  const different = incidents.find((incident) => incident.resource?.id === odd)
+  const different = incidents.find((incident) => incident.resource?.id === odd[0])
   expect(different).toMatchObject({ status: 'escalated', role: 'follower' })
   expect(incidents.filter((incident) => incident.status === 'resolved')).toHaveLength(19)
   const diverged = followers.filter((log) => log.some((event) => event.kind === 'hint_diverged'))

@@ -7,8 +7,9 @@ import { type MeshSpec, meshSpecs, specOf } from '../../mesh/registry.ts'
 
 const yes = (value: boolean | undefined): string => (value ? 'yes' : 'no')
 
-function askedAbout({ asked, command, capability }: MeshSpec): string {
+function askedAbout({ asked, command, capability, showsNoContent }: MeshSpec): string {
   if (asked) return 'always'
+  if (showsNoContent) return 'never: it shows no content'
   if (command) return 'unless its words prove it a read'
   return /^(?:fs|disk|git)\./.test(capability) ? 'for what is held for secret' : 'no'
 }

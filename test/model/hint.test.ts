@@ -40,3 +40,29 @@ test('a leader that did not resolve gives no hint, and an earlier attempt of it 
   const old = row('tool_started', { tool: 'get_shard', arguments: {} }, { attempt: 1 })
   expect(renderLeaderHint({ ...leader, attempt: 2 }, logOf(old))).not.toContain('get_shard')
 })
+
+test('with the looks that decided a hint has what the leader wrote, and those looks with the names of its reader', () => {
+  const events = logOf(
+    called('get_shard', { id: 'db-osl-1' }),
+    row('tool_started', { tool: 'converge_shard', arguments: { id: 'db-osl-1' }, effect: 'write' }),
+  )
+  const looks = {
+    before: [{ tool: 'get_shard', arguments: { id: 'db-ams-1' } }],
+    write: 'converge_shard',
+    after: [{ tool: 'node_health', arguments: { node: 'node-db-ams-1b' } }],
+  }
+  expect(renderLeaderHint(leader, events, looks)).toBe(
+    [
+      'Incident type: replication_lag',
+      'Title: MySQL replication lag exceeded 30s',
+      'Resolution: Converged shard',
+      '',
+      'Repair there:',
+      '  1. converge_shard({"id":"db-osl-1"})',
+      '',
+      'Looks that decided it, at your resource:',
+      '  1. get_shard({"id":"db-ams-1"})',
+      '  2. node_health({"node":"node-db-ams-1b"})',
+    ].join('\n'),
+  )
+})

@@ -144,6 +144,43 @@ describe('a result', () => {
     expect(known.data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since the context' })
   })
 
+  test('of one device says nothing of a process or a thing with the same number on another', () => {
+    const onDevice = (id: string, processes: object[]) => ({ on: { kind: 'node', id }, processes })
+    const process = {
+      pid: 1,
+      start_time: '7',
+      name: 'web',
+      cmdline: `/usr/bin/web --port 80 ${'--worker '.repeat(9)}`,
+      user: 'web',
+    }
+    const events = logOf(
+      answer(1, 'proc_list', 'exec', 'docker_ps'),
+      finished('c1_0', onDevice('node-a', [process])),
+      finished('c1_1', onDevice('node-b', [process])),
+      finished('c1_2', onDevice('node-a', [{ ...process, user: 'root' }])),
+    )
+    const [, other, again] = shown(events)
+    expect(other.data.processes).toEqual([process])
+    expect(again.data.processes).toEqual([
+      { pid: 1, start_time: '7', name: 'web', user: 'root', rest: 'unchanged since seq 2' },
+    ])
+  })
+
+  test('of a read that a person allowed has no verification, and of a write it has', () => {
+    const look = (callId: string, observed: string) =>
+      row('verification', { callId, tool: 'fs_read', outcome: 'unproven', postcondition: '', observed })
+    const events = logOf(
+      answer(1, 'fs_read', 'exec'),
+      finished('c1_0', { content: 'x' }),
+      look('c1_0', 'read-only: its answer is the result'),
+      finished('c1_1', { stdout: 'x' }),
+      look('c1_1', 'it ran, and nothing proves that it worked'),
+    )
+    const [read, wrote] = shown(events)
+    expect(read.meta.verification).toBeUndefined()
+    expect(wrote.meta.verification).toMatchObject({ outcome: 'unproven' })
+  })
+
   test('of another shape says nothing of fields that it does not tell', () => {
     const vm = { id: 'vm-1', host: 'host-osl-1', running: true, ramMib: 8192, haGroup: 'ha-mail', priority: 40 }
     const { host: _, ...brief } = vm
@@ -299,4 +336,37 @@ test('what people denied is kept with their words when its turn is left out, how
   const events = logOf(answered(1, []), denial, ...filler)
   const [notice] = renderMessages('native', [], conversation(events, 1), new Map(), 3_000)
   expect(notice?.content).toMatch(/People denied these.*\n<<<DATA denials\nget_shard.*not during the backup\nDATA>>>/)
+})
+
+test('a look that code took stands like a call of the model, and one that was refused or failed does not stand there at all', () => {
+  const judged = (callId: string, verdict: 'run' | 'refuse') =>
+    row('call_judged', {
+      callId,
+      tool: 'get_shard',
+      arguments: { id: 'x' },
+      verdict,
+      code: 'NOT_A_FREE_LOOK',
+      reason: 'r',
+    })
+  const failed = row('tool_finished', {
+    callId: 'c0_1002',
+    tool: 'get_shard',
+    result: { ok: false, meta: {} },
+    body: null,
+  })
+  const events = logOf(
+    judged('c0_1000', 'run'),
+    result('c0_1000', '{"a":1}'),
+    judged('c0_1001', 'refuse'),
+    judged('c0_1002', 'run'),
+    failed,
+    answer(1, 'get_node'),
+  )
+  const bodies = new Map([['d-c0_1000', '{"a":1}']])
+  for (const protocol of ['native', 'json'] as const) {
+    const messages = renderMessages(protocol, [], conversation(events, 1), bodies, 10_000)
+    expect(messages).toHaveLength(4)
+    expect(messages[0]).toMatchObject({ role: 'assistant' })
+    expect(messages[1]?.content).toContain('"seq":2')
+  }
 })

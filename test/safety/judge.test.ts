@@ -424,3 +424,41 @@ describe('a command before anything was looked up', () => {
     expect(first(asked, pinned)).toBe('refuse STRICT_RESOLUTION')
   })
 })
+
+test('what code proposes only looks: it neither writes nor asks, and the same call of a model is judged as ever', () => {
+  const state = fold(logOf(looked('c0_0', [shard])), 1, shard)
+  const byCode = { callId: 'c1_1000' }
+  const ruled = (each: Call) => judge(each, toolFacts, state, policy, now)
+  expect(ruled({ ...call('get_shard', { id: shard.id }), ...byCode })).toMatchObject({ verdict: 'run' })
+  expect(ruled({ ...converge(), ...byCode })).toMatchObject({ verdict: 'refuse', code: 'NOT_A_FREE_LOOK' })
+  expect(ruled(converge())).toMatchObject({ verdict: 'run' })
+  const command = call('exec', { on: 'node-db-osl-1b', argv: ['rm', '-r', '/srv/x'] })
+  expect(ruled({ ...command, ...byCode })).toMatchObject({ verdict: 'refuse' })
+})
+
+test('a look of code that was refused or failed is no repetition for the model, and one that answered is', () => {
+  const refusal = partOfRow('call_judged', {
+    callId: 'c0_1000',
+    tool: 'get_shard',
+    verdict: 'refuse',
+    code: 'NOT_A_FREE_LOOK',
+    arguments: { id: shard.id },
+  })
+  const again = call('get_shard', { id: shard.id })
+  const ruled = (...rows: Parameters<typeof logOf>) =>
+    judge(again, toolFacts, fold(logOf(...rows), 1, shard), policy, now)
+  expect(ruled(refusal)).toMatchObject({ verdict: 'run' })
+  const finished = (ok: boolean) =>
+    partOfRow('tool_finished', {
+      callId: 'c0_1000',
+      tool: 'get_shard',
+      arguments: { id: shard.id },
+      effect: 'read',
+      targets: [shard],
+      discovered: [],
+      body: null,
+      result: { ok, meta: {} },
+    })
+  expect(ruled(finished(false))).toMatchObject({ verdict: 'run' })
+  expect(ruled(finished(true))).toMatchObject({ verdict: 'refuse', code: 'REPEATED_CALL' })
+})

@@ -96,13 +96,13 @@ function inventoryOf(count: number): Inventory {
   }
 }
 
-type TwentyDisks = { odd: string; incidents: Incident[]; logs: IncidentEvent[][] }
+type FullDisks = { odd: string[]; incidents: Incident[]; logs: IncidentEvent[][] }
 
 /**
- * Fills one disk on each of twenty web shards, one of them with a tenant's data, which no convergence mends; then lets a
- * worker loose and waits for the twenty ends. The spine needs `LAB_WEB_SHARDS=20` and no worker yet.
+ * Fills one disk on each web shard, those at the `odd` places with a tenant's data, which no convergence mends; then lets a worker loose
+ * and waits for the ends. The spine needs `LAB_WEB_SHARDS` of as many and no worker yet.
  */
-export async function twentyDisks(spine: Spine): Promise<TwentyDisks> {
+export async function fullDisks(spine: Spine, oddAt: readonly number[]): Promise<FullDisks> {
   const shards = await spine.get<{ items: { id: string }[] }>('/resources?q=web-&kind=shard&limit=100')
   const nodes = await Promise.all(
     shards.items.map(async ({ id }) => {
@@ -110,16 +110,25 @@ export async function twentyDisks(spine: Spine): Promise<TwentyDisks> {
       return items[0]?.id as string
     }),
   )
-  const odd = nodes[13] as string
-  for (const node of nodes) await spine.lab.break(node === odd ? 'disk_pressure_tenant' : 'disk_pressure', node)
+  const odd = oddAt.map((at) => nodes[at] as string)
+  for (const node of nodes) await spine.lab.break(odd.includes(node) ? 'disk_pressure_tenant' : 'disk_pressure', node)
   const all = () => spine.incidents('?type=disk_pressure&limit=100')
-  await spine.until('twenty incidents', async () => (await all()).length === 20)
+  await spine.until(`${nodes.length} incidents`, async () => (await all()).length === nodes.length)
   await spine.start('worker')
-  const incidents = await spine.until('twenty ends', async () => {
+  const incidents = await spine.until(`${nodes.length} ends`, async () => {
     const found = await all()
     return found.every((incident) => ['resolved', 'escalated'].includes(incident.status)) && found
   })
   return { odd, incidents, logs: await Promise.all(incidents.map((incident) => spine.events(incident.id))) }
+}
+
+/** What an investigation asked of its model. */
+export function costOf(log: readonly IncidentEvent[]): { turns: number; tokens: number } {
+  const usages = log.flatMap((event) => (event.kind === 'model_answered' ? [event.metadata.usage] : []))
+  return {
+    turns: usages.length,
+    tokens: usages.reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens + completionTokens, 0),
+  }
 }
 
 /** When a run was at work, by the times of its rows. */

@@ -154,7 +154,7 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
         <summary>
           <Time event={first} />{' '}
           <strong>
-            <Inert text={isOfPerson(first) ? first.actor.slice('user:'.length) : `Turn ${turn.turn}`} />
+            <Inert text={isOfPerson(first) ? first.actor.slice('user:'.length) : nameTurn(turn)} />
           </strong>{' '}
           <span className="wraps">
             <Inert text={short || namesOf(calls)} />
@@ -190,6 +190,9 @@ function TurnLine({ turn, isOpen }: { turn: Turn; isOpen: boolean }) {
     </li>
   )
 }
+
+/** A follower's first looks are code's, and stand before the model's first turn. */
+const nameTurn = ({ turn }: Turn) => (turn === 0 ? 'Before turn 1' : `Turn ${turn}`)
 
 const namesOf = (calls: readonly Call[]) => calls.map(({ tool }) => tool).join(', ') || 'No answer'
 

@@ -94,6 +94,8 @@ export type FileSystem = {
 type FileSystems = {
   /** The fullest first. */
   file_systems: FileSystem[]
+  /** Where those are mounted of which a hundredth is used at most. */
+  nearly_empty: string[]
   /** Those that were not asked, with the reason. */
   not_asked: { mount: string; type: string; why: string }[]
 }
@@ -128,17 +130,31 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
   }
   const fullness = (one: FileSystem) => Math.max(one.used_percent, one.inodes_used_percent ?? 0)
   found.sort((a, b) => fullness(b) - fullness(a) || b.size_bytes - a.size_bytes)
-  return { file_systems: found.slice(0, maxMounts), not_asked: notAsked.slice(0, maxMounts) }
+  // The root stands in each answer, however empty.
+  const isEmpty = (one: FileSystem) => fullness(one) <= 1 && one.mount !== '/'
+  return {
+    file_systems: found.filter((one) => !isEmpty(one)).slice(0, maxMounts),
+    nearly_empty: found
+      .filter(isEmpty)
+      .map(({ mount }) => mount)
+      .slice(0, maxMounts),
+    not_asked: notAsked.slice(0, maxMounts),
+  }
 }
 
-/** One per device, at its shortest mount: bind mounts show the same space again. */
+/**
+ * One per device, at its shortest mount: bind mounts show the same space again, and so do the subvolumes of one disk, which the kernel
+ * gives a number each.
+ */
 export function mountsIn(mountinfo: string): FileSystemMount[] {
   const byDevice = new Map<string, FileSystemMount>()
   for (const { device: id, target: mount, type, source, options, superOptions } of readMounts(mountinfo)) {
     if (neverFills.test(type) && mount !== '/') continue
     const isReadOnly = [...options, ...superOptions].includes('ro')
-    const known = byDevice.get(id)
-    if (!known || mount.length < known.mount.length) byDevice.set(id, { id, mount, type, device: source, isReadOnly })
+    const space = source.startsWith('/dev/') ? source : id
+    const known = byDevice.get(space)
+    if (!known || mount.length < known.mount.length)
+      byDevice.set(space, { id, mount, type, device: source, isReadOnly })
   }
   // Of two that are mounted at one place only the later one can be reached.
   return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
@@ -162,7 +178,7 @@ async function spaceOf(mount: string) {
 const percent = (part: number, whole: number) => (whole <= 0 ? 100 : Math.ceil((part / whole) * 100))
 
 /**
- * What fills the disks: `{ file_systems, not_asked, deleted_but_open, below }`. `below` is null without a path. A path is reached by the rules
+ * What fills the disks: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below` is null without a path. A path is reached by the rules
  * of `fs.list`.
  */
 export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {

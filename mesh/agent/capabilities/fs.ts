@@ -13,7 +13,15 @@ import {
   runInTurn,
   toOutcome,
 } from '../capability.ts'
-import { isSecret, missingProc, missingWritableRoot, requirePlace, weighRead, weighWrite } from '../manifest.ts'
+import {
+  isSecret,
+  missingProc,
+  missingWritableRoot,
+  requirePlace,
+  weighLook,
+  weighRead,
+  weighWrite,
+} from '../manifest.ts'
 import { groupNames, userNames } from '../process-facts.ts'
 import { inThrowAway, runChecks, withheld } from '../rehearsal.ts'
 import { bytesOf, keepVersion, readWhole, replace, unifiedDiff } from '../replace.ts'
@@ -180,7 +188,7 @@ const entryOf = (name: Buffer, stat: BigIntStats, users: ReadonlyMap<string, str
 })
 
 /** Names as bytes: a name that is not UTF-8 is listed, with U+FFFD in it. */
-async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
+export async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ names: Buffer[]; more: boolean }> {
   const names: Buffer[] = []
   // TypeScript's types know names as text only; `buffer` is documented.
   const listing = await opendir(`/proc/self/fd/${directory.fd}`, { encoding: 'buffer' as BufferEncoding })
@@ -193,7 +201,7 @@ async function namesIn(directory: FileHandle, signal: AbortSignal): Promise<{ na
 }
 
 /** Null for what has gone since its name was read. */
-async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats | null> {
+export async function statOf(directory: FileHandle, name: Buffer): Promise<BigIntStats | null> {
   try {
     return await lstat(Buffer.concat([Buffer.from(within(directory, '')), name]), { bigint: true })
   } catch (error) {
@@ -262,7 +270,7 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',
   args: fsStatArgs,
   missingPrerequisite: missingProc,
-  weigh: ({ path }, manifest) => weighRead(path, manifest),
+  weigh: ({ path }, manifest) => weighLook(path, manifest),
   run: ({ path }, { manifest, state, hidden, signal }) =>
     toOutcome(signal, () =>
       withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async ({ stat, parent, name, path }) => {
@@ -277,7 +285,9 @@ export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
           gid: Number(stat.gid),
           group: (await groupNames()).get(String(stat.gid)) ?? null,
           links: Number(stat.nlink),
-          target: stat.isSymbolicLink() && parent ? await readlink(within(parent.handle, name)) : null,
+          // Where a link leads is what it holds.
+          target:
+            stat.isSymbolicLink() && parent && !isSecret(path) ? await readlink(within(parent.handle, name)) : null,
         }
         return { ok: true, result, truncated: false }
       }),

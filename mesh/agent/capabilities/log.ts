@@ -2,17 +2,12 @@ import { execFile } from 'node:child_process'
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
 import { stripText } from '../../../safety/redact.ts'
-import { journalLack, logReadArgs, maxLogLines } from '../../specs/host.ts'
-import {
-  type CapabilityContext,
-  CapabilityError,
-  type CapabilityOutcome,
-  type DeviceCapability,
-  toOutcome,
-} from '../capability.ts'
-import { isSecret, requirePlace, weighRead } from '../manifest.ts'
+import { journalLack, type logAmong, logReadArgs, maxLogLines } from '../../specs/host.ts'
+import { type CapabilityContext, CapabilityError, type DeviceCapability, toOutcome } from '../capability.ts'
+import { isSecret, ownPaths, requirePlace, weighRead } from '../manifest.ts'
+import { withNewestLog } from '../newest-log.ts'
 import { find, search, whyNotDone } from '../programs.ts'
-import { openContent, readPart, withEntryAt } from '../walk.ts'
+import { type OpenEntry, openContent, readPart, withEntryAt } from '../walk.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
@@ -63,7 +58,8 @@ const maxBytes = 2 * 1024 * 1024
 const maxLineCharacters = 500
 
 /**
- * The newest lines of a service's journal or of a file, oldest first: `{ lines: [[ms, text]], until_ms, more }`. Twice the time that was asked
+ * The newest lines of a service's journal or of a file, oldest first: `{ lines: [[ms, text]], until_ms, more, among }`. Of a directory the
+ * newest file is read, and `among` lists them. Twice the time that was asked
  * for is read. A file is read by the rules of `fs.read`, the journal with the rights of the agent's user, in the sandbox of reads.
  */
 export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapability<Args> => ({
@@ -94,15 +90,14 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
       const lines = keepNewest(wanted.slice(-maxLogLines).map(cutLine), context.manifest.limits.output_bytes)
       // What was left out of a file is older than the time that is read, where that time is here from its beginning.
       const isMissing = found.isCut && timed.length === found.lines.length
-      return answer(lines, found.untilMs, wanted.length > lines.length || isMissing)
+      const more = wanted.length > lines.length || isMissing
+      const result = { lines, until_ms: found.untilMs, more, ...(found.among && { among: found.among }) }
+      return { ok: true, result, truncated: more }
     }),
 })
 
-type Found = { lines: Line[]; untilMs: number; isCut: boolean }
-
-function answer(lines: Line[], untilMs: number, more: boolean): CapabilityOutcome {
-  return { ok: true, result: { lines, until_ms: untilMs, more }, truncated: more }
-}
+/** `among`: of a directory, the file that was read, and all that are there. */
+type Found = { lines: Line[]; untilMs: number; isCut: boolean; among?: z.infer<typeof logAmong> }
 
 async function fromJournal(
   { unit }: Args,
@@ -161,21 +156,31 @@ async function findJournalLack(given: readonly string[] | undefined): Promise<st
   })
 }
 
+/** A file, or the newest one of a directory. */
 async function fromFile({ path = '' }: Args, { manifest, state, hidden, signal }: CapabilityContext): Promise<Found> {
   return await withEntryAt(requirePlace(path, manifest, { state, hidden }, 'look'), async (held) => {
-    if (isSecret(held.path)) throw new CapabilityError('blocked', 'what is held for secret is no log')
-    const file = await openContent(held)
-    try {
-      const { size, mtimeMs } = await file.stat()
-      const from = Math.max(0, size - maxBytes)
-      const text = (await readPart(file, from, maxBytes, signal)).toString('utf8')
-      // A part begins within a line.
-      const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
-      return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
-    } finally {
-      await file.close()
-    }
+    if (!held.stat.isDirectory()) return await readFile(held, signal)
+    return await withNewestLog(held, { isOwn: ownPaths({ state, hidden }), signal }, async (newest) => {
+      const { files, total } = newest
+      const among = { file: stripText(newest.held.path, { keepNewlines: false }), files, total }
+      return { ...(await readFile(newest.held, signal)), among }
+    })
   })
+}
+
+async function readFile(held: OpenEntry, signal: AbortSignal): Promise<Found> {
+  if (isSecret(held.path)) throw new CapabilityError('blocked', 'what is held for secret is no log')
+  const file = await openContent(held)
+  try {
+    const { size, mtimeMs } = await file.stat()
+    const from = Math.max(0, size - maxBytes)
+    const text = (await readPart(file, from, maxBytes, signal)).toString('utf8')
+    // A part begins within a line.
+    const lines = toLines(from > 0 ? text.slice(text.indexOf('\n') + 1) : text)
+    return { lines, untilMs: Math.round(mtimeMs), isCut: from > 0 }
+  } finally {
+    await file.close()
+  }
 }
 
 function toLines(text: string): Line[] {

@@ -153,6 +153,7 @@ test.each<[string, string, Record<string, unknown>, Changes, string | null]>([
     {},
     'n1 holds /etc/ssl/private for secret; what is not recognised as a secret is read',
   ],
+  ['a look at a key from outside', 'fs_stat', { path: '/etc/ssl/private/web.key' }, {}, null],
   ['what is outside the roots, which is refused anyway', 'fs_read', { path: '/root/.ssh/id_rsa' }, {}, null],
   [
     'a look where nothing confines it',

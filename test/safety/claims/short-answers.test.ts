@@ -158,6 +158,10 @@ const deviceLogs: Shown = {
   whole: deviceLog({ lines: [], untilMs: nowMs, isMore: false }),
   short: {
     'more lines than are read': deviceLog({ lines: [], untilMs: nowMs, isMore: true }, { truncated: true }),
+    'the newest file of several': deviceLog(
+      { lines: [], untilMs: nowMs, isMore: false, unread: 2 },
+      { isPartial: true },
+    ),
     'templates of lines': deviceLog({ lines: [[nowMs - 1_000, 'GET / 200']], untilMs: nowMs, isMore: false }),
   },
 }

@@ -6,6 +6,7 @@ import { type DeletedFiles, diskUsage, type FileSystem, mountsIn } from '../../.
 import { findLargest, type Largest } from '../../../../mesh/agent/largest.ts'
 import { parsePlace } from '../../../../mesh/agent/manifest.ts'
 import { withEntryAt as walkTo } from '../../../../mesh/agent/walk.ts'
+import { redactJson } from '../../../../safety/redact.ts'
 import { type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
 
@@ -32,6 +33,7 @@ const kib = (count: number) => Buffer.alloc(count * 1_024, 'x')
 const usage = async (path?: string) =>
   (await done(device, diskUsage, path === undefined ? {} : { path })) as {
     file_systems: FileSystem[]
+    nearly_empty: string[]
     not_asked: unknown[]
     deleted_but_open: DeletedFiles
     below: Largest | null
@@ -48,6 +50,20 @@ test('the file systems are listed with what is left, the fullest first', async (
   expect(below).toBeNull()
 })
 
+test('a file system of which next to nothing is used is named and no more', async () => {
+  const { file_systems, nearly_empty } = await usage()
+  expect(nearly_empty.length + file_systems.length).toBeGreaterThan(0)
+  for (const { mount, used_percent, inodes_used_percent } of file_systems)
+    expect(mount === '/' || Math.max(used_percent, inodes_used_percent ?? 0) > 1).toBe(true)
+  expect(file_systems.map(({ mount }) => mount).filter((mount) => nearly_empty.includes(mount))).toEqual([])
+})
+
+test('what is left out below a path is a count that no redaction takes', async () => {
+  writeFileSync(at('.ssh/id_ed25519'), kib(100))
+  const { below } = await usage(root)
+  expect(redactJson(below, (text) => text)).toEqual(below)
+})
+
 test('a device is listed once, layers of containers and images not at all', () => {
   const mounts = mountsIn(
     [
@@ -55,11 +71,14 @@ test('a device is listed once, layers of containers and images not at all', () =
       '30 22 8:1 /srv /srv/bound rw - ext4 /dev/sda1 rw',
       '31 22 0:50 / /var/lib/docker/overlay2/abc/merged rw - overlay overlay rw',
       '32 22 7:1 / /snap/core/1 ro - squashfs /dev/loop1 ro',
+      '34 22 0:44 /@home /home rw - btrfs /dev/sdc rw',
+      '35 22 0:45 /@log /var/log rw - btrfs /dev/sdc rw',
       '33 22 8:2 / /srv/with\\040space ro - xfs /dev/sdb rw',
     ].join('\n'),
   )
   expect(mounts.map(({ mount, isReadOnly }) => [mount, isReadOnly])).toEqual([
     ['/', false],
+    ['/home', false],
     ['/srv/with space', true],
   ])
 })
@@ -90,7 +109,7 @@ test('what is held for secret and what belongs to the agent is neither entered n
   writeFileSync(at('agent/journal'), kib(100))
   const { below } = await usage(root)
   expect(JSON.stringify(below)).not.toMatch(/id_ed25519|journal/)
-  expect(below!.left_out.secret).toBe(2)
+  expect(below!.left_out.kept_back).toBe(2)
 })
 
 test("paths go by the rules of fs_list: outside the roots and the agent's own are refused", async () => {

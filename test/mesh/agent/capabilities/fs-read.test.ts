@@ -187,10 +187,19 @@ test.each<[string, 'read' | 'write' | 'refused']>([
   ['srv/app', 'refused'],
 ])('a look at %j is weighed as %s', (path, effect) => {
   const { manifest } = deviceOf('/nowhere', { roots: [{ path: '/srv', writable: true }] })
-  for (const weigh of [fsRead, fsList, fsStat].map(
-    (one) => () => one.weigh(one.args.parse({ path }) as never, manifest),
-  ))
+  for (const weigh of [fsRead, fsList].map((one) => () => one.weigh(one.args.parse({ path }) as never, manifest)))
     expect(weigh().effect).toBe(effect)
+  // From outside nothing is seen of what is in it.
+  expect(fsStat.weigh({ path }, manifest).effect).toBe(effect === 'write' ? 'read' : effect)
+})
+
+test('of what is held for secret a look from outside tells size, owner and times, and neither content nor where a link leads', async () => {
+  writeFileSync(at('.env'), 'PASSWORD=x')
+  symlinkSync('s3cret-in-a-link', at('id_rsa'))
+  const found = await done(device, fsStat, { path: at('.env') })
+  expect(found).toMatchObject({ type: 'file', size: 10 })
+  expect(JSON.stringify(found)).not.toContain('PASSWORD')
+  expect(await done(device, fsStat, { path: at('id_rsa') })).toMatchObject({ type: 'link', target: null })
 })
 
 test('a directory of many is listed in part, in order, and says so', async () => {

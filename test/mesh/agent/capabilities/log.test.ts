@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { logReadBy, readLogTime } from '../../../../mesh/agent/capabilities/log.ts'
@@ -64,6 +64,48 @@ test('of a huge file the end is read, as much as an answer may hold, and that th
   expect(more).toBe(true)
   expect(lines.length).toBeGreaterThan(500)
   expect(JSON.stringify(lines).length).toBeLessThan(device.manifest.limits.output_bytes)
+})
+
+test('of a directory the newest file that is text is read, and all are listed, the newest first', async () => {
+  const write = (name: string, content: string | Buffer, minutes: number) => {
+    writeFileSync(join(root, name), content)
+    utimesSync(join(root, name), new Date(), new Date(Date.now() - minutes * 60_000))
+  }
+  write('app.log', `${minutesAgo(5)} failed\n`, 5)
+  write('app.log.1', `${minutesAgo(90)} before\n`, 90)
+  write('app.log.2.gz', Buffer.from([0x1f, 0x8b, 1]), 1)
+  write('index.db', Buffer.from([1, 0, 2]), 2)
+  write('empty.log', '', 0)
+  write('id_rsa', 'x', 0)
+  symlinkSync('/etc/passwd', join(root, 'link.log'))
+  mkdirSync(join(root, 'jobs'))
+  const { lines, among } = (await read({ path: root })) as Read & {
+    among: { file: string; files: { name: string }[]; total: number }
+  }
+  expect(lines.map(([, text]) => text)).toEqual(['failed'])
+  expect(among.file).toBe(join(root, 'app.log'))
+  expect(among.files.map(({ name }) => name)).toEqual(['index.db', 'app.log', 'app.log.1'])
+  expect(among.total).toBe(3)
+  expect(await fault(device, logReadBy(undefined), { path: join(root, 'jobs') })).toMatchObject({ code: 'not_found' })
+  const none = await fault(device, logReadBy(undefined), { path: place.path })
+  expect(none).toMatchObject({ code: 'outside_roots' })
+})
+
+test('a directory without a log says which directories it has', async () => {
+  mkdirSync(join(root, 'web'))
+  mkdirSync(join(root, 'db'))
+  expect(await fault(device, logReadBy(undefined), { path: root })).toMatchObject({
+    code: 'not_found',
+    message: expect.stringContaining('the directories db, web'),
+  })
+})
+
+test('what the newest of several files does not say is no absence', () => {
+  const log = { lines: [], untilMs: Date.now(), isMore: false, unread: 2 }
+  const asked = { labels: { path: '/srv/log/app.log' }, contains: [], sinceSeconds: 3_600 }
+  const { summary, isPartial } = summarizeDeviceLog(log, asked, { nowMs: Date.now(), incidentBeganMs: null })
+  expect(isPartial).toBe(true)
+  expect(summary).toMatchObject({ partial: ['the newest file alone was read, and 2 others not'] })
 })
 
 test('a file outside of the roots, a link out of them and a secret are no logs', async () => {

@@ -1,0 +1,43 @@
+import { sql } from 'kysely'
+import { isActiveAbout } from '../db/alerts/active-alerts.ts'
+import { foldedAlerts } from '../db/alerts/occurrences.ts'
+import type { Db } from '../db/connect.ts'
+import { incidentsById } from '../db/incidents/incidents.ts'
+import { systemScope } from '../db/scope.ts'
+import type { Incident } from '../domain/incident.ts'
+import { resourceKey } from '../domain/registry.ts'
+
+/** Of its alerts, and of all others on its resource, the newest. */
+const maxAlerts = 10
+
+/** The alerts of an incident, each once, with how often it fired and what it says. */
+export async function ownAlerts(db: Db, incidentId: string) {
+  return (await foldedAlerts(db, sql<boolean>`incident_id = ${incidentId}`, maxAlerts)).map((row) => ({
+    name: row.name,
+    status: row.status,
+    labels: row.labels,
+    annotations: row.annotations,
+    startsAt: row.startsAt,
+    ...(row.fired === null ? { count: row.count } : { fired: row.fired }),
+    runbook: row.links.runbook,
+  }))
+}
+
+/** The other alerts about the resource that fire, or just ended: with who works on each. Its own stand above. */
+export async function otherAlerts(db: Db, { id, resource }: Incident) {
+  if (!resource) return []
+  const rows = await foldedAlerts(db, await isActiveAbout(db, resourceKey(resource), id), maxAlerts)
+  const worked = await incidentsById(
+    systemScope(db),
+    rows.flatMap(({ incidentId }) => incidentId ?? []),
+  )
+  const workers = new Map(worked.map((each) => [each.id, each]))
+  return rows.map(({ name, status, labels, startsAt, fired, incidentId }) => {
+    const worker = incidentId === null ? undefined : workers.get(incidentId)
+    return {
+      ...{ name, status, labels, startsAt },
+      ...(fired !== null && { fired }),
+      workedOnBy: worker ? { incident: worker.id, status: worker.status, since: worker.createdAt } : null,
+    }
+  })
+}

@@ -1,0 +1,33 @@
+import { alertsOf } from '../db/alerts/alerts.ts'
+import type { Db } from '../db/connect.ts'
+import { incidentById } from '../db/incidents/incidents.ts'
+import { hintLeader } from '../db/incidents/queue.ts'
+import { neighboursOf } from '../db/inventory/resources.ts'
+import { eventsOf } from '../db/log/events.ts'
+import type { Incident } from '../domain/incident.ts'
+import { type IncidentTerms, inTermsOf, type LeaderLooks } from '../domain/leader-look.ts'
+import { decidingLooks } from '../model/deciding-looks.ts'
+import { renderLeaderHint } from '../model/hint.ts'
+
+type LeaderHint = { from: string; text: string; looks: LeaderLooks | null }
+
+/** What the leader of its group found, for a follower; null for a leader, and where its leader repaired nothing. */
+export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint | null> {
+  if (incident.role !== 'follower' || !incident.groupId) return null
+  const leaderId = await hintLeader(db, incident.groupId)
+  const leader = leaderId ? await incidentById(db, leaderId) : null
+  if (!leader) return null
+  const events = await eventsOf(db, leader.id, { attempt: leader.attempt })
+  const decided = decidingLooks(events, leader.attempt)
+  const looks = inTermsOf(decided, await termsOf(db, leader), await termsOf(db, incident))
+  const text = renderLeaderHint(leader, events, looks)
+  const isAny = looks && looks.before.length + looks.after.length > 0
+  return text === null ? null : { from: leader.id, text, looks: isAny ? looks : null }
+}
+
+/** What names may mean of an incident: its resource, what is near, and the labels of its first alert. */
+async function termsOf(db: Db, { id, resource }: Incident): Promise<IncidentTerms> {
+  const [alert] = await alertsOf(db, id)
+  const near = resource ? await neighboursOf(db, resource) : []
+  return { incidentId: id, resource, near, labels: alert?.labels ?? {} }
+}

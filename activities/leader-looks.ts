@@ -1,0 +1,93 @@
+import type { Db } from '../db/connect.ts'
+import { StaleRunError } from '../db/log/append.ts'
+import { eventByStepKey, eventOfCall, eventsOf } from '../db/log/events.ts'
+import type { EnvironmentDefaults } from '../db/settings.ts'
+import type { LeaderLook, LeaderLooks } from '../domain/leader-look.ts'
+import { type CallRef, callId, firstPlaceOfCode, type RunRef, stepKey } from '../domain/step-key.ts'
+import type { CorePort } from '../domain/tool.ts'
+import { prepare } from './prepare.ts'
+import { rule } from './rule.ts'
+import { send } from './send.ts'
+
+/**
+ * Looks that code takes for a follower: those on which its leader's ending rested, at the follower's own resource. They are judged, sent
+ * and kept like a model's, and its first turn holds what they told. None of them writes or asks anybody, and none that fails keeps the run.
+ */
+
+type LookDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
+
+/** A look that takes longer is the model's to take. */
+const lookWithinMs = 15_000
+
+/** Before the first turn. */
+export async function lookFirst(deps: LookDeps, run: RunRef, signal: AbortSignal): Promise<void> {
+  const looks = await looksOf(deps.db, run)
+  if (looks) await takeLooks(deps, { ...run, turn: 0, call: firstPlaceOfCode }, looks.before, signal)
+}
+
+/**
+ * After a write which held and was what repaired the leader's resource, once in an attempt. Where the model asks for more in the same
+ * answer, it looks by itself.
+ */
+export async function lookAfterWrite(deps: LookDeps, place: CallRef, signal: AbortSignal): Promise<void> {
+  const looks = await looksOf(deps.db, place)
+  if (!looks || looks.after.length === 0) return
+  const events = await eventsOf(deps.db, place.incidentId, { attempt: place.attempt })
+  const id = callId(place.turn, place.call)
+  const held = events.some(
+    (event) =>
+      event.kind === 'verification' &&
+      event.metadata.callId === id &&
+      event.metadata.tool === looks.write &&
+      event.metadata.outcome === 'held',
+  )
+  const isLast = events.some(
+    (event) =>
+      event.kind === 'model_answered' && event.turn === place.turn && event.metadata.calls.length === place.call + 1,
+  )
+  const was = events.some(
+    (event) =>
+      event.kind === 'call_judged' &&
+      event.turn !== 0 &&
+      event.turn !== place.turn &&
+      event.metadata.callId === callId(event.turn ?? 0, firstPlaceOfCode),
+  )
+  if (held && isLast && !was) await takeLooks(deps, { ...place, call: firstPlaceOfCode }, looks.after, signal)
+}
+
+async function looksOf(db: Db, run: RunRef): Promise<LeaderLooks | null> {
+  const opening = await eventByStepKey(db, stepKey(run, 0, 'context_assembled', 0), 'context_assembled')
+  return opening?.metadata.looks ?? null
+}
+
+async function takeLooks(
+  deps: LookDeps,
+  first: CallRef,
+  looks: readonly LeaderLook[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [index, look] of looks.entries()) {
+    try {
+      const within = AbortSignal.any([signal, AbortSignal.timeout(lookWithinMs)])
+      await takeLook(deps, { ...first, call: first.call + index }, look, within)
+    } catch (error) {
+      // The run is another's by now, or it is stopped: both are said by what asks next.
+      if (error instanceof StaleRunError || signal.aborted) throw error
+    }
+  }
+}
+
+/** One look. Another try of the activity finds what this one came to; one that had begun is sent again, since a look may run twice. */
+async function takeLook(deps: LookDeps, place: CallRef, look: LeaderLook, signal: AbortSignal): Promise<void> {
+  const { db } = deps
+  if (await eventOfCall(db, place, 'tool_finished')) return
+  const impatient = { ...deps, patienceMs: 0 }
+  const begun = await eventOfCall(db, place, 'tool_started')
+  if (begun) return void (await send(impatient, place, begun, { again: true, signal }))
+  const call = { id: callId(place.turn, place.call), ...look, problem: null, edit: null }
+  const prepared = await prepare(impatient, place, call, signal)
+  const ruled = await db
+    .transaction()
+    .execute((trx) => rule(deps, trx, { ...place, approvalId: null }, { call, prepared, later: [] }))
+  if (ruled.kind === 'run') await send(impatient, place, ruled.started, { again: ruled.again, signal })
+}

@@ -1,0 +1,42 @@
+import { databaseTime } from '../db/clock.ts'
+import { type Db, isTransient } from '../db/connect.ts'
+import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
+import { eventsOf } from '../db/log/events.ts'
+import type { ProposedCall } from '../domain/event.ts'
+import type { CallRef } from '../domain/step-key.ts'
+import type { CorePort, Tool } from '../domain/tool.ts'
+import { fold } from '../safety/fold.ts'
+import type { Call } from '../safety/judge.ts'
+import { resolveArguments } from '../safety/resolve-arguments.ts'
+import { ProposalError } from '../tools/placement.ts'
+import { tools } from '../tools/registry.ts'
+import { toolContext } from './verify-write.ts'
+import { patienceMs, retryWhileAway } from './wait-while-away.ts'
+
+type Prepare = NonNullable<Tool['prepare']>
+
+/** Asks the world what a write would do now, and waits for a core API that is away. What could not be read is the judge's to weigh. */
+export async function prepare(
+  deps: { db: Db; core: CorePort; patienceMs?: number },
+  place: CallRef,
+  call: ProposedCall,
+  signal: AbortSignal,
+): Promise<Call['prepared']> {
+  const tool = tools.get(call.tool)
+  if (!tool?.prepare || call.arguments === null || call.secret) return null
+  const parsed = tool.input.safeParse(call.arguments)
+  if (!parsed.success) return null
+  // Prepared is what will be judged: names stand for what was looked up under them.
+  const { db } = deps
+  const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
+  const settled = resolveArguments(tool, parsed.data, state, Date.parse(await databaseTime(db)))
+  try {
+    const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
+    const note = (away: WaitedFor | null) => noteWait(db, place, away)
+    return { ok: true, preparation: await retryWhileAway(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
+  } catch (error) {
+    if (signal.aborted || isTransient(error)) throw error
+    const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
+    return { ok: false, reason }
+  }
+}

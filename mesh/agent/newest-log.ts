@@ -1,0 +1,97 @@
+import { stripText } from '../../safety/redact.ts'
+import { namesIn, statOf } from './capabilities/fs.ts'
+import { CapabilityError } from './capability.ts'
+import { isSecret } from './manifest.ts'
+import { type OpenEntry, openContent, openEntry, readPart } from './walk.ts'
+
+/** A file in a directory of logs, as an answer lists it. */
+type LogFile = { name: string; bytes: number; modified: string }
+
+type NewestLog = {
+  held: OpenEntry
+  /** All that may be read there, the newest first. */
+  files: LogFile[]
+  /** How many these are. */
+  total: number
+}
+
+/** Rotated ones that are packed hold no lines. */
+const packed = /\.(?:gz|xz|bz2|zst|lz4|zip|Z|br)$/
+const shown = 15
+/** Files that are tried: a database may lie beside its log, and be newer. */
+const tries = 10
+const looked = 4_096
+
+/**
+ * The newest file of a directory that is text, for the time of `act`. Links, secrets and the agent's own are no logs; nothing is followed.
+ * Throws where there is none, and names the directories below.
+ */
+export async function withNewestLog<T>(
+  directory: OpenEntry,
+  { isOwn, signal }: { isOwn(path: string): boolean; signal: AbortSignal },
+  act: (found: NewestLog) => Promise<T>,
+): Promise<T> {
+  const { files, below } = await listFiles(directory, isOwn, signal)
+  for (const { name } of files.slice(0, tries)) {
+    const held = await openEntry(directory, name)
+    if (!held) continue
+    try {
+      if (!(await isText(held, signal))) continue
+      return await act({ held, files: files.slice(0, shown).map(toShown), total: files.length })
+    } finally {
+      await held.handle.close()
+    }
+  }
+  const directories = below.length > 0 ? `, and the directories ${below.slice(0, shown).map(plain).join(', ')}` : ''
+  throw new CapabilityError(
+    'not_found',
+    `${directory.path} holds no log file that may be read${directories}: give the path of a file`,
+  )
+}
+
+type Found = { name: string; bytes: number; atMs: number }
+
+async function listFiles(
+  directory: OpenEntry,
+  isOwn: (path: string) => boolean,
+  signal: AbortSignal,
+): Promise<{ files: Found[]; below: string[] }> {
+  const { names } = await namesIn(directory.handle, signal)
+  const files: Found[] = []
+  const below: string[] = []
+  for (const bytes of names) {
+    signal.throwIfAborted()
+    const name = bytes.toString('utf8')
+    const path = `${directory.path === '/' ? '' : directory.path}/${name}`
+    // A name that is no text cannot be asked for by it.
+    if (!Buffer.from(name).equals(bytes) || isSecret(path) || isOwn(path)) continue
+    const stat = await statOf(directory.handle, bytes)
+    if (stat?.isDirectory()) below.push(name)
+    if (!stat?.isFile() || stat.size === 0n || packed.test(name)) continue
+    files.push({ name, bytes: Number(stat.size), atMs: Number(stat.mtimeMs) })
+  }
+  return { files: files.sort((a, b) => b.atMs - a.atMs || (a.name < b.name ? -1 : 1)), below: below.sort() }
+}
+
+/** False as well for what may not be opened: another one may. */
+async function isText(held: OpenEntry, signal: AbortSignal): Promise<boolean> {
+  try {
+    const file = await openContent(held)
+    try {
+      return !(await readPart(file, 0, looked, signal)).includes(0)
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (signal.aborted) throw error
+    return false
+  }
+}
+
+const plain = (text: string): string => stripText(text, { keepNewlines: false })
+
+const toShown = ({ name, bytes, atMs }: Found): LogFile => ({
+  name: plain(name),
+  bytes,
+  modified: new Date(atMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+})

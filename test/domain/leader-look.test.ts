@@ -1,0 +1,85 @@
+import { expect, test } from '@jest/globals'
+import { type IncidentTerms, inTermsOf, type LeaderLook } from '../../domain/leader-look.ts'
+import { callId, firstPlaceOfCode, isCallOfCode } from '../../domain/step-key.ts'
+
+const terms = (site: string, more: Partial<IncidentTerms> = {}): IncidentTerms => ({
+  incidentId: `inc_${site}`,
+  resource: { kind: 'node', id: `node-web-${site}-1a` },
+  near: [
+    { kind: 'shard', id: `web-${site}-1` },
+    { kind: 'host', id: 'host-1' },
+    { kind: 'node', id: `node-web-${site}-1b` },
+    { kind: 'node', id: `node-web-${site}-1c` },
+  ],
+  labels: { alertname: 'DiskFull', node: `node-web-${site}-1a`, instance: `10.0.0.${site.length}:9100` },
+  ...more,
+})
+const osl = terms('osl')
+const other = terms('bergen')
+
+const told = (look: LeaderLook['arguments'], leader = osl, own = other) =>
+  inTermsOf({ before: [{ tool: 'get_node', arguments: look }], write: null, after: [] }, leader, own)?.before[0]
+    ?.arguments
+
+test("a look has the follower's own resource where the leader's stood, in ids, paths, words of a command and queries", () => {
+  expect(told({ id: 'node-web-osl-1a' })).toEqual({ id: 'node-web-bergen-1a' })
+  expect(
+    told({ on: { kind: 'node', id: 'node-web-osl-1a' }, argv: ['tail', '/srv/node-web-osl-1a/log/app.log'] }),
+  ).toEqual({
+    on: { kind: 'node', id: 'node-web-bergen-1a' },
+    argv: ['tail', '/srv/node-web-bergen-1a/log/app.log'],
+  })
+  expect(told({ query: 'up{instance="10.0.0.3:9100"}', range: '30m' })).toEqual({
+    query: 'up{instance="10.0.0.6:9100"}',
+    range: '30m',
+  })
+  expect(told({ id: 'inc_osl' })).toEqual({ id: 'inc_bergen' })
+})
+
+test('the one neighbour of a kind is put for its counterpart, one that both have stays, and one of several is not guessed', () => {
+  expect(told({ id: 'web-osl-1' })).toEqual({ id: 'web-bergen-1' })
+  expect(told({ id: 'host-1' })).toEqual({ id: 'host-1' })
+  expect(told({ id: 'node-web-osl-1b' })).toBeUndefined()
+  expect(told({ argv: ['cat', '/srv/node-web-osl-1b/state'] })).toBeUndefined()
+})
+
+test('names are replaced as wholes: what only begins like one is another thing', () => {
+  expect(told({ text: 'web-osl-12 web-osl-1 xweb-osl-1' })).toEqual({ text: 'web-osl-12 web-bergen-1 xweb-osl-1' })
+  const numbers = {
+    leader: terms('osl', { resource: { kind: 'vm', id: '101' } }),
+    own: terms('bergen', { resource: { kind: 'vm', id: '205' } }),
+  }
+  expect(told({ vm: '101', argv: ['-n', '1010', '101 lines'] }, numbers.leader, numbers.own)).toEqual({
+    vm: '205',
+    argv: ['-n', '1010', '101 lines'],
+  })
+})
+
+test('two that changed places are not read twice', () => {
+  const a = terms('osl', { near: [{ kind: 'shard', id: 'web-a-1' }], labels: { peer: 'web-b-1' } })
+  const b = terms('bergen', { near: [{ kind: 'shard', id: 'web-b-1' }], labels: { peer: 'web-a-1' } })
+  expect(told({ text: 'web-a-1 and web-b-1' }, a, b)).toEqual({ text: 'web-b-1 and web-a-1' })
+})
+
+test('a look at a moment, a process or a page of an answer is left out', () => {
+  expect(told({ on: 'node-web-osl-1a', pid: 4711 })).toBeUndefined()
+  expect(told({ id: 'node-web-osl-1a', cursor: 'abc' })).toBeUndefined()
+  expect(told({ id: 'node-web-osl-1a', since: '2026-11-21T02:00:00Z' })).toBeUndefined()
+})
+
+test('a label that means two things of the follower means none', () => {
+  const leader = terms('osl', { near: [], labels: { primary: 'db-osl-7', source: 'db-osl-7' } })
+  const own = terms('bergen', { near: [], labels: { primary: 'db-bergen-7', source: 'db-bergen-9' } })
+  expect(told({ id: 'db-osl-7' }, leader, own)).toBeUndefined()
+})
+
+test('incidents about things of different kinds share no looks', () => {
+  expect(told({ id: 'x' }, osl, terms('bergen', { resource: { kind: 'host', id: 'host-9' } }))).toBeUndefined()
+  expect(told({ id: 'x' }, osl, terms('bergen', { resource: null }))).toBeUndefined()
+})
+
+test("a place of code is none that an answer's calls have", () => {
+  expect(isCallOfCode(callId(0, firstPlaceOfCode))).toBe(true)
+  expect(isCallOfCode(callId(3, 31))).toBe(false)
+  expect(isCallOfCode('not a call')).toBe(false)
+})
