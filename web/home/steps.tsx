@@ -40,7 +40,7 @@ function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
       isDone: model.lastAnswerAt !== null || model.grade?.passport != null,
       says:
         model.grade?.passport != null
-          ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}.`
+          ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}${model.grade.passport.withdrawn ? ', withdrawn since' : ''}.`
           : 'Name the server and its model in Configuration, then measure it: twelve small tasks.',
       command: 'nightshift model check',
       page: ['/config', 'Configuration'],
