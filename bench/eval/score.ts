@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { OracleVerdict } from '../../lab/oracle.ts'
+import { renderMessages } from '../../model/messages.ts'
+import { conversation } from '../../model/transcript.ts'
 import {
   actionOf,
   approvalOf,
@@ -193,14 +195,33 @@ function quotesOf(args: Record<string, unknown> | null): Quote[] {
   return parsed.success ? parsed.data.flatMap(({ kind, quotes }) => (kind === 'absent' ? [] : quotes)) : []
 }
 
-/** The cited row is no result, or it holds other words. What lies in a body beside its row counts as there. */
+/** Rows that a model reads, and may quote. */
+const quotable = ['tool_finished', 'verification', 'looked', 'alert_received', 'context_assembled', 'call_judged']
+
+/**
+ * The cited row is none that a model reads, or it holds other words. What lies in a body beside its row counts as there. A quote is compared
+ * with the row, and with what was shown of it: there keys stand in another order, and what had not changed is left out.
+ */
 function isInvented(rows: Rows, { seq, text }: Quote): boolean {
   const cited = rows.find((row) => row.seq === seq)
-  if (!cited || !['tool_finished', 'verification', 'looked', 'alert_received'].includes(cited.kind)) return true
+  if (!cited || !quotable.includes(cited.kind)) return true
+  if (cited.kind === 'call_judged') return cited.metadata.verdict !== 'refuse' || !holds(cited.metadata, text)
   if (cited.kind !== 'tool_finished' || cited.metadata.body) return false
-  const whole = JSON.stringify(cited.metadata.result)
-  const plain = (words: string) => words.replaceAll('\\n', '\n').replaceAll('\\"', '"').replaceAll(/\s+/g, '')
-  return !plain(whole).includes(plain(text))
+  return (
+    !holds(cited.metadata.result, text) &&
+    !shownOf(rows, cited.attempt).some((said) => isOf(said, seq) && holdsText(said, text))
+  )
+}
+
+const plain = (words: string) => words.replaceAll('\\n', '\n').replaceAll('\\"', '"').replaceAll(/\s+/g, '')
+const holdsText = (whole: string, text: string) => plain(whole).includes(plain(text))
+const holds = (whole: unknown, text: string) => holdsText(JSON.stringify(whole), text)
+const isOf = (said: string, seq: number) => new RegExp(`"seq":${seq}\\b`).test(said)
+
+/** The results of an attempt as its model read them. */
+function shownOf(rows: Rows, attempt: number): string[] {
+  const messages = renderMessages('native', [], conversation(rows, attempt), new Map(), Number.POSITIVE_INFINITY)
+  return messages.flatMap(({ role, content }) => (role === 'tool' && content ? [content] : []))
 }
 
 /** So often the same call may be made in one attempt. */
