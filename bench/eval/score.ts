@@ -73,6 +73,10 @@ export const evalRun = z.object({
   /** Tools in the order in which they ran, without those that only record. */
   path: z.array(z.string()),
   turns: z.number().int(),
+  /** By which its model was asked; absent in files of before, like the next. */
+  protocol: z.enum(['native', 'json', 'both']).optional(),
+  /** The server counted the tokens of every answer. */
+  areTokensStated: z.boolean().optional(),
   leastTurns: z.number().int().nullable(),
   tokens: z.number().int(),
   dollars: z.number(),
@@ -268,10 +272,16 @@ export function listWrongRefusals({ scenario, scope, logs }: EndedRun): EvalRun[
 }
 
 /** What a run used: answers of the model, tokens, dollars, questions to people. Over all incidents of the fault. */
-export function countUse(logs: EndedRun['logs']): Pick<EvalRun, 'turns' | 'tokens' | 'dollars' | 'approvals' | 'path'> {
+export function countUse(
+  logs: EndedRun['logs'],
+): Pick<EvalRun, 'turns' | 'tokens' | 'dollars' | 'approvals' | 'path' | 'protocol' | 'areTokensStated'> {
   const rows = logs.flat()
   const answers = rows.flatMap((row) => (row.kind === 'model_answered' ? [row.metadata] : []))
+  const protocols = new Set(rows.flatMap((row) => (row.kind === 'context_assembled' ? [row.metadata.protocol] : [])))
+  const [protocol] = protocols
   return {
+    ...(protocol && { protocol: protocols.size > 1 ? 'both' : protocol }),
+    areTokensStated: answers.length > 0 && answers.every(({ usage }) => !usage.isAssumed),
     turns: answers.length,
     tokens: answers.reduce((sum, { usage }) => sum + usage.promptTokens + usage.completionTokens, 0),
     dollars: answers.reduce((sum, { cost }) => sum + (cost?.dollars ?? 0), 0),
