@@ -12,6 +12,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'api/routes/stream.ts': ['isBefore'],
   'api/sync-targets.ts': ['syncTargets'],
   'bench/eval/command.ts': ['keyOf', 'planRuns', 'readAsked', 'readResults'],
+  'bench/eval/publish.ts': ['publishedEval', 'PublishedEval', 'publishedSchema'],
   'bench/house.ts': ['findWords', 'folksyWords', 'foreignReferences'],
   'bench/prompt.ts': ['measureIncidents', 'sites'],
   'bench/stream.ts': ['listen'],

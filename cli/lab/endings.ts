@@ -115,7 +115,7 @@ export const faultRows: Record<FaultName, FaultRow> = {
     ...onNode,
     does: 'fills log/ with rotated logs',
     alert: 'disk_pressure',
-    // What fills it is left: whoever says so after making room says the truth.
+    // Room was made and the cause goes on: to say so is true.
     ending: {
       ...repaired,
       also: [
