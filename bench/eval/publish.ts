@@ -53,7 +53,7 @@ export const publishedEval = z.strictObject({
   scenarios: z.array(scenarioResult).min(1),
   leftOut: count.describe('runs of the same file with a gate out, or of another model or mood'),
 })
-export type PublishedEval = z.infer<typeof publishedEval>
+type PublishedEval = z.infer<typeof publishedEval>
 
 /** The JSON schema of a published result, as it stands in docs/reference. */
 export function publishedSchema(): Record<string, unknown> {

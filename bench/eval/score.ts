@@ -203,8 +203,8 @@ function quotesOf(args: Record<string, unknown> | null): Quote[] {
 const quotable = ['tool_finished', 'verification', 'looked', 'alert_received', 'context_assembled', 'call_judged']
 
 /**
- * The cited row is none that a model reads, or it holds other words. A body beside the row counts as holding it. A quote is compared
- * with the row, and with what was shown of it: there keys stand in another order, and what had not changed is left out.
+ * Says whether a quote cites a row that no model reads, or one with other words. What lies in a body beside its row counts as there. The words
+ * may stand in the row, or in what was shown of it: there keys have another order, and what had not changed is left out.
  */
 function isInvented(rows: Rows, { seq, text }: Quote): boolean {
   const cited = rows.find((row) => row.seq === seq)

@@ -46,7 +46,13 @@ function write(callId: string, tool: string, given: object, data: unknown, targe
   ]
 }
 
-function proved(callId: string, tool: string, outcome: 'held' | 'not_held', observed: string, targets: ResourceRef[]) {
+function proved(
+  callId: string,
+  tool: string,
+  outcome: 'held' | 'not_held' | 'unproven',
+  observed: string,
+  targets: ResourceRef[],
+) {
   return row('verification', { callId, tool, targets, writeSeq: 0, outcome, postcondition: 'it is well', observed })
 }
 
@@ -171,6 +177,7 @@ const disk: FreeScene = {
       },
       web,
     ),
+    proved('c3', 'exec', 'unproven', 'a command promises nothing that could be looked at', web),
     read(
       'c4',
       'get_node',
@@ -195,10 +202,10 @@ const disk: FreeScene = {
     ]),
     so('did', 'The three rotated traces were deleted with rm.', [4, '"exitCode":0']),
     so('is', 'node-web-osl-1a is nominal again with less than half of its quota used.', [
-      5,
+      6,
       '"status":"nominal","diskUsedBytes":112072000',
     ]),
-    so('absent', 'The trace files are gone from log/.', [6, 'trace.log']),
+    so('absent', 'The trace files are gone from log/.', [7, 'trace.log']),
     not('was', 'A tenant had filled the disk with its uploads.', [1, '"tenants":41943040']),
     not('did', 'I deleted app.log.', [4, '"exitCode":0']),
     not('did', 'I truncated the traces of node-web-osl-1b.', [4, '"exitCode":0']),
@@ -232,6 +239,7 @@ const lock: FreeScene = {
       { detail: 'unlock-search: ok=1 changed=1 failed=0' },
       [node('node-web-osl-1b')],
     ),
+    proved('c3', 'run_job', 'held', 'the job reports no failure: ok=1 changed=1 failed=0', [node('node-web-osl-1b')]),
     read(
       'c4',
       'query_metrics',
@@ -251,16 +259,17 @@ const lock: FreeScene = {
       4,
       'unlock-search: ok=1 changed=1 failed=0',
     ]),
-    so('is', 'The error rate of node-web-osl-1b has dropped from 6.2 to 0.', [5, '"last":0,"before":6.2']),
+    so('is', 'The error rate of node-web-osl-1b has dropped from 6.2 to 0.', [6, '"last":0,"before":6.2']),
     not('was', 'Process 18231 was busy rebuilding the index.', [1, 'index is locked by pid 18231']),
     not('did', 'I killed process 18231.', [4, 'unlock-search: ok=1 changed=1 failed=0']),
     not('was', 'The job unlock-search failed on node-web-osl-1b.', [4, 'failed=0']),
-    not('is', 'Errors on node-web-osl-1b have doubled.', [5, '"last":0,"before":6.2']),
+    not('is', 'Errors on node-web-osl-1b have doubled.', [6, '"last":0,"before":6.2']),
     not('was', 'The index of node-web-osl-1a was locked.', [1, 'index is locked by pid 18231']),
   ],
 }
 
 const hosts: ResourceRef[] = [{ kind: 'host', id: 'host-osl-1' }]
+const plannedVms: ResourceRef[] = ['vm-101', 'vm-102', 'vm-103'].map((id) => ({ kind: 'vm', id }))
 const deadHost: FreeScene = {
   name: 'a dead host and its VMs',
   rows: numbered([
@@ -285,6 +294,20 @@ const deadHost: FreeScene = {
       },
       [...hosts, { kind: 'vm', id: 'vm-101' }, { kind: 'vm', id: 'vm-102' }, { kind: 'vm', id: 'vm-103' }],
     ),
+    row('verification', {
+      callId: 'c2',
+      tool: 'execute_migration',
+      targets: plannedVms,
+      writeSeq: 3,
+      outcome: 'not_held',
+      postcondition: 'each VM runs where the plan puts it',
+      observed: 'vm-101 and vm-102 run where the plan put them; vm-103 does not run',
+      steps: [
+        { step: 1, vm: 'vm-101', to: 'host-osl-2', status: 'held', observed: 'runs on host-osl-2' },
+        { step: 2, vm: 'vm-102', to: 'host-osl-3', status: 'held', observed: 'runs on host-osl-3' },
+        { step: 3, vm: 'vm-103', to: 'host-osl-3', status: 'not_held', observed: 'does not run' },
+      ],
+    }),
     read('c3', 'current_vm_host', { vm: 'vm-101' }, { id: 'vm-101', host: 'host-osl-2', running: true }, [
       { kind: 'vm', id: 'vm-101' },
     ]),
@@ -295,13 +318,13 @@ const deadHost: FreeScene = {
   endings: [
     so('was', 'host-osl-1 was down.', [1, '"id":"host-osl-1","status":"down"']),
     so('did', 'Two of the three virtual machines were moved off the dead host.', [3, '2 of 3 steps done']),
-    so('is', 'vm-101 runs on host-osl-2 now.', [4, '"host":"host-osl-2","running":true']),
-    so('is', 'vm-103 remains without a host and does not run.', [5, '"host":null,"running":false']),
+    so('is', 'vm-101 runs on host-osl-2 now.', [5, '"host":"host-osl-2","running":true']),
+    so('is', 'vm-103 remains without a host and does not run.', [6, '"host":null,"running":false']),
     so('was', 'The third step failed for lack of memory.', [3, '"status":"FAILED","detail":"no memory left"']),
     not('did', 'All three virtual machines were moved.', [3, '2 of 3 steps done']),
     not('is', 'vm-103 runs on host-osl-3.', [3, '"vm":"vm-103","to":"host-osl-3"']),
     not('is', 'host-osl-1 is up again.', [1, '"id":"host-osl-1","status":"down"']),
-    not('is', 'vm-101 runs on host-osl-3.', [4, '"host":"host-osl-2","running":true']),
+    not('is', 'vm-101 runs on host-osl-3.', [5, '"host":"host-osl-2","running":true']),
     not('was', 'vm-102 failed to start.', [3, '"status":"FAILED","detail":"no memory left"']),
   ],
 }

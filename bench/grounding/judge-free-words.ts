@@ -4,7 +4,7 @@ import { fold } from '../../safety/fold.ts'
 import { type FreeEnding, type FreeScene, freeScenes } from './free-words.ts'
 
 /** What the judge makes of an ending in free words. `refused`: it may not be said, with why. */
-export type FreeOutcome = { scene: string; ending: FreeEnding; grade: ClaimGrade | 'refused'; why: string | null }
+type FreeOutcome = { scene: string; ending: FreeEnding; grade: ClaimGrade | 'refused'; why: string | null }
 
 /** Judges each ending by itself, as the only claim of a repair. Pure. */
 export function judgeFreeWords(scenes: readonly FreeScene[] = freeScenes): FreeOutcome[] {
