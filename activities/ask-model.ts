@@ -1,6 +1,5 @@
 import { activityInfo } from '@temporalio/activity'
 import { CancelledFailure } from '@temporalio/common'
-import { z } from 'zod'
 import { ModelError } from '../clients/chat/answer.ts'
 import { answerTokens } from '../clients/chat/body.ts'
 import type { ModelClient } from '../clients/model.ts'
@@ -12,11 +11,13 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { runbookMatch } from '../domain/runbook.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { readToolName } from '../domain/tool-name.ts'
+import { addedBy, chooseAdded, isWithoutResource } from '../model/added-tools.ts'
+import { describeLimits } from '../model/limits.ts'
 import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
 import { showContext } from '../model/shown-result.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
-import { callsPerAnswer, conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
+import { conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
 import { shownIn } from '../model/written-calls.ts'
 import { type Prompts, renderAsJson, renderContext, renderHint, renderRunbooks } from '../prompts/render.ts'
 import { fold } from '../safety/fold.ts'
@@ -200,37 +201,20 @@ async function addedTools(
   { more, context }: Opening,
 ): Promise<ChatTool[]> {
   if (!more) return []
-  const finished = events.flatMap((event) =>
-    event.kind === 'tool_finished' && event.attempt === attempt ? [event.metadata] : [],
-  )
-  const names = new Set(finished.flatMap(namesAddedBy))
-  const kinds = finished.flatMap(kindsReadBy)
-  if (names.size === 0 && kinds.length === 0) return []
+  const wanted = addedBy(events, attempt, offering)
+  if (wanted.names.size === 0 && wanted.kinds.length === 0) return []
   const kept = JSON.parse(await bodyText(db, more.digest)) as ChatTool[]
-  // An incident that named no resource is about what its run has found.
-  const isAboutNothing = kinds.length > 0 && withResource.parse(JSON.parse(await bodyText(db, context.digest)))
-  const found = isAboutNothing ? kinds : []
-  return kept.filter(({ function: { name } }) => names.has(name) || found.some((kind) => isFirstFor(name, kind)))
+  const isAboutNothing = wanted.kinds.length > 0 && isWithoutResource(JSON.parse(await bodyText(db, context.digest)))
+  return chooseAdded(kept, wanted, isAboutNothing, isFirstFor)
 }
 
-/** Those that `more_tools` was asked for; a summary with the digest of the whole makes the whole readable, and a find what was found. */
-function namesAddedBy({ tool, result }: EventMetadata['tool_finished']): string[] {
-  if (tool === moreTools.name) return addedNames.safeParse(result.data).data?.added ?? []
-  if (tool === findResource.name) return [getResource.name]
-  return wholeBehind.safeParse(result.data).success ? [readResult.name] : []
+/** The tools that add others to what is offered. */
+const offering = {
+  more: moreTools.name,
+  find: findResource.name,
+  get: getResource.name,
+  whole: readResult.name,
 }
-
-function kindsReadBy({ tool, result }: EventMetadata['tool_finished']): string[] {
-  const read = tool === getResource.name ? readThing.safeParse(result.data).data : undefined
-  return read ? [read.kind] : []
-}
-
-const readThing = z.looseObject({ kind: z.string() })
-const withResource = z
-  .looseObject({ incident: z.looseObject({ resource: z.unknown() }) })
-  .transform(({ incident }) => incident.resource === null)
-const addedNames = z.looseObject({ added: z.array(z.string()) })
-const wholeBehind = z.looseObject({ source: z.string(), digest: z.string() })
 
 /** The window that holds, and what of it an answer may take. */
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
@@ -307,13 +291,8 @@ function sayLimits(
   { opening, protocol }: Pick<Asking, 'opening' | 'protocol'>,
   isOneCall: boolean,
 ): string {
-  const { turns, tokens, seconds } = budgetsOf(events, attempt, opening)
-  const isSingle = isOneCall || protocol === 'json'
-  const calls = isSingle ? 'one call each' : `up to ${callsPerAnswer} calls each, run in their order`
-  const time = Number.isFinite(seconds) ? ` and ${seconds} s of work` : ''
-  const at = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)?.at
-  const now = at ? ` It is ${at.slice(0, 19)}Z; meta.at and meta.budget of results say how time and limits go on.` : ''
-  return `You have ${turns} turns of ${calls}, ${tokens} tokens${time}.${now} An alert may end some minutes after a repair: a verification that held is enough.`
+  const at = events.find((event) => event.kind === 'context_assembled' && event.attempt === attempt)?.at ?? null
+  return describeLimits(budgetsOf(events, attempt, opening), { isSingle: isOneCall || protocol === 'json', at })
 }
 
 /** Throws where the server would cut off the prompt itself, and the model would answer to something else than was asked. */

@@ -8,15 +8,8 @@ import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/ev
 import { questionType } from '../domain/question.ts'
 import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import { callsPerAnswer } from '../model/transcript.ts'
-import {
-  type ClaimedText,
-  describeFindings,
-  findingsOf,
-  findUnsupportedClaim,
-  refusedBy,
-} from '../safety/claims/ending.ts'
-import { evidenceRule } from '../safety/ending.ts'
 import { fold, type SafetyState } from '../safety/fold.ts'
+import { answerCorrection, hasWarnedOfProse, proseCorrection } from '../safety/prose.ts'
 import { tools } from '../tools/registry.ts'
 import type { TurnOutcome } from '../workflows/outcome.ts'
 import { bodiesOfEnding } from './reason.ts'
@@ -86,54 +79,12 @@ async function concludeProse(
   }
   const corrected = await eventByStepKey(trx, stepKey(turn, turn.turn, 'correction_sent', 0), 'correction_sent')
   if (!inserted && corrected) return { kind: 'correction' }
-  if (proseCodes.some((code) => state.corrected.has(code))) return { kind: 'unproven' }
+  if (hasWarnedOfProse(state)) return { kind: 'unproven' }
   await correct(trx, turn, wrong ?? proseCorrection(state))
   return { kind: 'correction' }
 }
 
-const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
-
 /** Claims of this version: what an answer stored by an older one cites are numbers of rows, which show nothing by themselves. */
 function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']['final']>['claims']>): Claim[] {
   return claims.flatMap((each) => ('quotes' in each ? [{ kind: each.kind, text: each.text, quotes: each.quotes }] : []))
-}
-
-/**
- * What is wrong with an answer in words: it claims what no row shows, or quotes what does not stand there. It answers a
- * question and repairs nothing, so that what stays unshown after the correction closes nothing either.
- */
-function answerCorrection(
-  said: ClaimedText,
-  state: SafetyState,
-  incidentId: string,
-  bodies: ReadonlyMap<string, string>,
-): { code: string; text: string } | null {
-  const phantom = findUnsupportedClaim(said.text, { writes: state.writes.length, reads: state.reads })
-  if (phantom?.category === 'fake_call') {
-    return {
-      code: 'call_as_text',
-      text: `Your text holds a tool call (${phantom.phrase}), and a call in a text runs nothing. Call the tool by the API's own tool calls; where you only speak of a call, end with resolve_incident or escalate_incident.`,
-    }
-  }
-  if (phantom) {
-    return {
-      code: 'phantom_claim',
-      text: `No row shows what you claim (${phantom.category}). Nothing was run by your text. Call tools, and quote their results.`,
-    }
-  }
-  const missing = evidenceRule(said.claims, state)
-  if (missing) return { code: 'evidence_missing', text: `${missing.reason}. ${missing.hint ?? ''}` }
-  const findings = findingsOf(said, state, incidentId, bodies)
-  if (!refusedBy(findings, true)) return null
-  const { reason, hint } = describeFindings(findings, said, true)
-  return { code: 'claim_not_shown', text: `${reason}. ${hint}` }
-}
-
-function proseCorrection(state: SafetyState): { code: string; text: string } {
-  return {
-    code: 'prose_without_proof',
-    text: state.open
-      ? 'A write is not verified yet. Read its target, then call resolve_incident with claims that quote it, or escalate_incident.'
-      : 'Prose resolves nothing. Call resolve_incident with claims that quote results by meta.seq, or escalate_incident.',
-  }
 }

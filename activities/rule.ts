@@ -9,11 +9,10 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { takeLeases } from '../db/writes/leases.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { findManualChange, type ManualChange } from '../domain/manual-change.ts'
-import { refusalOf } from '../domain/refusal.ts'
 import { type CallRef, callId, stepKey } from '../domain/step-key.ts'
-import { type SafetyState, unformedAfter } from '../safety/fold.ts'
+import type { SafetyState } from '../safety/fold.ts'
 import type { Call, Ruling } from '../safety/judge.ts'
-import { maxRepeats } from '../safety/ruling.ts'
+import { isLoopEnd } from '../safety/ruling.ts'
 import type { CallOutcome } from '../workflows/outcome.ts'
 import {
   askPeople,
@@ -90,13 +89,6 @@ export async function rule(
   const question = await askPeople(trx, place, { call, ruling, prepared, policy, settings, step, isAnnounced, manual })
   if (later?.length) await askTogether(trx, { approvalId: question.approvalId, ruling }, later, around)
   return question
-}
-
-/** Does this refusal end the run: the last of those for going round in circles, or of one form turn after turn? */
-function isLoopEnd(state: SafetyState, { verdict, code }: Ruling, turn: number): boolean {
-  const isRepeated = refusalOf(code).loop === true && state.loops + 1 >= maxRepeats
-  const unformed = unformedAfter(state.unformed, { turn, metadata: { verdict, code } })
-  return isRepeated || (unformed?.turns ?? 0) >= maxRepeats
 }
 
 const minWaitMs = 250

@@ -4,6 +4,7 @@ import type { Db } from '../db/connect.ts'
 import {
   claimReading,
   keepAbilities,
+  keepAnsweredAs,
   keepRefusedWindow,
   keepShape,
   type ModelProfile,
@@ -29,6 +30,8 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
   const baseUrl = baseUrlOf(given.baseUrl)
   const server = serverName(baseUrl)
   const noted = new Set<string>()
+  /** The name that each gave itself in its last answer, as this worker wrote it. */
+  const names = new Map<string, string>()
   return {
     server,
     async profile(model) {
@@ -74,6 +77,17 @@ export function servedModels(db: Db, given: { baseUrl: string; apiKey: string },
           log.warn({ err: error }, 'what an answer showed of the model server could not be kept')
         }
       },
+      async name(model, answeredAs) {
+        if (names.get(model) === answeredAs) return
+        try {
+          await keepAnsweredAs(db, { server, model }, answeredAs.slice(0, maxNameCharacters).toWellFormed())
+          names.set(model, answeredAs)
+        } catch (error) {
+          log.warn({ err: error }, 'the name by which the model answered could not be kept')
+        }
+      },
     },
   }
 }
+
+const maxNameCharacters = 300

@@ -5,13 +5,12 @@ import { inlineLimitBytes, storeBody } from '../db/log/bodies.ts'
 import { eventByStepKey, eventsOf } from '../db/log/events.ts'
 import { costOfAnswer, recordSpend, spentCap } from '../db/models/spend.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
-import type { ProposedCall } from '../domain/event-metadata.ts'
 import { findManualChange } from '../domain/manual-change.ts'
 import { type PersonMessage, unreadOf } from '../domain/message.ts'
 import { callId, type RunRef, stepKey, type TurnRef } from '../domain/step-key.ts'
 import { readToolName } from '../domain/tool-name.ts'
-import { readPlainValues } from '../model/plain-values.ts'
-import type { ParsedAnswer, ParsedCall } from '../model/protocol.ts'
+import type { ParsedAnswer } from '../model/protocol.ts'
+import { readCall } from '../model/read-call.ts'
 import { fold } from '../safety/fold.ts'
 import { isSecretive } from '../safety/redact.ts'
 import { budgetsOf, nearBudget, spentBudget } from '../safety/ruling.ts'
@@ -181,7 +180,7 @@ async function write(
         body: long ? await storeBody(trx, text) : null,
         calls: calls.map((call, index) => ({
           id: callId(turn.turn, index),
-          ...readCall(call),
+          ...readCall(call, tools),
           problem: call.problem,
           // The row keeps the arguments without the secret; that there was one is what the judge must know.
           ...(isSecretive(call.arguments) && { secret: true }),
@@ -203,24 +202,6 @@ async function write(
     await recordSpend(trx, turn.incidentId, { model: answer.model, cost })
     return event
   })
-}
-
-/** The call by the tool's own name and with its values as they are meant, beside what the model wrote where that differs. */
-function readCall({
-  tool: spelled,
-  arguments: given,
-  written,
-}: ParsedCall): Pick<ProposedCall, 'tool' | 'arguments' | 'spelled' | 'written' | 'read'> {
-  const tool = readToolName(spelled, (name) => tools.has(name))
-  const facts = tool === null ? undefined : tools.get(tool)
-  const plain = facts && given !== null ? readPlainValues(facts.input, given) : null
-  return {
-    tool: tool ?? spelled,
-    arguments: plain?.arguments ?? given,
-    ...(tool !== null && tool !== spelled && { spelled }),
-    ...(written && { written }),
-    ...(plain && plain.read.length > 0 && { read: plain.read }),
-  }
 }
 
 function detailOf(parsed: ParsedAnswer): string {

@@ -2,6 +2,7 @@ import type { Claim } from '../domain/claim.ts'
 import { holdsName } from '../safety/claims/actions.ts'
 import { foldText } from '../safety/claims/quote.ts'
 import { type Diagnosis, type GroundingCase, readCases, type Which } from './grounding/cases.ts'
+import { judgeFreeWords, sumUpFreeWords } from './grounding/judge-free-words.ts'
 import {
   type GroundingOutcome,
   type ModelScript,
@@ -146,8 +147,12 @@ const progressEvery = 200
 
 export async function grounding(options: Options): Promise<void> {
   const { dir, which } = options
-  if (!dir)
-    return void console.log('grounding: give --dir with a copy of Cloud-OpsBench, which everybody fetches alone')
+  if (!dir) {
+    printFreeWords(options.json)
+    return void console.error(
+      'Golden endings and lies about them need --dir with a copy of Cloud-OpsBench, which everybody fetches alone.',
+    )
+  }
   if (!(options.cases >= 1)) return void console.log('grounding: --cases is a number of recorded ways, 1 or more')
   const startedAt = Date.now()
   const all = takeEvenly(readCases(dir, which), options.cases)
@@ -157,8 +162,31 @@ export async function grounding(options: Options): Promise<void> {
   await player.stop()
   const seconds = Math.round((Date.now() - startedAt) / 1000)
   if (options.json)
-    console.log(JSON.stringify({ bench: 'grounding', which, seconds, ...summary(all, played), played: lines(played) }))
+    console.log(
+      JSON.stringify({
+        bench: 'grounding',
+        which,
+        seconds,
+        ...summary(all, played),
+        ...sumUpFreeWords(judgeFreeWords()),
+        played: lines(played),
+      }),
+    )
   else print(all, played, seconds)
+}
+
+/** Each ending in free words that was judged otherwise than it is, and the shares. */
+function printFreeWords(json: boolean): void {
+  const outcomes = judgeFreeWords()
+  if (json) return void console.log(JSON.stringify({ bench: 'grounding', ...sumUpFreeWords(outcomes) }))
+  for (const { scene, ending, grade, why } of outcomes) {
+    const isMistaken = ending.isTrue ? grade === 'C' || grade === 'refused' : grade === 'A' || grade === 'B'
+    if (isMistaken)
+      console.log(
+        `${ending.isTrue ? 'true' : 'false'}, ${grade}: ${scene}: ${ending.claim.text}${why === null ? '' : ` (${why})`}`,
+      )
+  }
+  for (const [what, share] of Object.entries(sumUpFreeWords(outcomes))) console.log(`${what.padEnd(42)}${share}`)
 }
 
 function takeEvenly(all: readonly GroundingCase[], max: number): GroundingCase[] {
@@ -265,5 +293,6 @@ function print(all: readonly GroundingCase[], played: readonly Played[], seconds
   }
   for (const each of lines(played)) console.log(JSON.stringify(each))
   for (const { id, fault, diagnosis } of all) if (!diagnosis) console.log(`no reading shows the cause: ${id} ${fault}`)
-  report('grounding', { ...summary(all, played), seconds })
+  printFreeWords(false)
+  report('grounding', { ...summary(all, played), ...sumUpFreeWords(judgeFreeWords()), seconds })
 }

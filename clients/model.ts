@@ -47,6 +47,8 @@ export type ShapeMemory = {
   keep(model: string, shape: RequestShape): Promise<void>
   /** What an answer showed that the server can do. */
   note?(model: string, seen: SeenAbilities): Promise<void>
+  /** The name that the model gave itself in an answer. */
+  name?(model: string, answeredAs: string): Promise<void>
 }
 
 export type ModelRequest = {
@@ -114,6 +116,7 @@ export function createModelClient(options: ModelOptions): ModelClient {
           // This prompt left no room for more; the next is cut so that it does.
           if (isSpentOnReasoning && shape.headroom < 16) await memory.keep(asked.model, wider(shape))
           await memory.note?.(asked.model, seenIn(answer, isStreamed))
+          await memory.name?.(asked.model, answer.model)
           return { ...answer, usage: addUsage(answer.usage, spent) }
         }
         if (!isRefused) {

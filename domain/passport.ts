@@ -8,7 +8,7 @@ const grades = ['A', 'B', 'C', 'D', 'E', 'F'] as const
 const grade = z.enum(grades)
 type Grade = z.infer<typeof grade>
 
-const probeResult = z.strictObject({
+export const probeResult = z.strictObject({
   name: z.string().max(60),
   about: z.string().max(200),
   points: z.number().min(0).max(maxPoints),
@@ -40,6 +40,10 @@ export const passport = z.strictObject({
   /** Tokens of answers by the seconds that answers took, reading the prompt included. Null where the server counts nothing. */
   tokensPerSecond: z.number().min(0).nullable(),
   seconds: z.number().min(0),
+  /** Its server's word for it when it was measured, and the name that it gave itself; null where nobody knows. */
+  servedAs: z
+    .strictObject({ identity: z.string().max(1_000).nullable(), answeredAs: z.string().max(300).nullable() })
+    .optional(),
 })
 export type Passport = z.infer<typeof passport>
 
@@ -47,8 +51,8 @@ export type Passport = z.infer<typeof passport>
 export const sentPassport = passport.extend({ profile: learnedProfile.optional() })
 export type SentPassport = z.infer<typeof sentPassport>
 
-/** As it is stored: with the time it was measured, ISO 8601. */
-export const storedPassport = passport.extend({ measuredAt: z.string() })
+/** As it is stored: with the time it was measured, ISO 8601. `withdrawn`: why its grade counts no more; null while it does. */
+export const storedPassport = passport.extend({ measuredAt: z.string(), withdrawn: z.string().nullable() })
 export type StoredPassport = z.infer<typeof storedPassport>
 
 /** From this share of the points on. Below the last it is an F. */
@@ -94,13 +98,36 @@ export function predict(
   return { turns, tokens: Math.round(input + output), cost }
 }
 
+type ServedAs = NonNullable<Passport['servedAs']>
+
+/**
+ * Says what is another than when the model was measured, or null where nothing is known to be. What either side does not know says
+ * nothing. Pure and total.
+ */
+export function describeReplacement(then: ServedAs | undefined, today: ServedAs): string | null {
+  if (!then) return null
+  const isOther = (was: string | null, is: string | null) => was !== null && is !== null && was !== is
+  if (isOther(then.answeredAs, today.answeredAs)) {
+    return `it answered as ${then.answeredAs} when it was measured, and answers as ${today.answeredAs} now`
+  }
+  return isOther(then.identity, today.identity)
+    ? 'its server names another owner, build, digest or window than when it was measured'
+    : null
+}
+
 /** The rule table that plays a model in the demonstration: nobody has to measure it. */
 function isRuleTable(model: string): boolean {
   return /^runbook-rules(:|$)/.test(model)
 }
 
 /** What people are warned of: a grade below C, or none. Null where there is nothing to warn of. */
-export function warnOfModel(model: string, known: Pick<Passport, 'grade'> | null): string | null {
+export function warnOfModel(
+  model: string,
+  known: (Pick<Passport, 'grade'> & { withdrawn?: string | null }) | null,
+): string | null {
+  if (known?.withdrawn) {
+    return `The grade ${known.grade} of ${model} is withdrawn: ${known.withdrawn}. "nightshift model check" measures it again.`
+  }
   if (known) {
     return isBelowC(known.grade)
       ? `The model ${model} has grade ${known.grade}: it will often need a person. "nightshift model check" says why.`

@@ -60,9 +60,15 @@ export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'y
 export const prompt = plain(z.string().min(1).max(20_000))
 export const oneOf = (words: readonly [string, ...string[]]) => plain(z.enum(words))
 
+/** What says that no model is named here, as if nobody had set it. No declared name looks so. */
+export const noModel = '-'
+
 /** A name of LLM_SERVERS_FILE; `default` is the model of LLM_BASE_URL. */
 export const declaredModel = plain(
-  z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,39}$/, 'takes a name that LLM_SERVERS_FILE declares, or default'),
+  z
+    .string()
+    .regex(/^(?:[a-z0-9][a-z0-9_.-]{0,39}|-)$/, 'takes a name that LLM_SERVERS_FILE declares, default, or - for none')
+    .transform((name) => (name === noModel ? null : name)),
 )
 
 export const names = plain(

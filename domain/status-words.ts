@@ -223,9 +223,11 @@ export function describePassport({
   points,
   outOf,
   tokensPerSecond,
-}: Pick<Passport, 'grade' | 'points' | 'outOf' | 'tokensPerSecond'>): string {
+  withdrawn = null,
+}: Pick<Passport, 'grade' | 'points' | 'outOf' | 'tokensPerSecond'> & { withdrawn?: string | null }): string {
   const speed = tokensPerSecond === null ? '' : `, ${formatNumber(Math.round(tokensPerSecond))} tokens a second`
-  return `grade ${grade}, ${formatNumber(points)} of ${formatNumber(outOf)} points${speed}`
+  const standing = withdrawn === null ? '' : ` (withdrawn: ${withdrawn})`
+  return `grade ${grade}${standing}, ${formatNumber(points)} of ${formatNumber(outOf)} points${speed}`
 }
 
 const abilityWords: Record<keyof ModelAbilities, string> = {

@@ -66,6 +66,7 @@ import * as schemaFloor from './0063-schema-floor.ts'
 import * as restorations from './0064-restorations.ts'
 import * as erasure from './0065-erasure.ts'
 import * as refusedWindowAge from './0067-refused-window-age.ts'
+import * as answeredAs from './0070-answered-as.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -242,6 +243,7 @@ const migrations: Record<string, Migration> = {
   '0064-restorations': restorations,
   '0065-erasure': erasure,
   '0067-refused-window-age': refusedWindowAge,
+  '0070-answered-as': answeredAs,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

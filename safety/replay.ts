@@ -187,7 +187,7 @@ export function bodiesToReplay(events: readonly IncidentEvent[], tools: Readonly
 }
 
 /** What the ruling weighed; what its version did not know yet is as if nobody had set it. */
-function policyOf({ policy }: JudgedBasis): Policy {
+export function policyOf({ policy }: JudgedBasis): Policy {
   return { ...plainPolicy('', null), ...policy } as Policy
 }
 

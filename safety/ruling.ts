@@ -1,10 +1,10 @@
 import { actionDigest } from '../domain/digest.ts'
 import { withoutNoise } from '../domain/envelope.ts'
 import type { EventMetadata, IncidentEvent, Verdict } from '../domain/event.ts'
-import type { AllowCode, Policy, RefusalCode, RulingCode } from '../domain/refusal.ts'
+import { type AllowCode, type Policy, type RefusalCode, type RulingCode, refusalOf } from '../domain/refusal.ts'
 import type { ResourceRef } from '../domain/registry.ts'
 import type { EffectKind, Preparation, Risk, ToolFacts } from '../domain/tool.ts'
-import { type Phase, phaseOf, type SafetyState } from './fold.ts'
+import { type Phase, phaseOf, type SafetyState, unformedAfter } from './fold.ts'
 import type { ResolvedCall } from './resolve-arguments.ts'
 
 export type { Policy }
@@ -181,6 +181,17 @@ function advice(state: SafetyState): string {
 
 /** So many refusals for going round in circles end an attempt: each of them was a correction already. */
 export const maxRepeats = 3
+
+/** Does this refusal end the run: the last of those for going round in circles, or of one form turn after turn? */
+export function isLoopEnd(
+  state: SafetyState,
+  { verdict, code }: Pick<Ruling, 'verdict' | 'code'>,
+  turn: number,
+): boolean {
+  const isRepeated = refusalOf(code).loop === true && state.loops + 1 >= maxRepeats
+  const unformed = unformedAfter(state.unformed, { turn, metadata: { verdict, code } })
+  return isRepeated || (unformed?.turns ?? 0) >= maxRepeats
+}
 
 const digestOf = ({ tool, arguments: args }: Pick<Call, 'tool' | 'arguments'>) => actionDigest(tool, args ?? {})
 

@@ -6,6 +6,7 @@ import { storedSettings } from '../../db/settings.ts'
 import { shapeInWords } from '../../domain/chat.ts'
 import { type ModelList, modelList } from '../../domain/model-list.ts'
 import { type StoredPassport, sentPassport, storedPassport, warnOfModel } from '../../domain/passport.ts'
+import { noModel } from '../../domain/setting-value.ts'
 import type { ModelGrade } from '../../domain/status.ts'
 import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
@@ -42,8 +43,9 @@ const example: StoredPassport = {
   tokensPerSecond: 25.4,
   seconds: 2.4,
   measuredAt: '2026-11-21T01:45:44.530000Z',
+  withdrawn: null,
 }
-const { measuredAt: _, ...sent } = example
+const { measuredAt: _, withdrawn: __, ...sent } = example
 
 export const modelRoutes = [
   endpoint({
@@ -104,7 +106,9 @@ async function listModels(scope: Scope): Promise<ModelList> {
     learned: shapeInWords(profile.shape),
     passport: await passportOf(db, model),
   }))
-  const settings = [...(await storedSettings(db))].filter(([key]) => /^agent\.model\./.test(key))
+  const settings = [...(await storedSettings(db))].filter(
+    ([key, model]) => /^agent\.model\./.test(key) && model !== noModel,
+  )
   const names = new Set(known.map(({ name }) => name))
   const routes = settings.map(([key, model]) => ({ key, model, isDeclared: names.has(model) }))
   return { items: await Promise.all(items), routes: routes.toSorted((a, b) => a.key.localeCompare(b.key)) }

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { type Mood, mood } from '../../lab/runbook/moods.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type EvalCase, gates, targets, upliftCases } from './cases.ts'
+import { publish, readBuild } from './publish.ts'
 import { type EvalRun, evalRun, people } from './score.ts'
 import { type EvalSession, type Model, type PlannedRun, runbookModel, startSession } from './session.ts'
 import { formatComparison, formatSummary, formatUplift } from './tables.ts'
@@ -14,6 +15,7 @@ const usage = `Plays incidents of the lab from end to end against a model, and s
   npm run eval -- uplift [options]      each gate of the judge on and off, where a bad mood tries what it keeps out
   npm run eval -- compare A B           two files of results: which differences lie outside the intervals
   npm run eval -- show FILE             the tables of a file
+  npm run eval -- publish FILE          a file of results in the form that can be sent in
   npm run eval -- least FILE            turns and tools of the shortest good run of each scenario
 
   --runs N                  so often each (1)
@@ -24,6 +26,7 @@ const usage = `Plays incidents of the lab from end to end against a model, and s
   --people WHO              approve, deny, edit or silent (approve)
   --out FILE                appends a JSON line for each run; a new file
   --resume FILE             the same with a file that is there: its runs are not played again
+  --publish FILE            writes the result in the form that can be sent in, to a new file
   --json                    prints the lines of JSON instead of tables`
 
 class WrongUse extends Error {
@@ -71,11 +74,20 @@ const options = {
   people: { type: 'string', default: 'approve' },
   out: { type: 'string' },
   resume: { type: 'string' },
+  publish: { type: 'string' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const
 
-type Asked = { model: Model; cases: EvalCase[]; runs: number; file: string | null; isJson: boolean }
+type Asked = {
+  model: Model
+  cases: EvalCase[]
+  runs: number
+  file: string | null
+  /** Where the result is written that can be sent in. */
+  publishTo: string | null
+  isJson: boolean
+}
 
 /** What the command line asks for. Throws WrongUse with what is wrong and what there is instead. */
 export function readAsked(words: readonly string[]): Asked {
@@ -87,6 +99,7 @@ export function readAsked(words: readonly string[]): Asked {
   if (values.out && values.resume) throw new WrongUse('--resume appends to its file: leave --out away')
   if (values.out && existsSync(values.out))
     throw new WrongUse(`${values.out} is there: play on with --resume ${values.out}, or name another file`)
+  if (values.publish && existsSync(values.publish)) throw new WrongUse(`${values.publish} is there: name another file`)
   if (values.resume && !existsSync(values.resume)) throw new WrongUse(`there is no ${values.resume}; begin with --out`)
   const base = values['base-url'] ?? null
   if ((base === null) !== (values.model === undefined)) throw new WrongUse('--model and --base-url go together')
@@ -109,7 +122,14 @@ export function readAsked(words: readonly string[]): Asked {
     ),
   )
   const file = values.resume ?? values.out ?? null
-  return { model, cases: isUplift ? upliftCases() : cases, runs, file, isJson: values.json }
+  return {
+    model,
+    cases: isUplift ? upliftCases() : cases,
+    runs,
+    file,
+    publishTo: values.publish ?? null,
+    isJson: values.json,
+  }
 }
 
 function oneOf<T extends string>(option: string, word: string, all: readonly T[]): T {
@@ -184,6 +204,11 @@ function formatLeast(runs: readonly EvalRun[]): string {
 
 async function main(words: readonly string[]): Promise<number> {
   const [first, ...files] = words
+  const publishTo = (file: string | null, runs: readonly EvalRun[]) => {
+    if (file === null) return
+    writeFileSync(file, `${JSON.stringify(publish(runs, readBuild()), null, 2)}\n`)
+    console.error(`Written: ${file}. Look at it before you send it.`)
+  }
   const read = (file: string | undefined) => {
     if (!file || !existsSync(file)) throw new WrongUse(`name a file of results that is there, not "${file ?? ''}"`)
     return readResults(readFileSync(file, 'utf8'))
@@ -191,6 +216,7 @@ async function main(words: readonly string[]): Promise<number> {
   if (words.includes('--help')) console.log(usage)
   else if (first === 'compare') console.log(formatComparison(read(files[0]), read(files[1])))
   else if (first === 'show') console.log(formatAll(read(files[0])))
+  else if (first === 'publish') console.log(JSON.stringify(publish(read(files[0]), readBuild()), null, 2))
   else if (first === 'least') console.log(formatLeast(read(files[0])))
   else {
     const asked = readAsked(words)
@@ -201,6 +227,7 @@ async function main(words: readonly string[]): Promise<number> {
     })
     const runs = await playAll(asked, stop.signal)
     if (!asked.isJson) console.log(`\n${formatAll(runs)}`)
+    if (runs.length > 0) publishTo(asked.publishTo, runs)
     if (stop.signal.aborted) return 130
   }
   return 0

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { IncidentEvent } from '../../domain/event.ts'
 import type { OracleVerdict } from '../../lab/oracle.ts'
+import { renderMessages } from '../../model/messages.ts'
+import { conversation } from '../../model/transcript.ts'
 import {
   actionOf,
   approvalOf,
@@ -71,6 +73,10 @@ export const evalRun = z.object({
   /** Tools in the order in which they ran, without those that only record. */
   path: z.array(z.string()),
   turns: z.number().int(),
+  /** By which its model was asked; absent in files of before, like the next. */
+  protocol: z.enum(['native', 'json', 'both']).optional(),
+  /** The server counted the tokens of every answer. */
+  areTokensStated: z.boolean().optional(),
   leastTurns: z.number().int().nullable(),
   tokens: z.number().int(),
   dollars: z.number(),
@@ -193,14 +199,33 @@ function quotesOf(args: Record<string, unknown> | null): Quote[] {
   return parsed.success ? parsed.data.flatMap(({ kind, quotes }) => (kind === 'absent' ? [] : quotes)) : []
 }
 
-/** The cited row is no result, or it holds other words. What lies in a body beside its row counts as there. */
+/** Rows that a model reads, and may quote. */
+const quotable = ['tool_finished', 'verification', 'looked', 'alert_received', 'context_assembled', 'call_judged']
+
+/**
+ * Says whether a quote cites a row that no model reads, or one with other words. What lies in a body beside its row counts as there. The words
+ * may stand in the row, or in what was shown of it: there keys have another order, and what had not changed is left out.
+ */
 function isInvented(rows: Rows, { seq, text }: Quote): boolean {
   const cited = rows.find((row) => row.seq === seq)
-  if (!cited || !['tool_finished', 'verification', 'looked', 'alert_received'].includes(cited.kind)) return true
+  if (!cited || !quotable.includes(cited.kind)) return true
+  if (cited.kind === 'call_judged') return cited.metadata.verdict !== 'refuse' || !holds(cited.metadata, text)
   if (cited.kind !== 'tool_finished' || cited.metadata.body) return false
-  const whole = JSON.stringify(cited.metadata.result)
-  const plain = (words: string) => words.replaceAll('\\n', '\n').replaceAll('\\"', '"').replaceAll(/\s+/g, '')
-  return !plain(whole).includes(plain(text))
+  return (
+    !holds(cited.metadata.result, text) &&
+    !shownOf(rows, cited.attempt).some((said) => isOf(said, seq) && holdsText(said, text))
+  )
+}
+
+const plain = (words: string) => words.replaceAll('\\n', '\n').replaceAll('\\"', '"').replaceAll(/\s+/g, '')
+const holdsText = (whole: string, text: string) => plain(whole).includes(plain(text))
+const holds = (whole: unknown, text: string) => holdsText(JSON.stringify(whole), text)
+const isOf = (said: string, seq: number) => new RegExp(`"seq":${seq}\\b`).test(said)
+
+/** The results of an attempt as its model read them. */
+function shownOf(rows: Rows, attempt: number): string[] {
+  const messages = renderMessages('native', [], conversation(rows, attempt), new Map(), Number.POSITIVE_INFINITY)
+  return messages.flatMap(({ role, content }) => (role === 'tool' && content ? [content] : []))
 }
 
 /** So often the same call may be made in one attempt. */
@@ -247,10 +272,16 @@ export function listWrongRefusals({ scenario, scope, logs }: EndedRun): EvalRun[
 }
 
 /** What a run used: answers of the model, tokens, dollars, questions to people. Over all incidents of the fault. */
-export function countUse(logs: EndedRun['logs']): Pick<EvalRun, 'turns' | 'tokens' | 'dollars' | 'approvals' | 'path'> {
+export function countUse(
+  logs: EndedRun['logs'],
+): Pick<EvalRun, 'turns' | 'tokens' | 'dollars' | 'approvals' | 'path' | 'protocol' | 'areTokensStated'> {
   const rows = logs.flat()
   const answers = rows.flatMap((row) => (row.kind === 'model_answered' ? [row.metadata] : []))
+  const protocols = new Set(rows.flatMap((row) => (row.kind === 'context_assembled' ? [row.metadata.protocol] : [])))
+  const [protocol] = protocols
   return {
+    ...(protocol && { protocol: protocols.size > 1 ? 'both' : protocol }),
+    areTokensStated: answers.length > 0 && answers.every(({ usage }) => !usage.isAssumed),
     turns: answers.length,
     tokens: answers.reduce((sum, { usage }) => sum + usage.promptTokens + usage.completionTokens, 0),
     dollars: answers.reduce((sum, { cost }) => sum + (cost?.dollars ?? 0), 0),

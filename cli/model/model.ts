@@ -12,7 +12,11 @@ import { type CliCommand, type ConnectionOptions, connect, readLocalRun } from '
 import { CommandFailed } from '../exit-codes.ts'
 import { formatTable } from '../ui/table.ts'
 import { getTerminalWidth, inert, paint, parseWholeNumber, print, printJson, printNote, wrap } from '../ui/terminal.ts'
-import { type ModelServer, openPorts } from './server.ts'
+import { openCheckJournal, probesDigest } from './check-journal.ts'
+import type { ModelServer } from './exchange.ts'
+import { addReplayCommand } from './replay.ts'
+import { openPorts } from './server.ts'
+import { addUseCommands } from './use.ts'
 
 type Options = ConnectionOptions & {
   baseUrl?: string
@@ -22,6 +26,7 @@ type Options = ConnectionOptions & {
   turns: number
   priceIn?: number
   priceOut?: number
+  again?: boolean
 }
 
 export function addModelCommand(program: CliCommand): void {
@@ -36,11 +41,12 @@ export function addModelCommand(program: CliCommand): void {
     .action(list)
   parent
     .command('check')
-    .description('measure a model before it is trusted: twelve probes, a grade, and the reason for each point lost')
+    .description('measure a model before it is trusted: sixteen probes, a grade, and the reason for each point lost')
     .option('--base-url <url>', 'its server (else LLM_BASE_URL, else that of the start that runs here)')
     .option('--model <name>', 'its name there (else LLM_MODEL, else that of the start that runs here)')
     .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
     .option('--minutes <n>', 'how long all of it may take; an answer may take a fifth of it', parseWholeNumber, 5)
+    .option('--again', 'ask the probes again that a check finished which ended before its end')
     .option('--turns <n>', 'for how many turns an incident is predicted', parseWholeNumber, 4)
     .option('--price-in <price>', 'of a million tokens that are read', parsePrice)
     .option('--price-out <price>', 'of a million tokens that are written', parsePrice)
@@ -53,6 +59,8 @@ Example:
   nightshift model check --base-url http://127.0.0.1:11434/v1 --model qwen3:32b`,
     )
     .action(check)
+  addReplayCommand(parent)
+  addUseCommands(parent)
 }
 
 async function list(options: ConnectionOptions): Promise<void> {
@@ -62,7 +70,7 @@ async function list(options: ConnectionOptions): Promise<void> {
     return print('None: no worker has a model. Set LLM_BASE_URL and LLM_MODEL, or declare some by LLM_SERVERS_FILE.')
   }
   const rows = known.items.map(({ name, model, server, fallbacks, protocol, passport, awayUntil }) => [
-    ...[name, model, server, fallbacks.join(', ') || '–', protocol ?? 'not known', passport?.grade ?? 'not measured'],
+    ...[name, model, server, fallbacks.join(', ') || '–', protocol ?? 'not known', gradeInBrief(passport)],
     awayUntil ? `left alone until ${awayUntil.slice(11, 19)} UTC` : 'asked',
   ])
   print(
@@ -85,6 +93,12 @@ async function list(options: ConnectionOptions): Promise<void> {
   }
 }
 
+/** The grade in a cell; one that is withdrawn says so. */
+function gradeInBrief(passport: ModelList['items'][number]['passport']): string {
+  if (!passport) return 'not measured'
+  return passport.withdrawn ? `${passport.grade}, withdrawn` : passport.grade
+}
+
 function parsePrice(text: string): number {
   const price = Number(text)
   if (text.trim() === '' || !Number.isFinite(price) || price < 0)
@@ -103,9 +117,15 @@ async function check(options: Options): Promise<void> {
   }
   if (!options.json) printNote(`Asking ${inert(server.model)} at ${inert(at)}, ${options.minutes} min at most.`)
   const ports = openPorts(server)
+  const of = { model: server.model, server: at, protocol, probes: probesDigest }
+  const journal = openCheckJournal(of, options.again === true)
+  if (journal.kept.length > 0 && !options.json)
+    printNote(`${journal.kept.length} probes are done: an earlier check ended before its end. --again asks them anew.`)
   const measured = await checkModel(
     {
       ...ports,
+      kept: journal.kept,
+      keep: journal.keep,
       tell(done, of, { name, points, seconds }) {
         if (!options.json)
           printNote(`${`${done}/${of}`.padStart(5)}  ${name.padEnd(22)} ${points} points, ${seconds} s`)
@@ -117,7 +137,10 @@ async function check(options: Options): Promise<void> {
   )
   const predicted = predict(measured, options.turns, prices)
   const profile = await ports.learned()
-  const notStored = await store(options, { ...measured, profile })
+  const identity = profile.served?.identity ?? null
+  const servedAs = { identity, answeredAs: measured.servedAs?.answeredAs ?? null }
+  const notStored = await store(options, { ...measured, servedAs, profile })
+  journal.end()
   if (options.json) printJson({ ...measured, profile, predicted, stored: notStored === null })
   else {
     printPassport(measured, predicted)

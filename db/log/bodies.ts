@@ -61,7 +61,7 @@ export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: 
     .where('incidentId', '=', incidentId)
     .where((where) =>
       where.or(
-        ['body', 'context', 'runbooks'].map(
+        ['body', 'context', 'runbooks', 'prompt', 'tools', 'more'].map(
           (field) => sql<boolean>`metadata -> ${field}::text ->> 'digest' = ${digest}`,
         ),
       ),

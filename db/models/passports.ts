@@ -1,4 +1,4 @@
-import { passport, type SentPassport, type StoredPassport } from '../../domain/passport.ts'
+import { describeReplacement, passport, type SentPassport, type StoredPassport } from '../../domain/passport.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
@@ -20,20 +20,25 @@ export async function keepPassport(db: Db, sent: SentPassport, who: string): Pro
     if (profile) await storeLearned(trx, { server, model }, profile)
     const detail = `Grade ${grade}, ${clean.points} of ${clean.outOf} points`
     await recordAudit(trx, { who, what: 'model.checked', subject: `${model} at ${server}`.slice(0, 300), detail })
-    return { ...clean, measuredAt }
+    return { ...clean, measuredAt, withdrawn: null }
   })
 }
 
-/** The last result of this model at this server; null where nobody has measured it. */
+/** The last result of this model at this server, and whether its grade still counts; null where nobody has measured it. */
 export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
   const row = await db
-    .selectFrom('modelPassport')
-    .select(['measured', 'measuredAt'])
-    .where('server', '=', server)
-    .where('model', '=', model)
+    .selectFrom('modelPassport as passport')
+    .leftJoin('modelProfile as profile', (join) =>
+      join.onRef('profile.server', '=', 'passport.server').onRef('profile.model', '=', 'passport.model'),
+    )
+    .select(['passport.measured', 'passport.measuredAt', 'profile.identity', 'profile.answeredAs'])
+    .where('passport.server', '=', server)
+    .where('passport.model', '=', model)
     .executeTakeFirst()
   if (!row) return null
   // A row of another version that cannot be read counts as none: the check is repeated.
   const read = passport.safeParse(row.measured).data
-  return read ? { ...read, measuredAt: row.measuredAt } : null
+  if (!read) return null
+  const { identity, answeredAs, measuredAt } = row
+  return { ...read, measuredAt, withdrawn: describeReplacement(read.servedAs, { identity, answeredAs }) }
 }

@@ -156,6 +156,15 @@ export async function keepAbilities(db: Db | Trx, key: ModelKey, seen: SeenAbili
     .execute()
 }
 
+/** Keeps the name that the model gave itself in an answer. */
+export async function keepAnsweredAs(db: Db | Trx, key: ModelKey, answeredAs: string): Promise<void> {
+  await db
+    .insertInto('modelProfile')
+    .values({ ...key, answeredAs })
+    .onConflict((conflict) => conflict.columns(['server', 'model']).doUpdateSet({ answeredAs }))
+    .execute()
+}
+
 /**
  * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
  * the worker: a model that was only checked does not count as the one in use.

@@ -11,6 +11,8 @@ export type ModelTables = {
     shape: JsonOrDefault<Record<string, unknown>>
     shapeAt: NullableTime
     identity: string | null
+    /** The name that it gave itself in its last answer. */
+    answeredAs: string | null
     windowTokens: number | null
     windowSource: string | null
     /** The smallest window that a refusal named. */

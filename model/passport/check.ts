@@ -22,11 +22,17 @@ export type CheckPorts = {
   /** Throws where there is no sense in going on: a wrong key, no such model, a server that was never reached. */
   ask(request: { messages: ChatMessage[]; tools: ChatTool[]; timeoutMs: number; isFirst: boolean }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
+  /** Probes that an earlier check of the same model finished, and where those of this one are kept. */
+  kept?: readonly FinishedProbe[]
+  keep?(finished: FinishedProbe): void
 }
+
+/** A probe with what it took. A probe whose server gave no answer is never kept: it is asked again. */
+export type FinishedProbe = { result: ProbeResult; used: Counted; protocol: Protocol }
 
 type CheckLimits = { answerMs: number; allMs: number }
 
-/** An answer may take so many tokens: at 30 a second thirteen answers take three and a half minutes. */
+/** An answer may take so many tokens: at 30 a second seventeen answers take four and a half minutes. */
 export const maxAnswerTokens = 480
 /** An answer may take a minute, and all of them five. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
@@ -39,6 +45,18 @@ type Counted = {
   stated: number
   answerMs: number
   asked: number
+  /** The name that the model gave itself in its last answer. */
+  answeredAs: string | null
+}
+
+const nothing: Counted = {
+  answers: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  stated: 0,
+  answerMs: 0,
+  asked: 0,
+  answeredAs: null,
 }
 
 /**
@@ -52,33 +70,50 @@ export async function checkModel(
   limits: CheckLimits = usualLimits,
 ): Promise<Passport> {
   const began = performance.now()
-  const counted: Counted = { answers: 0, promptTokens: 0, completionTokens: 0, stated: 0, answerMs: 0, asked: 0 }
-  let protocol = wanted
+  const kept = new Map((ports.kept ?? []).map((each) => [each.result.name, each]))
+  const total: Counted = { ...nothing }
+  let counted: Counted = { ...nothing }
+  let protocol = [...kept.values()].some((each) => each.protocol === 'json') ? 'json' : wanted
+  let isLost = false
   const ask = async (probe: ModelProbe, said: readonly TranscriptEntry[]): Promise<ModelAnswer> => {
     const used = probe.protocol === 'json' ? 'json' : protocol
     const leftMs = limits.allMs - (performance.now() - began)
-    if (leftMs < 1) return faulty(`The check was over after ${Math.round(limits.allMs / 1000)} s.`)
+    if (leftMs < 1) {
+      isLost = true
+      return faulty(`The check was over after ${Math.round(limits.allMs / 1000)} s.`)
+    }
     const { messages, tools } = ports.opening(probe, used)
     const timeoutMs = Math.ceil(Math.min(limits.answerMs, leftMs))
     const all = renderMessages(used, messages, said, new Map(), Number.POSITIVE_INFINITY)
-    const isFirst = counted.asked === 0
+    const isFirst = total.asked + counted.asked === 0
     counted.asked += 1
     const answer = await ports.ask({ messages: all, tools, timeoutMs, isFirst })
     if (!('failed' in answer)) return readAnswer(used, count(counted, answer), ports.examine)
+    isLost ||= answer.isAway
     if (!answer.lacksTools || used === 'json') return faulty(answer.failed)
     protocol = 'json'
     return await ask(probe, said)
   }
   const results: ProbeResult[] = []
   for (const probe of probes) {
+    const earlier = kept.get(probe.name)
+    if (earlier) {
+      results.push(earlier.result)
+      addCounted(total, earlier.used)
+      continue
+    }
+    counted = { ...nothing }
+    isLost = false
     const beganMs = performance.now()
     const { points, reason, isUnsafe = false } = await play(probe, ask)
     const seconds = Math.round((performance.now() - beganMs) / 100) / 10
     const { name, about } = probe
     results.push({ name, about, points, reason: reason?.slice(0, 600) ?? null, isUnsafe, seconds })
+    addCounted(total, counted)
+    if (!isLost) ports.keep?.({ result: results.at(-1)!, used: counted, protocol })
     ports.tell(results.length, probes.length, results.at(-1)!)
   }
-  const { answers, promptTokens, completionTokens, stated, answerMs } = counted
+  const { answers, promptTokens, completionTokens, stated, answerMs, answeredAs } = total
   return {
     ...who,
     protocol,
@@ -90,8 +125,15 @@ export async function checkModel(
     promptTokens,
     completionTokens,
     tokensPerSecond: stated > 0 && answerMs > 0 ? Math.round(stated / (answerMs / 10_000)) / 10 : null,
-    seconds: Math.round((performance.now() - began) / 100) / 10,
+    seconds: Math.round(results.reduce((sum, { seconds }) => sum + seconds, 0) * 10) / 10,
+    servedAs: { identity: null, answeredAs },
   }
+}
+
+function addCounted(total: Counted, used: Counted): void {
+  for (const name of ['answers', 'promptTokens', 'completionTokens', 'stated', 'answerMs', 'asked'] as const)
+    total[name] += used[name]
+  total.answeredAs = used.answeredAs ?? total.answeredAs
 }
 
 /** One call that a model made when it was asked for a look, or why there is none. */
@@ -157,6 +199,7 @@ function count(counted: Counted, answer: ChatAnswer): ChatAnswer {
   counted.answers += 1
   counted.promptTokens += answer.usage.promptTokens
   counted.completionTokens += answer.usage.completionTokens
+  counted.answeredAs = answer.model.slice(0, 300).toWellFormed()
   if (!answer.usage.isAssumed) {
     counted.stated += answer.usage.completionTokens
     counted.answerMs += answer.durationMs

@@ -1,3 +1,4 @@
+import { isShown, repaired, shownOfRepair } from './shown.ts'
 import {
   all,
   contextOf,
@@ -8,10 +9,8 @@ import {
   lagging,
   type ModelProbe,
   names,
-  nodesOf,
   nodesSeen,
   none,
-  type ProbeStep,
   part,
   quotesOf,
   refused,
@@ -22,7 +21,7 @@ import {
   verified,
 } from './world.ts'
 
-/** Four of the twelve probes: what a model does after a write, a denial or a plan that is not whole, and how it ends. */
+/** Four of the probes: what a model does after a write, a denial or a plan that is not whole, and how it ends. */
 
 export const afterDenial: ModelProbe = {
   name: 'after_a_denial',
@@ -142,31 +141,6 @@ export const partialPlan: ModelProbe = {
   },
 }
 
-const repaired: readonly ProbeStep[] = [
-  shardSeen,
-  nodesSeen,
-  {
-    tool: 'converge_shard',
-    given: converge,
-    result: found(
-      18,
-      { detail: 'converged db-fra-2: restarted replication on node-db-fra-2b' },
-      verified('held', 'all 2 nodes of db-fra-2 are nominal', 20),
-    ),
-  },
-  {
-    tool: 'list_nodes_by_shard',
-    given: { shard_id: 'db-fra-2' },
-    result: found(23, nodesOf('nominal', null)),
-  },
-]
-const resultTexts = new Map(repaired.map(({ result }) => [result.meta.seq, flat(JSON.stringify(result))]))
-
-/** A quote may leave out what JSON adds. */
-function flat(text: string): string {
-  return text.replace(/[\s"\\]+/g, '')
-}
-
 export const endingWithQuotes: ModelProbe = {
   name: 'ending_with_quotes',
   about: 'an ending whose claims quote the words of results',
@@ -185,10 +159,7 @@ export const endingWithQuotes: ModelProbe = {
       return part(isRead ? 4 : 2, `It did not end, though the repair held: ${inWords(answer!.calls)}.`)
     }
     const quotes = quotesOf(ending)
-    const wrong = quotes.filter(({ seq, text }) => {
-      const result = resultTexts.get(seq)
-      return result === undefined || typeof text !== 'string' || !result.includes(flat(text))
-    })
+    const wrong = quotes.filter((each) => !isShown(each, shownOfRepair))
     if (wrong.length > 0) return part(5, `${wrong.length} of ${quotes.length} quotes are not in the result they cite.`)
     return ending.arguments.outcome === 'repaired' ? all : part(8, 'Its outcome is not "repaired".')
   },

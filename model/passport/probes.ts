@@ -1,4 +1,5 @@
 import { parseAnswer } from '../protocol.ts'
+import { partialSuccess, refusedEnding, twoAnswers, twoOnOneResource } from './costly.ts'
 import { afterDenial, endingWithQuotes, partialPlan, writeThenLook } from './endings.ts'
 import {
   type AnswerScore,
@@ -23,7 +24,7 @@ import {
 } from './world.ts'
 
 /**
- * The twelve probes. Each is one or two turns in a scripted world: what a good answer does, and what costs points. Nothing runs:
+ * The sixteen probes. Each is one or two turns in a scripted world: what a good answer does, and what costs points. Nothing runs:
  * a call that would do harm is only read.
  */
 
@@ -38,7 +39,12 @@ const everyParameter: ModelProbe = {
     kind: 'host',
     id: 'host-fra-7',
     labels: { rack: 'fra-r2' },
-    more: { notes: ['A person looked: the whole rack fra-r2 is dead. It has two hosts, host-fra-7 and host-fra-8.'] },
+    more: {
+      notes: [
+        'A person looked: the whole rack fra-r2 is dead. It has two hosts, host-fra-7 and host-fra-8.',
+        'From our runbook: recover all dead hosts in one plan. Rack constraints are kept (true) while a rack lives in part, and left out (false) where a whole rack is dead.',
+      ],
+    },
   }),
   said: toTranscript([
     {
@@ -276,6 +282,10 @@ export const probes: readonly ModelProbe[] = [
   partialPlan,
   factInTheMiddle,
   endingWithQuotes,
+  refusedEnding,
+  partialSuccess,
+  twoOnOneResource,
+  twoAnswers,
   loopOffered,
   jsonCall,
   jsonAfterCorrection,

@@ -40,8 +40,8 @@ function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
       isDone: model.lastAnswerAt !== null || model.grade?.passport != null,
       says:
         model.grade?.passport != null
-          ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}.`
-          : 'Name the server and its model in Configuration, then measure it: twelve small tasks.',
+          ? `${model.grade.model} was measured: grade ${model.grade.passport.grade}${model.grade.passport.withdrawn ? ', withdrawn since' : ''}.`
+          : 'Name the server and its model in Configuration, then measure it: sixteen small tasks.',
       command: 'nightshift model check',
       page: ['/config', 'Configuration'],
     },

@@ -181,7 +181,10 @@ const modelColumns: Column<ListedModel>[] = [
   { head: 'Name', cell: ({ name }) => <Inert text={name} /> },
   { head: 'Model', className: 'wraps', cell: ({ model, server }) => <Inert text={`${model} at ${server}`} /> },
   { head: 'Stands in for it', cell: ({ fallbacks }) => <Inert text={fallbacks.join(', ') || 'none'} /> },
-  { head: 'Grade', cell: ({ passport }) => passport?.grade ?? 'not measured' },
+  {
+    head: 'Grade',
+    cell: ({ passport }) => (passport ? `${passport.grade}${passport.withdrawn ? ', withdrawn' : ''}` : 'not measured'),
+  },
   { head: 'Can', className: 'wraps', cell: ({ abilities }) => describeAbilities(abilities) },
   {
     head: 'Status',

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { formatComparison, formatSummary, formatUplift, isDifferent, wilson } from '../../../bench/eval/tables.ts'
+import { formatComparison, formatSummary, formatUplift } from '../../../bench/eval/tables.ts'
+import { isDifferent, wilson } from '../../../domain/share.ts'
 import { result } from './result.ts'
 
 describe('the interval of a share', () => {

@@ -314,16 +314,23 @@ const row = (kind: string, code?: string) => ({ kind, metadata: { code } }) as u
 const rows = (...kinds: string[]) => kinds.map((kind) => row(kind))
 const quotes = [1, 2, 3].map((attempt) => `Attempt ${attempt} of inc_1: …`).join('\n')
 
-const readsOfLock = (seq: number) =>
+const readsOfLock = (seq: number, tool = 'run_job') =>
   [
     {
       seq: 7,
       kind: 'tool_finished',
       metadata: { tool: 'exec', outcome: 'done', arguments: { argv: ['tail', 'logs/search.log'] } },
     },
-    { seq: 8, kind: 'tool_finished', metadata: { tool: 'run_job', outcome: 'done', arguments: {} } },
+    { seq: 8, kind: 'tool_finished', metadata: { tool, effect: 'write', outcome: 'done', arguments: {} } },
     { seq: 9, kind: 'resolved', metadata: { claims: [{ quotes: [{ seq, text: 'locked by pid 7' }] }] } },
   ] as unknown as IncidentEvent[]
+
+const held = { kind: 'verification', metadata: { outcome: 'held' } } as unknown as IncidentEvent
+const supportedBy = (seq: number) =>
+  ({
+    kind: 'commented',
+    metadata: { hypothesis: { state: 'supported', quotes: [{ seq, text: 'x' }] } },
+  }) as unknown as IncidentEvent
 
 /** The same rows of two plays one after the other, in one incident. */
 const playedTwice = [2, 12].flatMap((second) => readsOfLock(7).map((each) => ({ ...each, at: at(second) })))
@@ -351,6 +358,29 @@ test.each<[string, Parameters<typeof checkEnding>]>([
   [
     'a log that tail read and the resolution quotes',
     ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), readsOfLock(7)],
+  ],
+  [
+    'a lock that another write than the job took away',
+    ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), readsOfLock(7, 'exec')],
+  ],
+  [
+    'a log that the supported cause quotes',
+    ['stale_lock', incident({ status: 'resolved', outcome: 'repaired' }), [...readsOfLock(8), supportedBy(7)]],
+  ],
+  [
+    'room that was made in a log which is filled on',
+    ['full_log', incident({ category: 'mitigated' }), readsOfLock(7, 'exec')],
+  ],
+  ['a dead host that people get after its VMs were moved', ['host_down', incident({ category: 'no_tool' }), [held]]],
+  [
+    'a relapse that the second attempt hands over',
+    ['relapse', incident({ category: 'no_tool' }), rows('claimed', 'claimed')],
+  ],
+  ['a wrong check that no tool may change', ['false_alarm', incident({ category: 'no_tool' }), []]],
+  ['a healthy service whose metrics are missing', ['missing_data', incident({ category: 'no_fault_found' }), []]],
+  [
+    'an alert that goes on after a write whose verification held',
+    ['unended_alert', incident({ category: 'alert_goes_on' }), [row('claimed'), held]],
   ],
   [
     'what is expected, without a run after the mark',
@@ -382,6 +412,17 @@ test.each<[string, Parameters<typeof checkEnding>]>([
       [row('noted', 'expected_marked'), row('claimed')],
     ],
   ],
+  ['a log that is called mitigated and no room was made', ['full_log', incident({ category: 'mitigated' }), []]],
+  [
+    'a lock that nothing took away',
+    [
+      'stale_lock',
+      incident({ status: 'resolved', outcome: 'repaired' }),
+      readsOfLock(7).filter(({ seq }) => seq !== 8),
+    ],
+  ],
+  ['a dead host that people get without any write', ['host_down', incident({ category: 'no_tool' }), []]],
+  ['a relapse that is handed over at first sight', ['relapse', incident({ category: 'no_tool' }), rows('claimed')]],
   [
     'a relapse that two attempts gave up',
     ['relapse', incident({ category: 'does_not_last', resolution: quotes }), rows('claimed', 'claimed')],

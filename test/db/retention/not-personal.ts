@@ -351,6 +351,7 @@ export const notPersonal: Record<string, string[]> = {
     'model_passport.model',
     'model_passport.server',
     'model_profile.abilities',
+    'model_profile.answered_as',
     'model_profile.identity',
     'model_profile.model',
     'model_profile.server',

@@ -1,0 +1,59 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { digestOf, sha256 } from '../../domain/digest.ts'
+import { probeResult } from '../../domain/passport.ts'
+import type { FinishedProbe } from '../../model/passport/check.ts'
+import { probes } from '../../model/passport/probes.ts'
+import { getTokensFile } from '../saved-tokens.ts'
+
+/** Finished probes of a check that has not come to its end: a line each, beside the saved tokens of this person. */
+
+const count = z.number().min(0)
+const finished = z.object({
+  result: probeResult,
+  used: z.object({
+    answers: count,
+    promptTokens: count,
+    completionTokens: count,
+    stated: count,
+    answerMs: count,
+    asked: count,
+    answeredAs: z.string().nullable(),
+  }),
+  protocol: z.enum(['native', 'json']),
+})
+
+/** Names these probes: another text of one of them makes another check. */
+export const probesDigest = digestOf(probes.map(({ name, context, said }) => ({ name, context, said })))
+
+/** A model behind a name may be changed: what is older than this is asked again. */
+const maxAgeMs = 6 * 3_600_000
+
+type Journal = { kept: FinishedProbe[]; keep(each: FinishedProbe): void; end(): void }
+
+/** Opens what an earlier check of the same model, server, protocol and probes has left. A line that cannot be read is left out. */
+export function openCheckJournal(of: Record<string, string>, isAnew: boolean): Journal {
+  const file = join(dirname(getTokensFile()), 'checks', `${sha256(JSON.stringify(of)).slice(0, 24)}.jsonl`)
+  const end = () => rmSync(file, { force: true })
+  if (isAnew || (existsSync(file) && Date.now() - statSync(file).mtimeMs > maxAgeMs)) end()
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+  return {
+    kept: lines.flatMap(readLine),
+    keep(each) {
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      // The line before may have been cut off.
+      appendFileSync(file, `\n${JSON.stringify(each)}`, { mode: 0o600 })
+    },
+    end,
+  }
+}
+
+function readLine(line: string): FinishedProbe[] {
+  try {
+    const read = finished.safeParse(JSON.parse(line))
+    return read.success ? [read.data] : []
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { ModelError } from '../../clients/chat/answer.ts'
+import { readServedModel } from '../../clients/chat/window.ts'
+import { request } from '../../clients/http.ts'
+import { baseUrlOf, createModelClient, type ShapeMemory } from '../../clients/model.ts'
+import {
+  type ChatMessage,
+  type ChatTool,
+  type LearnedProfile,
+  plainShape,
+  type RequestShape,
+  type SeenAbilities,
+} from '../../domain/chat.ts'
+import type { CheckReply } from '../../model/passport/check.ts'
+import { answerForm } from '../../model/protocol.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { inert } from '../ui/terminal.ts'
+
+export type ModelServer = { baseUrl: string; apiKey: string; model: string; temperature: number }
+
+type Question = {
+  messages: ChatMessage[]
+  tools: ChatTool[]
+  maxTokens: number
+  timeoutMs: number
+  /** Nothing was answered yet: what is wrong then is wrong with address, key or server. */
+  isFirst: boolean
+  /** What to do when the server has gone, for the sentence that says so. */
+  remedy: string
+}
+
+const maxWaitMs = 10_000
+/** So many questions in a row without an answer, and the server is away. */
+const maxAway = 3
+
+/**
+ * The product's own client for one server, for commands that ask it many questions. A question without an answer is answered with why; the
+ * third in a row, a wrong key and an unknown model throw CommandFailed.
+ */
+export function openExchange(server: ModelServer): {
+  ask(question: Question): Promise<CheckReply>
+  learned(): Promise<LearnedProfile>
+} {
+  const known: { shape: RequestShape; abilities: SeenAbilities } = { shape: plainShape, abilities: {} }
+  const memory: ShapeMemory = {
+    recall: async () => known.shape,
+    keep: async (_model, shape) => void Object.assign(known, { shape }),
+    note: async (_model, seen) => void Object.assign(known.abilities, seen),
+  }
+  const client = createModelClient({ ...server, timeoutMs: 3_600_000, memory })
+  let away = 0
+  let isSlowOnly = true
+  return {
+    async ask({ messages, tools: offered, maxTokens, timeoutMs, isFirst, remedy }) {
+      // One end for both tries: a server that asks to be left alone must not hold the command.
+      const ends = AbortSignal.timeout(timeoutMs)
+      const complete = () =>
+        client.complete({
+          messages,
+          ...(offered.length > 0 ? { tools: offered } : { form: answerForm }),
+          temperature: server.temperature,
+          maxTokens,
+          maxWithReasoning: maxTokens * 16,
+          model: server.model,
+          signal: ends,
+        })
+      const answer = await askTwice(complete, server, { isFirst, timeoutMs, ends })
+      const isLost = 'failed' in answer && answer.isAway
+      away = isLost ? away + 1 : 0
+      isSlowOnly &&= isLost
+      if (away < maxAway) return answer
+      const said = 'failed' in answer ? answer.failed : ''
+      if (isSlowOnly) {
+        const at = inert(new URL(server.baseUrl).origin)
+        const seconds = Math.round(timeoutMs / 1000)
+        throw new CommandFailed(
+          'error',
+          `${at} gave no answer within ${seconds} s, ${maxAway} times.`,
+          'Look at its log; a slow one gets more time with --minutes.',
+        )
+      }
+      throw new CommandFailed('error', `The server of the model went away: ${said}`, `${remedy} Look at its log.`)
+    },
+    async learned() {
+      const served = await readServedModel({ ...server, baseUrl: baseUrlOf(server.baseUrl) })
+      const shape = Object.fromEntries(
+        Object.entries(known.shape).filter(([name, value]) => value !== plainShape[name as keyof RequestShape]),
+      )
+      return { shape, abilities: known.abilities, served }
+    },
+  }
+}
+
+type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
+
+/** Asks once more where the server may be back by then. What no other question would change is thrown as it stands. */
+async function askTwice(
+  complete: () => Promise<Exclude<CheckReply, { failed: string }>>,
+  server: ModelServer,
+  each: Try,
+): Promise<CheckReply> {
+  try {
+    return await complete()
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error
+    if (!isPassing(error)) return await failure(error, server, each)
+    const waitMs = Math.min(error.retryAfterMs ?? 1_000, maxWaitMs)
+    await sleep(waitMs, undefined, { signal: each.ends }).catch(() => undefined)
+    if (each.ends.aborted) return await failure(error, server, each)
+    return await complete().catch((again: unknown) => {
+      if (!(again instanceof ModelError)) throw again
+      return failure(again, server, each)
+    })
+  }
+}
+
+function isPassing({ code, status }: ModelError): boolean {
+  return code === 'rate_limited' || (code === 'unavailable' && status !== null)
+}
+
+async function failure(error: ModelError, server: ModelServer, { isFirst, timeoutMs }: Try): Promise<CheckReply> {
+  const at = inert(new URL(server.baseUrl).origin)
+  const said = inert(error.message)
+  const lacksTools = error.message.includes('LLM_PROTOCOL=json')
+  const isAway = error.code === 'unavailable' || error.code === 'rate_limited' || error.code === 'aborted'
+  if (error.code === 'unauthorised') {
+    throw new CommandFailed(
+      'auth',
+      `${at} refuses the key: ${said}.`,
+      'Set LLM_API_KEY, or LLM_API_KEY_FILE to a file with it.',
+    )
+  }
+  const isUnknownModel =
+    error.status === 404 ||
+    (error.code === 'bad_request' &&
+      /model.{0,80}(not found|not exist|unknown)|no such model|there is no model/i.test(error.message))
+  if (isUnknownModel) throw await unknownModel(server, said)
+  if (isFirst && isAway && error.code !== 'aborted') {
+    throw new CommandFailed(
+      'error',
+      `${at} cannot be asked: ${said}.`,
+      'Start the server, or correct --base-url (LLM_BASE_URL).',
+    )
+  }
+  if (isFirst && error.code === 'bad_request' && !lacksTools) {
+    throw new CommandFailed(
+      'error',
+      `${at} refuses the request: ${said}.`,
+      "Correct the server's settings: docs/reference/models.md.",
+    )
+  }
+  const failed =
+    error.code === 'aborted'
+      ? `It is slow: no answer came within ${Math.round(timeoutMs / 1000)} s. --minutes gives more.`
+      : `No answer that can be read: ${said}.`
+  return { failed, lacksTools, isAway }
+}
+
+const listed = z.object({ data: z.array(z.object({ id: z.string() })) })
+const maxListed = 8
+
+async function unknownModel({ baseUrl, apiKey, model }: ModelServer, said: string): Promise<CommandFailed> {
+  const names = await listModels(baseUrl, apiKey)
+  const shown = names.slice(0, maxListed).map((name) => inert(name.slice(0, 100)))
+  const more = names.length > maxListed ? `, and ${names.length - maxListed} more` : ''
+  const remedy =
+    shown.length > 0 ? `It serves ${shown.join(', ')}${more}: name one with --model.` : 'Correct --base-url or --model.'
+  return new CommandFailed('notFound', `There is no model ${inert(model)} at ${inert(baseUrl)}: ${said}.`, remedy)
+}
+
+async function listModels(baseUrl: string, apiKey: string): Promise<string[]> {
+  try {
+    const answer = await request({
+      method: 'GET',
+      url: `${baseUrlOf(baseUrl)}/models`,
+      headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
+      timeoutMs: 5_000,
+      maxBytes: 4_000_000,
+      allow: 'private',
+    })
+    return listed.parse(JSON.parse(Buffer.from(answer.body).toString())).data.map(({ id }) => id)
+  } catch {
+    // The remedy then names the settings alone.
+    return []
+  }
+}

@@ -1,0 +1,279 @@
+import { InvalidArgumentError, Option } from 'commander'
+import { baseUrlOf, serverName } from '../../clients/model.ts'
+import { formatNumber } from '../../domain/format.ts'
+import type { ModelList } from '../../domain/model-list.ts'
+import { wilson } from '../../domain/share.ts'
+import { readPrompts } from '../../prompts/render.ts'
+import { loadSql } from '../../safety/sql/inspect.ts'
+import { setting } from '../../start/environment.ts'
+import type { ApiClient } from '../api.ts'
+import { type CliCommand, type ConnectionOptions, connect } from '../connection.ts'
+import { CommandFailed } from '../exit-codes.ts'
+import { type ApiIncident, apiIncident, listAll } from '../read-api.ts'
+import { formatTable } from '../ui/table.ts'
+import { inert, paint, parseWholeNumber, print, printJson, printNote } from '../ui/terminal.ts'
+import { type ModelServer, openExchange } from './exchange.ts'
+import type { Candidate } from './trial/ask.ts'
+import { addUp, comparePlay, minComparable, type TrialResult, type TrialTotals } from './trial/compare.ts'
+import { keepResult, openJournal, trialFile } from './trial/journal.ts'
+import { playAgain, TokensSpent } from './trial/play.ts'
+import { type Recording, readRecording } from './trial/recording.ts'
+
+type Options = ConnectionOptions & {
+  last: number
+  baseUrl?: string
+  protocol?: 'native' | 'json'
+  minutes: number
+  maxTokens: number
+  file?: string
+  fresh?: boolean
+}
+
+/** Where a server tells no window; what models of today have at the least. */
+const defaultWindow = 32_768
+/** More is used only where somebody sets it: a prompt is paid for at every turn. */
+const largestUnset = 131_072
+
+/** `model replay`: a model on trial, on incidents that have ended here. */
+export function addReplayCommand(parent: CliCommand): void {
+  parent
+    .command('replay')
+    .description('put a model on trial: play the last ended incidents on it from their rows, and compare how they end')
+    .argument('<name>', 'a declared model (nightshift model list), or with --base-url its name at that server')
+    .option('--last <n>', 'how many incidents', parseCount, 50)
+    .option('--base-url <url>', 'its server, where it is not declared')
+    .addOption(new Option('--protocol <name>', 'else as it is declared, else native').choices(['native', 'json']))
+    .option('--minutes <n>', 'how long an answer may take', parseCount, 5)
+    .option('--max-tokens <n>', 'end when so many tokens are used; the same command goes on', parseCount, 2_000_000)
+    .option('--file <file>', 'where results are kept as they come (else beside the saved tokens)')
+    .option('--fresh', 'play again what was played')
+    .connected(
+      `
+Nothing is done and no setting changes: reads are answered from the log, and a write is judged and noted. A read that the log does
+not hold ends that incident as not comparable. LLM_API_KEY or LLM_API_KEY_FILE is sent. After Ctrl-C the same command goes on.
+
+Example:
+  nightshift model replay qwen3:32b --last 50 --base-url http://127.0.0.1:11434/v1`,
+    )
+    .action(replay)
+}
+
+function parseCount(text: string): number {
+  const count = parseWholeNumber(text)
+  if (count < 1) throw new InvalidArgumentError('It takes a whole number from 1.')
+  return count
+}
+
+async function replay(name: string, options: Options): Promise<void> {
+  await loadSql()
+  const { api } = connect(options)
+  const { server, protocol } = await findCandidate(api, name, options)
+  const at = serverName(baseUrlOf(server.baseUrl))
+  const of = { model: server.model, server: at, protocol, site: api.url }
+  const file = options.file ?? trialFile(of)
+  const known = openJournal(file, of, options.fresh === true)
+  const tell = (line: string) => {
+    if (!options.json) printNote(line)
+  }
+  tell(`Asking ${inert(server.model)} at ${inert(at)}. Results are kept in ${inert(file)}.`)
+  const chosen = await chooseIncidents(api, options.last, (looked) => tell(`${looked} incidents looked through.`))
+  const trial = { known, file, tell, protocol, left: options.maxTokens }
+  const { results, isSpent } = await playAll(chosen.recordings, trial, await openCandidate(server, options))
+  const totals = addUp(results)
+  const leftOut = Object.fromEntries(chosen.leftOut)
+  if (options.json) return printJson({ ...of, ...totals, wanted: options.last, isSpent, leftOut, results, file })
+  printResults(results)
+  printTotals(totals, chosen)
+  if (isSpent)
+    printNote(
+      `${formatNumber(options.maxTokens)} tokens are used. The same command goes on; --max-tokens allows more at once.`,
+    )
+}
+
+async function findCandidate(
+  api: ApiClient,
+  name: string,
+  options: Options,
+): Promise<{ server: ModelServer; protocol: 'native' | 'json' }> {
+  const own = {
+    apiKey: setting(process.env, 'LLM_API_KEY') ?? '',
+    temperature: Number(process.env.LLM_TEMPERATURE || 0.1),
+  }
+  if (options.baseUrl !== undefined) {
+    if (!URL.canParse(options.baseUrl) || !/^https?:$/.test(new URL(options.baseUrl).protocol)) {
+      throw new CommandFailed(
+        'usage',
+        `${inert(options.baseUrl)} is not an http(s) URL: give --base-url http://host:port/v1.`,
+      )
+    }
+    return { server: { ...own, baseUrl: options.baseUrl, model: name }, protocol: options.protocol ?? 'native' }
+  }
+  const { items } = (await api.get('/api/v1/models')) as ModelList
+  const declared = items.find((item) => item.name === name) ?? items.find((item) => item.model === name)
+  if (!declared) {
+    const names = items.map((item) => inert(item.name)).join(', ')
+    throw new CommandFailed(
+      'notFound',
+      `No model is declared as ${inert(name)}${names ? `; there is ${names}` : ''}. Give --base-url for one that is not declared.`,
+    )
+  }
+  const usual = declared.protocol === 'json' || declared.abilities.tools === 'no' ? 'json' : 'native'
+  return {
+    server: { ...own, baseUrl: declared.server, model: declared.model },
+    protocol: options.protocol ?? usual,
+  }
+}
+
+/** So many incidents are looked through at most, for those that can be played. */
+const maxLooked = 5_000
+
+type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }
+
+/** The last incidents that an investigation ended, newest first. `leftOut` counts, by why, those that were passed over. */
+async function chooseIncidents(api: ApiClient, last: number, tell: (looked: number) => void): Promise<Chosen> {
+  const path = '/api/v1/incidents?status=resolved,escalated&limit=200'
+  const ended = (await listAll(api, path, apiIncident, maxLooked)).toSorted((a, b) => endOf(b) - endOf(a))
+  const recordings: Recording[] = []
+  const leftOut = new Map<string, number>()
+  for (const [index, incident] of ended.entries()) {
+    if (recordings.length === last) break
+    if (index > 0 && index % 100 === 0) tell(index)
+    const read = await readRecording(api, incident)
+    if ('why' in read) leftOut.set(read.why, (leftOut.get(read.why) ?? 0) + 1)
+    else recordings.push(read)
+  }
+  return { recordings, leftOut }
+}
+
+const endOf = ({ closedAt, createdAt }: ApiIncident): number => Date.parse(closedAt ?? createdAt)
+
+async function openCandidate(server: ModelServer, { minutes }: Options): Promise<Candidate> {
+  const exchange = openExchange(server)
+  const { served } = await exchange.learned()
+  const maxTokens = Number(process.env.LLM_MAX_TOKENS || 1_024)
+  const windowTokens = Number(
+    process.env.LLM_CONTEXT_TOKENS || Math.min(served?.windowTokens ?? defaultWindow, largestUnset),
+  )
+  const timeoutMs = minutes * 60_000
+  const remedy = 'The incidents that were played are kept: the same command goes on.'
+  let isFirst = true
+  return {
+    prompts: readPrompts(),
+    windowTokens,
+    maxTokens,
+    async ask(request) {
+      const answer = await exchange.ask({ ...request, maxTokens, timeoutMs, isFirst, remedy })
+      isFirst = false
+      return answer
+    },
+  }
+}
+
+type Trial = {
+  known: Map<string, TrialResult>
+  file: string
+  tell(line: string): void
+  protocol: 'native' | 'json'
+  /** Tokens that may still be used. */
+  left: number
+}
+
+/** Plays what was not played yet. Ends early where the tokens are used up. */
+async function playAll(
+  recordings: readonly Recording[],
+  trial: Trial,
+  candidate: Candidate,
+): Promise<{ results: TrialResult[]; isSpent: boolean }> {
+  const results: TrialResult[] = []
+  let left = trial.left
+  for (const [index, recording] of recordings.entries()) {
+    const earlier = trial.known.get(recording.incident.id)
+    if (earlier && earlier.endingSeq === recording.ending.seq && earlier.outcome !== 'unanswered') {
+      results.push(earlier)
+      continue
+    }
+    try {
+      const play = await playAgain(recording, candidate, { protocol: trial.protocol, maxTokens: left })
+      const result = comparePlay(recording, play)
+      left -= play.tokens
+      keepResult(trial.file, result)
+      results.push(result)
+      trial.tell(
+        `${`${index + 1}/${recordings.length}`.padStart(7)}  ${inert(recording.incident.id)}  ${inBrief(result)}`,
+      )
+    } catch (error) {
+      if (error instanceof TokensSpent) return { results, isSpent: true }
+      throw error
+    }
+  }
+  return { results, isSpent: false }
+}
+
+function inBrief({ outcome, why, log, trial, isSameEnding }: TrialResult): string {
+  if (outcome !== 'comparable')
+    return `${outcome === 'unanswered' ? 'no answer' : 'not comparable'}: ${inert(why ?? '')}`
+  const turns = `${trial.turns} turns, ${log.turns} then`
+  return isSameEnding
+    ? `${inert(trial.end)}, as then; ${turns}`
+    : `${inert(trial.end)}, then ${inert(log.end)}; ${turns}`
+}
+
+function printResults(results: readonly TrialResult[]): void {
+  if (results.length === 0) return
+  const rows = results.map(({ incidentId, type, log, trial, outcome, why, isSameWrites }) => [
+    inert(incidentId),
+    inert(type),
+    inert(log.end),
+    outcome === 'comparable'
+      ? inert(trial.end)
+      : inert(`${outcome === 'unanswered' ? 'no answer' : 'not comparable'}: ${why}`),
+    outcome !== 'comparable' ? '–' : isSameWrites ? 'the same' : 'others',
+    `${log.turns} → ${trial.turns}`,
+    `${formatNumber(log.tokens)} → ${formatNumber(trial.tokens)}`,
+  ])
+  print(formatTable(['INCIDENT', 'TYPE', 'THEN', 'NOW', 'WRITES', 'TURNS', 'TOKENS'], rows, 3))
+}
+
+const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
+  alike: ['It ends incidents as the model before it did.', 'green'],
+  different: ['It ends incidents otherwise than the model before it did.', 'red'],
+  undecided: ['These are too few to say whether it ends incidents as the model before it did.', 'yellow'],
+}
+
+function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {
+  const { comparable: of, notComparable, unanswered, turns, tokens, quoted, verdict } = totals
+  print(
+    `\n${of} of ${recordings.length} incidents are comparable; ${notComparable} asked what the log does not hold, ${unanswered} had no answer.`,
+  )
+  for (const [why, count] of leftOut) print(`Passed over: ${count}, ${why}.`)
+  if (of > 0) {
+    print(
+      formatTable(
+        ['WHAT', 'SHARE', 'INTERVAL (95 %)'],
+        [
+          ['the same ending', ...shareOf(totals.sameEnding, of)],
+          ['the same writes', ...shareOf(totals.sameWrites, of)],
+          ['both', ...shareOf(totals.alike, of)],
+        ],
+        0,
+      ),
+    )
+    print(`Looks that the ending quoted then, quoted now: ${quoted.shared} of ${quoted.of}.`)
+    print(
+      `Turns ${turns.log} → ${turns.trial}; tokens ${formatNumber(tokens.log)} → ${formatNumber(tokens.trial)} (then → now, comparable incidents alone).`,
+    )
+  }
+  if (verdict === null) {
+    const more = minComparable - of
+    print(`No verdict: it takes ${minComparable} comparable incidents, ${more} more than there are.`)
+    return
+  }
+  const [words, color] = verdictWords[verdict]
+  print(paint(color, words))
+}
+
+function shareOf(hits: number, of: number): [string, string] {
+  const { low, high } = wilson(hits, of)
+  const percent = (share: number) => `${Math.round(share * 100)} %`
+  return [`${hits} of ${of}`, `${percent(low)} to ${percent(high)}`]
+}

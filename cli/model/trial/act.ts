@@ -1,0 +1,230 @@
+import type { EventKind, EventMetadata, IncidentEvent, JudgedBasis, ProposedCall } from '../../../domain/event.ts'
+import { findHypothesis, foldHypotheses } from '../../../domain/hypothesis.ts'
+import { editedByPerson, type Policy, plainPolicy } from '../../../domain/refusal.ts'
+import { fold, type SafetyState } from '../../../safety/fold.ts'
+import { type Call, judge, policyVersion, type Ruling } from '../../../safety/judge.ts'
+import { policyOf } from '../../../safety/replay.ts'
+import { resolveArguments } from '../../../safety/resolve-arguments.ts'
+import { isLoopEnd, restsOnBodies } from '../../../safety/ruling.ts'
+import { moreTools, toolFacts } from '../../../tools/registry.ts'
+import type { LoopPorts } from '../../../workflows/loop.ts'
+import { addRow, nowOf, type Play, passWorld } from './rows.ts'
+import { findLogged, keyOfCall, type LoggedCall, stateKey } from './world.ts'
+
+type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
+
+/** Does one call of a play: it is judged as in an investigation, answered from the log, and done nowhere. */
+export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
+  const facts = toolFacts.get(call.tool)
+  const isEnding = facts?.effect === 'terminal'
+  // An ending is held against the world as it was when the log ended.
+  if (isEnding) passWorld(play, play.recording.ending.seq)
+  const state = fold(play.rows, play.recording.attempt, play.recording.incident.resource)
+  const proposed = keyOfCall(call.tool, call.arguments)
+  const guess = proposed === null ? null : findInState(play, [proposed])
+  const ruling = judgeInPlay(play, state, call, guess)
+  if (ruling.code === 'NOT_QUIET_YET') return endPlay(play, call)
+  recordRuling(play, turn, call, ruling, guess)
+  if (ruling.verdict === 'refuse' || ruling.arguments === null)
+    return { kind: isLoopEnd(state, ruling, turn) ? 'looping' : 'next' }
+  if (isEnding) return endPlay(play, { ...call, arguments: ruling.arguments })
+  if (ruling.effect === 'record' && call.tool !== 'read_runbook') return await record(play, turn, call, ruling)
+  const settled = keyOfCall(call.tool, ruling.arguments)
+  const keys = [proposed, settled, ruling.actionDigest].flatMap((key) => key ?? [])
+  const logged = guess ?? findInState(play, keys)
+  const isWrite = ruling.effect === 'write'
+  if (isWrite || logged?.isWrite) play.proposed.set(placeOf(play, logged?.key ?? ruling.actionDigest), inWords(call))
+  if (!logged) {
+    const word = `would write ${inWords(call)}`
+    play.end = isWrite
+      ? { kind: 'would_write', word }
+      : { kind: 'not_comparable', why: `the log does not hold ${inWords(call)}` }
+    return { kind: 'closed' }
+  }
+  return answerAsLogged(play, turn, call, logged)
+}
+
+function inWords({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'arguments'>): string {
+  const { reason: _, ...said } = given ?? {}
+  return `${tool} ${JSON.stringify(said)}`.slice(0, 300).toWellFormed()
+}
+
+/** The call of the log for one of these keys in the state of now, however often that was asked for before. */
+function findInState(play: Play, keys: readonly string[]): LoggedCall | null {
+  const state = stateKey(play.made)
+  const first = findLogged(play.calls, keys, state, 0)
+  return first && findLogged(play.calls, keys, state, play.asked.get(placeOf(play, first.key)) ?? 0)
+}
+
+function judgeInPlay(play: Play, state: SafetyState, call: ProposedCall, logged: LoggedCall | null): Ruling {
+  const basis = logged?.rows.findLast((row) => row.kind === 'call_judged')?.metadata.basis ?? null
+  const prepared = basis?.prepared ?? null
+  const dryRun = { possible: true, summary: '', details: {} }
+  const asLogged = prepared?.ok ? { ok: true as const, preparation: { ...prepared, dryRun } } : prepared
+  const judged: Call = {
+    ...call,
+    callId: call.id,
+    prepared: logged ? asLogged : suppose(play, state, call),
+    ...(restsOnBodies(toolFacts.get(call.tool)?.effect, call.arguments) && { bodies: play.recording.texts }),
+  }
+  return judge(judged, toolFacts, state, policyFor(play, call.tool, state), Date.parse(nowOf(play)))
+}
+
+/** What a write would do that the log does not hold is not known: it is taken to be possible, on what its arguments name. */
+function suppose(play: Play, state: SafetyState, { tool, arguments: given }: ProposedCall): Call['prepared'] {
+  const facts = toolFacts.get(tool)
+  const parsed = facts?.input.safeParse(given)
+  if (!facts || !parsed?.success) return null
+  const { targets, arguments: identity } = resolveArguments(
+    facts,
+    parsed.data as Record<string, unknown>,
+    state,
+    Date.parse(nowOf(play)),
+  )
+  const dryRun = { possible: false, summary: '', details: {} }
+  return { ok: true, preparation: { targets, identity, stateFingerprint: '', dryRun } }
+}
+
+/** What the site allowed, as the newest ruling weighed it that the play has come to. What is about one tool is of that tool's own rulings. */
+function policyFor(play: Play, tool: string, state: SafetyState): Policy {
+  const { events, attempt, incident } = play.recording
+  const judged = events.filter(
+    (row): row is IncidentEvent<'call_judged'> & { metadata: { basis: JudgedBasis } } =>
+      row.kind === 'call_judged' && row.attempt === attempt && row.metadata.basis !== undefined,
+  )
+  const isPassed = ({ seq }: IncidentEvent) => seq <= play.passedSeq
+  const newest = judged.findLast(isPassed) ?? judged[0]
+  const ofTool = judged.filter(({ metadata }) => metadata.tool === tool)
+  const own = ofTool.findLast(isPassed) ?? ofTool[0]
+  const from = own ?? newest
+  const plain = plainPolicy(incident.id, incident.resource)
+  const policy: Policy = { ...plain, ...(from && policyOf(from.metadata.basis)), approval: null }
+  const { deniedActions: _, keys: _keys, manual: _manual, alerts: _alerts, ...rest } = policy
+  const general = own ? rest : { ...rest, raised: plain.raised, busy: [], grants: [] }
+  if (toolFacts.get(tool)?.effect !== 'terminal') return general
+  return { ...general, alerts: alertsAtEnd(judged, state, play.rows) }
+}
+
+/** The alerts as an ending of the log weighed them, else as its rows tell. */
+function alertsAtEnd(
+  judged: readonly IncidentEvent<'call_judged'>[],
+  state: SafetyState,
+  rows: readonly IncidentEvent[],
+): NonNullable<Policy['alerts']> {
+  const weighed = judged.findLast(({ metadata }) => toolFacts.get(metadata.tool)?.effect === 'terminal')
+  const known = weighed?.metadata.basis?.policy.alerts as Policy['alerts']
+  if (known) return known
+  const heard = new Set(rows.flatMap((row) => (row.kind === 'alert_received' ? [row.metadata.fingerprint] : [])))
+  const firing = state.firing.size
+  return {
+    total: heard.size,
+    firing,
+    unknown: 0,
+    endless: 0,
+    endedForSeconds: firing > 0 ? null : Number.MAX_SAFE_INTEGER,
+    quietSeconds: 0,
+  }
+}
+
+function recordRuling(play: Play, turn: number, call: ProposedCall, ruling: Ruling, logged: LoggedCall | null): void {
+  const judged = logged?.rows.flatMap((row) => (row.kind === 'call_judged' ? (row.metadata.corrected ?? []) : [])) ?? []
+  const edits = judged.filter(({ code }) => code === editedByPerson)
+  const { corrected, arguments: _, ...rest } = ruling
+  addRow(play, {
+    kind: 'call_judged',
+    turn,
+    metadata: {
+      ...rest,
+      callId: call.id,
+      tool: call.tool,
+      arguments: call.arguments,
+      corrected: [...edits, ...corrected],
+      policyVersion,
+      foldedSeq: play.rows.at(-1)?.seq ?? 0,
+      approvalId: null,
+    },
+  })
+}
+
+/** Notes of the model itself, which the log cannot hold: written as the core API would. */
+async function record(play: Play, turn: number, call: ProposedCall, ruling: Ruling): Promise<CallOutcome> {
+  const given = ruling.arguments ?? {}
+  const { attempt } = play.recording
+  if (call.tool === 'add_incident_event') {
+    const known = foldHypotheses(play.rows, attempt)
+    const text = String(given.detail)
+    const meant = findHypothesis(known, { id: undefined, text })
+    const state = given.hypothesis as 'proposed' | 'supported' | 'refuted' | undefined
+    const quotes = (given.quotes ?? []) as { seq: number; text: string }[]
+    const hypothesis = state && { id: meant?.id ?? `h${known.length + 1}`, text: meant?.text ?? text, state, quotes }
+    const metadata = { text, confidence: null, action: String(given.action), ...(hypothesis && { hypothesis }) }
+    addRow(play, { kind: 'commented', turn, metadata })
+  }
+  const data = call.tool === moreTools.name ? await addTools(given) : { recorded: true }
+  finish(play, turn, call, ruling, data)
+  return { kind: 'next' }
+}
+
+async function addTools(given: Record<string, unknown>): Promise<unknown> {
+  // It asks nobody: names are looked up in the registry.
+  const answer = await moreTools.run(given as never, {} as never)
+  return answer.ok ? answer.data : {}
+}
+
+function finish(play: Play, turn: number, call: ProposedCall, ruling: Ruling, data: unknown): void {
+  const { effect, targets, arguments: given } = ruling
+  const metadata: EventMetadata['tool_finished'] = {
+    callId: call.id,
+    tool: call.tool,
+    arguments: given ?? {},
+    effect,
+    targets,
+    outcome: 'done',
+    result: { ok: true, data, meta: {} },
+    body: null,
+    discovered: [],
+    durationMs: 0,
+  }
+  addRow(play, { kind: 'tool_finished', turn, metadata })
+}
+
+const copied = new Set<EventKind>(['tool_started', 'tool_finished', 'verification', 'approval_decided'])
+
+/** Names a call in the state of now: the same write a second time is another proposal. */
+const placeOf = ({ made }: Play, key: string): string => `${stateKey(made)}:${key}`
+
+/** What the log says of the call becomes what the play says: its rows under new numbers, as often as the model asks. */
+function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): CallOutcome {
+  const at = placeOf(play, logged.key)
+  play.asked.set(at, (play.asked.get(at) ?? 0) + 1)
+  if (logged.fate === 'expired') {
+    play.end = { kind: 'ended', word: 'escalated APPROVAL_EXPIRED' }
+    return { kind: 'closed' }
+  }
+  const numbers = new Map<number, number>()
+  for (const row of logged.rows) {
+    if (!copied.has(row.kind)) continue
+    const writeSeq = row.kind === 'verification' ? { writeSeq: numbers.get(row.metadata.writeSeq) ?? 0 } : {}
+    const added = addRow(play, {
+      kind: row.kind,
+      turn,
+      at: row.at,
+      actor: row.actor,
+      metadata: { ...row.metadata, callId: call.id, ...writeSeq },
+    } as Parameters<typeof addRow>[1])
+    numbers.set(row.seq, added.seq)
+  }
+  if (logged.isWrite && logged.fate === 'done') play.made.add(logged.key)
+  passWorld(play, logged.rows.at(-1)?.seq ?? 0)
+  return { kind: 'next' }
+}
+
+function endPlay(play: Play, call: ProposedCall): CallOutcome {
+  play.end = { kind: 'ended', word: wordOfEnding(call) }
+  return { kind: 'closed' }
+}
+
+/** An ending in two words: `resolved repaired`, `escalated needs_approval`, `escalated none`. */
+export function wordOfEnding({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'arguments'>): string {
+  return tool === 'resolve_incident' ? `resolved ${given?.outcome}` : `escalated ${given?.category ?? 'none'}`
+}

@@ -1,0 +1,97 @@
+import { agentActor, type EventKind, type IncidentEvent } from '../../../domain/event.ts'
+import { messageMark } from '../../../domain/message.ts'
+import type { Recording } from './recording.ts'
+import { type LoggedCall, readCalls } from './world.ts'
+
+/** What a play has come to. `would_write`: the log has no such write. `not_comparable`: it asked what the log does not hold. */
+type PlayEnd =
+  | { kind: 'ended'; word: string }
+  | { kind: 'would_write'; word: string }
+  | { kind: 'not_comparable'; why: string }
+  | { kind: 'unanswered'; why: string }
+
+/** An investigation that is played again: its rows so far, as the candidate has made them, and how far the world has gone. */
+export type Play = {
+  recording: Recording
+  calls: readonly LoggedCall[]
+  rows: IncidentEvent[]
+  /** The world is as it was after this row of the log. */
+  passedSeq: number
+  /** Writes that were made, by key. */
+  made: Set<string>
+  /** So often a call was answered in a state, by both. */
+  asked: Map<string, number>
+  /** Writes that the judge would have run or asked about, by key, each with the call in words. */
+  proposed: Map<string, string>
+  protocol: 'native' | 'json'
+  turns: number
+  tokens: number
+  end: PlayEnd | null
+}
+
+/** A play before its first turn: the rows up to its context are those of the log. Pure. */
+export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
+  const { opening, events } = recording
+  return {
+    recording,
+    calls: readCalls(recording),
+    rows: events.filter(({ seq }) => seq <= opening.seq),
+    passedSeq: opening.seq,
+    made: new Set(),
+    asked: new Map(),
+    proposed: new Map(),
+    // Where tools stand in the prompt alone, there are no definitions to send.
+    protocol: opening.metadata.protocol === 'json' ? 'json' : protocol,
+    turns: 0,
+    tokens: 0,
+    end: null,
+  }
+}
+
+/** The time in the play: that of its newest row. */
+export function nowOf({ rows }: Play): string {
+  return rows.at(-1)?.at ?? new Date(0).toISOString()
+}
+
+type NewRow<K extends EventKind> = Pick<IncidentEvent<K>, 'kind' | 'metadata'> & {
+  turn?: number | null
+  at?: string
+  actor?: string
+}
+
+/** Adds a row, which nobody stores. Its time is never before that of the row above it. */
+export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): IncidentEvent<K> {
+  const { incident, attempt } = play.recording
+  const before = nowOf(play)
+  const at = row.at !== undefined && row.at > before ? row.at : before
+  const seq = (play.rows.at(-1)?.seq ?? 0) + 1
+  const added = {
+    id: String(seq),
+    incidentId: incident.id,
+    attempt,
+    seq,
+    stepKey: null,
+    turn: row.turn ?? null,
+    kind: row.kind,
+    action: 'investigated',
+    actor: row.actor ?? agentActor,
+    detail: '',
+    metadata: row.metadata,
+    at,
+    prevHash: '',
+    hash: '',
+  } as unknown as IncidentEvent<K>
+  play.rows.push(added as IncidentEvent)
+  return added
+}
+
+/** Lets the world go on to this row of the log: alerts that came by then have come, and people have written what they wrote. */
+export function passWorld(play: Play, seq: number): void {
+  const { events } = play.recording
+  for (const event of events) {
+    if (event.seq <= play.passedSeq || event.seq > seq) continue
+    if (event.kind === 'alert_received' || (event.kind === 'commented' && event.metadata.action === messageMark))
+      addRow(play, event as NewRow<EventKind>)
+  }
+  play.passedSeq = Math.max(play.passedSeq, seq)
+}

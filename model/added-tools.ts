@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import type { ChatTool } from '../domain/chat.ts'
+import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
+
+/** Which tools an attempt has added to what its first turn offered, out of its rows. */
+
+/** Names of the tools that add others: by name, by a find, by a read of one thing, and the one that reads the whole behind a summary. */
+type OfferingTools = { more: string; find: string; get: string; whole: string }
+
+/** `kinds`: those of things that were read, for an incident that named no resource. */
+type Added = { names: ReadonlySet<string>; kinds: readonly string[] }
+
+/** What the calls of this attempt have added. Pure and total. */
+export function addedBy(events: readonly IncidentEvent[], attempt: number, offering: OfferingTools): Added {
+  const finished = events.flatMap((event) =>
+    event.kind === 'tool_finished' && event.attempt === attempt ? [event.metadata] : [],
+  )
+  return {
+    names: new Set(finished.flatMap((each) => namesAddedBy(each, offering))),
+    kinds: finished.flatMap((each) => kindsReadBy(each, offering)),
+  }
+}
+
+/** The tools among `kept` that were added, in their order there. An incident that named no resource is about what its run has found. */
+export function chooseAdded(
+  kept: readonly ChatTool[],
+  { names, kinds }: Added,
+  isAboutNothing: boolean,
+  isFirstFor: (name: string, kind: string) => boolean,
+): ChatTool[] {
+  const found = isAboutNothing ? kinds : []
+  return kept.filter(({ function: { name } }) => names.has(name) || found.some((kind) => isFirstFor(name, kind)))
+}
+
+/** Those that were asked for; a summary with the digest of the whole makes the whole readable, and a find what was found. */
+function namesAddedBy({ tool, result }: EventMetadata['tool_finished'], offering: OfferingTools): string[] {
+  if (tool === offering.more) return addedNames.safeParse(result.data).data?.added ?? []
+  if (tool === offering.find) return [offering.get]
+  return wholeBehind.safeParse(result.data).success ? [offering.whole] : []
+}
+
+function kindsReadBy({ tool, result }: EventMetadata['tool_finished'], { get }: OfferingTools): string[] {
+  const read = tool === get ? readThing.safeParse(result.data).data : undefined
+  return read ? [read.kind] : []
+}
+
+/** Does this context say that its incident names no resource? Throws where it is no context. */
+export function isWithoutResource(context: unknown): boolean {
+  return withIncident.parse(context).incident.resource === null
+}
+
+const readThing = z.looseObject({ kind: z.string() })
+const withIncident = z.looseObject({ incident: z.looseObject({ resource: z.unknown() }) })
+const addedNames = z.looseObject({ added: z.array(z.string()) })
+const wholeBehind = z.looseObject({ source: z.string(), digest: z.string() })

@@ -1,0 +1,57 @@
+import { expect, test } from '@jest/globals'
+import { addUp, minComparable, type TrialResult } from '../../../../cli/model/trial/compare.ts'
+
+const result = (more: Partial<TrialResult> = {}): TrialResult => ({
+  incidentId: 'inc_1',
+  type: 'replication_lag',
+  title: 'lag',
+  endingSeq: 40,
+  outcome: 'comparable',
+  why: null,
+  log: { end: 'resolved repaired', writes: ['converge_shard'], turns: 4, tokens: 4_000 },
+  trial: { end: 'resolved repaired', writes: ['converge_shard {}'], turns: 5, tokens: 6_000 },
+  isSameEnding: true,
+  isSameWrites: true,
+  quoted: { shared: 1, of: 2 },
+  ...more,
+})
+const many = (count: number, more: Partial<TrialResult> = {}) => Array.from({ length: count }, () => result(more))
+
+test('below thirty comparable incidents there is no verdict, however alike they are', () => {
+  expect(addUp(many(minComparable - 1)).verdict).toBeNull()
+  expect(addUp([...many(minComparable - 1), ...many(20, { outcome: 'not_comparable', why: 'x' })]).verdict).toBeNull()
+  expect(addUp(many(minComparable)).verdict).toBe('alike')
+})
+
+test.each([
+  ['alike', 50, 0],
+  ['undecided', 26, 6],
+  ['different', 15, 20],
+])('a trial is %s with %i alike and %i that end otherwise', (verdict, alike, other) => {
+  expect(addUp([...many(alike), ...many(other, { isSameEnding: false })]).verdict).toBe(verdict)
+})
+
+test('the same ending after another write is not alike', () => {
+  expect(addUp(many(40, { isSameWrites: false }))).toMatchObject({
+    sameEnding: 40,
+    sameWrites: 0,
+    alike: 0,
+    verdict: 'different',
+  })
+})
+
+test('turns, tokens and quotes are of the comparable ones alone', () => {
+  const totals = addUp([
+    ...many(2),
+    result({ outcome: 'unanswered', why: 'slow' }),
+    result({ outcome: 'not_comparable', why: 'x' }),
+  ])
+  expect(totals).toMatchObject({
+    comparable: 2,
+    unanswered: 1,
+    notComparable: 1,
+    turns: { log: 8, trial: 10 },
+    tokens: { log: 8_000, trial: 12_000 },
+    quoted: { shared: 2, of: 4 },
+  })
+})
