@@ -59,7 +59,7 @@ export async function requireIncident(scope: Scope, id: string): Promise<Inciden
 }
 
 /** Why there is no such incident: what retention removed is not what never was. */
-async function goneOrMissing(db: ApiDeps['db'], id: string): Promise<Problem> {
+export async function goneOrMissing(db: ApiDeps['db'], id: string): Promise<Problem> {
   const tombstone = await findTombstone(db, id)
   if (!tombstone) return notFound(`incident ${id}`)
   return new Problem(404, 'NOT_FOUND', `Incident ${id} was ${describeTombstone(tombstone)}.`)

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import {
+  leavesAnAdmin,
   listOperators,
   type OperatorRow,
   operatorById,
@@ -132,6 +133,9 @@ const setOperatorEndpoint = endpoint({
         if (holder && holder.name !== name)
           throw new Problem(409, code, `${body[column]} is ${holder.name} here already.`)
       }
+      const endsAdmin = known?.role === 'admin' && known.disabledAt === null && (body.role !== 'admin' || body.disabled)
+      if (endsAdmin && !(await leavesAnAdmin(trx, known.id)))
+        throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin: make another one first.`)
       const { before, now } = await putOperator(trx, { name, ...body })
       // Compared with the row as it was locked: what is refused here is rolled back.
       refuseBeyond(authorityOf(principal, asking), before, now)

@@ -15,7 +15,7 @@ import { pageOf } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
-import { incidentParams, requireIncident } from './incidents.ts'
+import { goneOrMissing, incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'retention'
 
@@ -89,6 +89,7 @@ export const retentionRoutes = [
     async run({ scope, params: { id }, body: { reason }, actor, principal }, { db }) {
       await requireIncident(scope, id)
       const made = await holdIncident(db, id, reason, requirePerson(principal, actor))
+      if (made === 'gone') throw await goneOrMissing(db, id)
       if (!made) throw new Problem(409, 'CONFLICT', `${id} is held already.`)
       return made
     },

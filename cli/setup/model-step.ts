@@ -73,6 +73,11 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
     const temperature = Number(knownAnswer(answers, 'LLM_TEMPERATURE') ?? 0.1)
     const ports = openPorts({ baseUrl, model, apiKey: key.key, temperature })
     const asked = await askOneCall(ports, protocol, answerMs)
+    if (asked.call === null && asked.answers === 0)
+      return failed(
+        `no answer of a model came from ${baseUrl}: ${truncate(asked.fault ?? 'it said nothing', 200)}`,
+        "Look where --base-url leads: a proxy, a page to sign in at or another program answers there, or the model's server fails (its log).",
+      )
     if (asked.call === null)
       return failed(
         `${model} made no tool call: ${truncate(asked.fault ?? 'it only said something', 200)}`,

@@ -109,6 +109,23 @@ export async function putOperator(
 }
 
 /**
+ * Tells whether there is an admin besides this person, and keeps that so until the transaction ends: two admins who end each other at the
+ * same moment come one after the other. Called before anything else is locked.
+ */
+export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boolean> {
+  const admins = await trx
+    .selectFrom('operator')
+    .select('id')
+    .where('role', '=', 'admin')
+    .where('disabledAt', 'is', null)
+    .orderBy('id')
+    // What names an admin, as a vote, waits for nothing meanwhile.
+    .forNoKeyUpdate()
+    .execute()
+  return admins.some(({ id }) => id !== operatorId)
+}
+
+/**
  * Why this person may not decide this approval; null when they may. Read at every door where authority is handed out or used:
  * what somebody may can change between the two.
  */

@@ -142,9 +142,14 @@ async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<I
 /** `nextCheckAtMs`: when the watchdog has to look, if nothing is done about it now. */
 type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
 
+/** Retention removed the incident, and the alert with it, after the alert was read: read again, it is a new one. */
+export class IncidentGoneError extends Error {
+  override name = 'IncidentGoneError' as const
+}
+
 async function decide(trx: Trx, incidentId: string, happening: Happening): Promise<Decided> {
   const row = await lockIncident(trx, incidentId)
-  if (!row) throw new Error(`an alert names ${incidentId}, which is gone`)
+  if (!row) throw new IncidentGoneError(`an alert names ${incidentId}, which is gone`)
   const settings = await readSettings(trx)
   const view = await lifecycleView(trx, row, settings)
   const rules = lifecycleRules(settings, row.type)

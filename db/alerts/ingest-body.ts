@@ -8,7 +8,7 @@ import type { AlertRow } from '../tables.ts'
 import { countRepeats, type IngestResult, ingestResult, openIncidents } from './alerts.ts'
 import { expectationsInForce } from './expectations.ts'
 import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
-import { onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
+import { IncidentGoneError, onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
 
 /**
  * Alerts that one transaction takes. Each holds a lock, and PostgreSQL has room for some thousands of them: a body of Alertmanager
@@ -49,8 +49,8 @@ async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestRes
     try {
       return await db.transaction().execute((trx) => takeCleansed(trx, alerts))
     } catch (error) {
-      const isDeadlock = (error as { code?: unknown }).code === '40P01'
-      if (!isDeadlock || tries === maxTries) throw error
+      const isPassing = (error as { code?: unknown }).code === '40P01' || error instanceof IncidentGoneError
+      if (!isPassing || tries === maxTries) throw error
     }
   }
 }

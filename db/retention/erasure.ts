@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { describeOperator } from '../../domain/authority-words.ts'
 import { newId } from '../../domain/digest.ts'
 import type { Erasure, ErasureRefusal } from '../../domain/erasure.ts'
-import { type OperatorRow, putOperator } from '../access/operators.ts'
+import { leavesAnAdmin, type OperatorRow, putOperator } from '../access/operators.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
@@ -44,6 +44,9 @@ export async function erasePerson(db: Db, person: OperatorRow, by: { name: strin
   try {
     return await db.transaction().execute(async (trx) => {
       await allowLong(trx)
+      // Looked at before the person is disabled: a disabled one is no admin any more.
+      const isAdmin = person.role === 'admin' && person.disabledAt === null
+      if (isAdmin && !(await leavesAnAdmin(trx, person.id))) throw new Refused('last admin')
       const rows = await countRows(trx, person.id)
       await signOut(trx, person, by)
       const pseudonym = newId('erased').replace('_', '-').toLowerCase()

@@ -7,14 +7,17 @@ import type { Scope } from '../scope.ts'
 
 type Person = { operatorId: string; name: string }
 
-/** Keeps an incident whatever its age, until somebody takes that back. Null where it is held already. */
+/** Keeps an incident whatever its age, until somebody takes that back. Null where it is held already; `gone` where it was removed just now. */
 export async function holdIncident(
   db: Db,
   incidentId: string,
   reason: string,
   by: Person,
-): Promise<IncidentHold | null> {
+): Promise<IncidentHold | 'gone' | null> {
   return await db.transaction().execute(async (trx) => {
+    // Retention may be removing it: then it is gone once that has committed.
+    const kept = await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forKeyShare().execute()
+    if (kept.length === 0) return 'gone'
     const made = await trx
       .insertInto('incidentHold')
       .values({ id: newId('hld'), incidentId, reason, heldBy: by.operatorId })

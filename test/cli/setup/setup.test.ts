@@ -51,6 +51,14 @@ beforeAll(async () => {
   const authority = await newAuthority('Site')
   behindTls = await startTemporalProxy(temporal, { pair: await authority.issue({ dns: ['localhost'] }), apiKey: 'key' })
 })
+// A proxy that asks for a sign-in, whatever is asked of it.
+const page = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<html>Sign in</html>'))
+let pageUrl: string
+beforeAll(async () => {
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
+  pageUrl = `http://127.0.0.1:${(page.address() as AddressInfo).port}/v1`
+})
+afterAll(() => void page.close())
 afterAll(async () => {
   await Promise.all([model.stop(), database.drop(), behindTls.stop()])
 })
@@ -264,6 +272,13 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'model',
     /cannot be asked/,
     /Start the server/,
+  ],
+  [
+    'an address where a page answers',
+    () => ({ LLM_BASE_URL: pageUrl }),
+    'model',
+    /no answer of a model came from http:\/\/127\.0\.0\.1:\d+.* is not JSON/,
+    /a page to sign in at/,
   ],
   [
     'what is no address of a model',
