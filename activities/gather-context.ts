@@ -42,18 +42,12 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const nearby = await part('nearby', [], async () => await nearbyIncidents(db, incident, { neighbours, told }))
   const notes = await part('notes', [], async () => await operatorNotes(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
-  const rule = await part('rule', null, async () => await firingRule(db, core, incident.id))
-  const logs = await part('logs', [], async () => await lastLogLines(db, core, incident))
-  const databases = await part('databases', [], async () => await askDatabases(db, core, incident))
-  const cluster = await part('cluster', [], async () => await askCluster(db, core, incident))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
-  const jobs = await part('jobs', null, async () => await declaredJobs(core, resource))
+  const around = await askAround(part, { db, core }, incident)
+  const { rule, logs, databases, cluster, jobs, pages, paths, logFiles } = around
   const fitting = jobs?.fitting ?? []
   const words = wordsOf(incident, alerts)
   const runbooks = await part('runbook', null, async () => await runbooksFor(core, incident, words))
-  const pages = await part('pages', [], async () => listAllowed(await listSources(db)))
-  const paths = await part('paths', null, async () => await pathsOf(db, resource))
-  const logFiles = await part('logFiles', [], async () => (paths ? await askLogFiles(core, incident.id) : []))
   const hint = await part('hint', null, async () => await leaderHint(db, incident))
   return {
     parts,
@@ -64,14 +58,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
     runbooks,
     words,
     context: {
-      incident: {
-        id: incident.id,
-        type: incident.type,
-        severity: incident.severity,
-        title: incident.title,
-        resource,
-        status: incident.status,
-      },
+      incident: aboutOf(incident),
       alerts,
       // What the alert computes, where a source evaluates it.
       rule,
@@ -105,15 +92,35 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   }
 }
 
+const aboutOf = ({ id, type, severity, title, resource, status }: Incident) => {
+  return { id, type, severity, title, resource, status }
+}
+
+/** What sources, agents and the operator's own lists say around the incident's resource. */
+async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
+  const paths = await part('paths', null, async () => await pathsOf(db, incident.resource))
+  return {
+    rule: await part('rule', null, async () => await firingRule(db, core, incident.id)),
+    logs: await part('logs', [], async () => await lastLogLines(db, core, incident)),
+    databases: await part('databases', [], async () => await askDatabases(db, core, incident)),
+    cluster: await part('cluster', [], async () => await askCluster(db, core, incident)),
+    jobs: await part('jobs', null, async () => await declaredJobs(core, incident.resource)),
+    pages: await part('pages', [], async () => listAllowed(await listSources(db))),
+    paths,
+    logFiles: await part('logFiles', [], async () => (paths ? await askLogFiles(core, incident.id) : [])),
+  }
+}
+
 /** What the model makes of incidents next to its own. */
 const nearbyNote = 'Next to this one, maybe of one cause: use what they found and wrote, do not repeat it.'
 
 type PartState = 'ok' | 'empty' | 'failed'
+type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>
 
 /** Reads the parts one by one, and keeps how each went: one part less is still an investigation, and the row says which was missing. */
 function startParts() {
   const parts: Record<string, PartState> = {}
-  const part = async <T>(name: string, empty: T, read: () => Promise<T>): Promise<T> => {
+  const part: ReadPart = async (name, empty, read) => {
     try {
       const value = await read()
       parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'

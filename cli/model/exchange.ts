@@ -26,6 +26,8 @@ type Question = {
   timeoutMs: number
   /** Nothing was answered yet: what is wrong then is wrong with address, key or server. */
   isFirst: boolean
+  /** No other question follows: a slow answer is an error. */
+  isOnly?: boolean
   /** What to do when the server has gone, for the sentence that says so. */
   remedy: string
 }
@@ -52,7 +54,7 @@ export function openExchange(server: ModelServer): {
   let away = 0
   let isSlowOnly = true
   return {
-    async ask({ messages, tools: offered, maxTokens, timeoutMs, isFirst, remedy }) {
+    async ask({ messages, tools: offered, maxTokens, timeoutMs, isFirst, isOnly = false, remedy }) {
       // One end for both tries: a server that asks to be left alone must not hold the command.
       const ends = AbortSignal.timeout(timeoutMs)
       const complete = () =>
@@ -69,14 +71,14 @@ export function openExchange(server: ModelServer): {
       const isLost = 'failed' in answer && answer.isAway
       away = isLost ? away + 1 : 0
       isSlowOnly &&= isLost
-      if (away < maxAway) return answer
+      if (away < (isOnly ? 1 : maxAway)) return answer
       const said = 'failed' in answer ? answer.failed : ''
       if (isSlowOnly) {
         const at = inert(new URL(server.baseUrl).origin)
         const seconds = Math.round(timeoutMs / 1000)
         throw new CommandFailed(
           'error',
-          `${at} gave no answer within ${seconds} s, ${maxAway} times.`,
+          `${at} gave no answer within ${seconds} s${isOnly ? '' : `, ${maxAway} times`}.`,
           'Look at its log; a slow one gets more time with --minutes.',
         )
       }

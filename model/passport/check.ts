@@ -20,7 +20,14 @@ export type CheckPorts = {
   ): { messages: ChatMessage[]; tools: ChatTool[] }
   examine: Examine
   /** Throws where there is no sense in going on: a wrong key, no such model, a server that was never reached. */
-  ask(request: { messages: ChatMessage[]; tools: ChatTool[]; timeoutMs: number; isFirst: boolean }): Promise<CheckReply>
+  ask(request: {
+    messages: ChatMessage[]
+    tools: ChatTool[]
+    timeoutMs: number
+    isFirst: boolean
+    /** No other question follows: a slow answer is an error. */
+    isOnly?: boolean
+  }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
   /** Probes that an earlier check of the same model finished, and where those of this one are kept. */
   kept?: readonly FinishedProbe[]
@@ -158,7 +165,7 @@ export async function askOneCall(
   const ask = async (protocol: Protocol): Promise<OneCall> => {
     const opened = ports.opening(probe, protocol)
     const messages = renderMessages(protocol, opened.messages, [], new Map(), Number.POSITIVE_INFINITY)
-    const answer = await ports.ask({ messages, tools: opened.tools, timeoutMs, isFirst: true })
+    const answer = await ports.ask({ messages, tools: opened.tools, timeoutMs, isFirst: true, isOnly: true })
     const none = { call: null, protocol, answers: 0, promptTokens: 0, completionTokens: 0 }
     const seconds = Math.round((performance.now() - began) / 100) / 10
     if ('failed' in answer) {

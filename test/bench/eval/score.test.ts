@@ -243,5 +243,17 @@ test('what a run used is summed over the answers of all incidents', () => {
     dollars: 0.002,
     approvals: 1,
     path: ['get_shard'],
+    areTokensStated: true,
+  })
+})
+
+test('tokens that no server stated are not called counted, and the protocol is that of the runs', () => {
+  const usage = { promptTokens: 100, completionTokens: 20 }
+  const answer = (isAssumed: boolean) =>
+    row('model_answered', { usage: { ...usage, isAssumed } as never, calls: [], final: null })
+  const began = (protocol: 'native' | 'json') => row('context_assembled', { protocol })
+  expect(countUse([logOf(began('native'), answer(false)), logOf(began('json'), answer(true))])).toMatchObject({
+    protocol: 'both',
+    areTokensStated: false,
   })
 })
