@@ -14,7 +14,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'bench/eval/command.ts': ['keyOf', 'planRuns', 'readAsked', 'readResults'],
   'bench/eval/publish.ts': ['publishedEval', 'publishedSchema'],
   'bench/house.ts': ['findWords', 'folksyWords', 'foreignReferences'],
-  'bench/prompt.ts': ['measureIncidents', 'sites'],
+  'bench/prompt.ts': ['measureIncidents'],
   'bench/stream.ts': ['listen'],
   'bin/node24.js': ['whyInstall'],
   'cli/lab/demo.ts': ['describeHolder', 'printFiringAlerts'],
