@@ -22,10 +22,15 @@ const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
 /** A shorter name, or a number, is a part of too much: it counts only where it stands alone. */
 const minWithinText = 4
+/** What may stand for a name: whoever sends an alert writes its labels, and no quote, blank or option of theirs gets into a look of code. */
+const plainName = /^[\p{L}\p{N}/][\p{L}\p{N}_.:@/+-]{0,252}$/u
+const pathUp = /(?:^|\/)\.\.(?:\/|$)/
+/** Characters of the arguments of one look: a short name may stand in a text many times. */
+const maxArguments = 8_000
 
 /**
  * The looks with the follower's names in the place of the leader's. One that cannot be put so is left out: it names a moment, a process,
- * or a neighbour for which the follower has no single counterpart. Null where the two are about things of different kinds.
+ * a neighbour for which the follower has no single counterpart, or what its alert calls by no plain name. Null where the two are about things of different kinds.
  */
 export function inTermsOf(looks: LeaderLooks, leader: IncidentTerms, own: IncidentTerms): LeaderLooks | null {
   if (!leader.resource || !own.resource || leader.resource.kind !== own.resource.kind) return null
@@ -33,7 +38,8 @@ export function inTermsOf(looks: LeaderLooks, leader: IncidentTerms, own: Incide
   const put = (each: LeaderLook): LeaderLook[] => {
     if (Object.keys(each.arguments).some((key) => momentary.test(key))) return []
     const told = translate(each.arguments, names)
-    return told === untold ? [] : [{ tool: each.tool, arguments: told as Record<string, unknown> }]
+    if (told === untold || JSON.stringify(told).length > maxArguments) return []
+    return [{ tool: each.tool, arguments: told as Record<string, unknown> }]
   }
   return { ...looks, before: looks.before.flatMap(put), after: looks.after.flatMap(put) }
 }
@@ -51,17 +57,20 @@ function counterparts(leader: IncidentTerms, own: IncidentTerms): Names {
   }
   // What the alerts say of themselves tells two neighbours of a kind apart.
   const told = new Set<string>()
+  const ownLabels = new Map(Object.entries(own.labels))
   for (const [label, theirs] of Object.entries(leader.labels)) {
-    const ours = own.labels[label]
-    if (ours === undefined || ours === theirs) continue
+    const ours = ownLabels.get(label)
+    if (theirs === '' || ours === undefined || ours === theirs) continue
     if (!told.has(theirs)) names.delete(theirs)
     told.add(theirs)
-    add(theirs, ours)
+    add(theirs, isPlain(ours) ? ours : null)
   }
   names.set(leader.resource?.id ?? '', own.resource?.id ?? '')
   names.set(leader.incidentId, own.incidentId)
   return names
 }
+
+const isPlain = (name: string): boolean => plainName.test(name) && !pathUp.test(name)
 
 const untold = Symbol('untold')
 

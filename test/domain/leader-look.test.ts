@@ -73,6 +73,28 @@ test('a label that means two things of the follower means none', () => {
   expect(told({ id: 'db-osl-7' }, leader, own)).toBeUndefined()
 })
 
+test("what an alert calls by no plain name gets into no look, and what the sender of the leader's alert never named into none either", () => {
+  const leader = terms('osl', { labels: { db: 'orders', file: '/srv/app.log', empty: '', constructor: 'tool-a' } })
+  const named = (labels: Record<string, string>) => terms('bergen', { labels })
+  const query = { sql: "select count(*) from pg_locks where datname = 'orders'" }
+  expect(told(query, leader, named({ db: 'billing' }))).toEqual({
+    sql: "select count(*) from pg_locks where datname = 'billing'",
+  })
+  for (const db of ["x' union select passwd from pg_shadow --", 'x"} or vector(1) #', '--output=/tmp/x', 'a\nb', ''])
+    expect(told(query, leader, named({ db }))).toBeUndefined()
+  expect(told({ path: '/srv/app.log' }, leader, named({ file: '/srv/../etc/shadow' }))).toBeUndefined()
+  // An empty label names nothing, and neither does what every object of the language has.
+  expect(told({ filter: '' }, leader, named({ empty: 'all' }))).toEqual({ filter: '' })
+  expect(told({ id: 'tool-a', text: 'of tool-a' }, leader, named({}))).toEqual({ id: 'tool-a', text: 'of tool-a' })
+})
+
+test('a short name that stands in a look many times makes no endless one', () => {
+  const leader = terms('osl', { labels: { job: 'abcd' } })
+  const own = terms('bergen', { labels: { job: 'e'.repeat(250) } })
+  expect(told({ text: 'abcd '.repeat(10) }, leader, own)).toBeDefined()
+  expect(told({ text: 'abcd '.repeat(1_000) }, leader, own)).toBeUndefined()
+})
+
 test('incidents about things of different kinds share no looks', () => {
   expect(told({ id: 'x' }, osl, terms('bergen', { resource: { kind: 'host', id: 'host-9' } }))).toBeUndefined()
   expect(told({ id: 'x' }, osl, terms('bergen', { resource: null }))).toBeUndefined()
