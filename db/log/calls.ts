@@ -1,21 +1,33 @@
 import { sql } from 'kysely'
 import type { IncidentEvent, ProposedCall } from '../../domain/event.ts'
 import { findManualChange } from '../../domain/manual-change.ts'
-import { type CallRef, callId, siblingKey, stepKey } from '../../domain/step-key.ts'
+import { type CallRef, callId, firstPlaceOfCode, siblingKey, stepKey } from '../../domain/step-key.ts'
 import type { Db, Trx } from '../connect.ts'
 import { eventByStepKey, eventsOf } from './events.ts'
 
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 
-/** A call as the model, or a person, proposed it, with a person's edit of it where there is one; null where nobody proposed it. */
+/**
+ * A call as the model, a person, or code for a follower proposed it, with a person's edit of it where there is one; null where nobody
+ * proposed it.
+ */
 export async function proposedCall(
   db: Db | Trx,
   place: CallRef,
 ): Promise<{ call: ProposedCall; edit: CallEdit | null } | null> {
   const { incidentId, attempt, turn } = place
+  if (place.call >= firstPlaceOfCode) return await callOfCode(db, place)
   const answered = await eventByStepKey(db, stepKey(place, turn, 'model_answered', 0), 'model_answered')
   const call = answered?.metadata.calls[place.call] ?? (await manualCall(db, place))
   return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
+}
+
+/** A look that decided a follower's leader (`activities/leader-looks.ts`): by its place, before the first turn or after a write. */
+async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: ProposedCall; edit: null } | null> {
+  const opening = await eventByStepKey(db, stepKey(place, 0, 'context_assembled', 0), 'context_assembled')
+  const looks = opening?.metadata.looks?.[place.turn === 0 ? 'before' : 'after'] ?? []
+  const look = looks[place.call - firstPlaceOfCode]
+  return look ? { call: { id: callId(place.turn, place.call), ...look, problem: null }, edit: null } : null
 }
 
 /** The one call of a person's own write. */

@@ -3,6 +3,7 @@ import { storeGrant } from '../../../db/approvals/grants.ts'
 import { append } from '../../../db/log/append.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
+import { firstPlaceOfCode, stepKey } from '../../../domain/step-key.ts'
 import { announced, approvedBySomebody, asked, consumed } from '../../support/announced.ts'
 import { claimedIncident } from '../../support/database.ts'
 import { enrolled, prepared, proposed as proposedCall, stopDevicesAtEnd, useMeshApi } from '../../support/mesh-api.ts'
@@ -69,6 +70,31 @@ test('nothing is rehearsed that no run proposed: another place, an older attempt
   }
   expect(node.heard.length).toBe(heard)
   expect((await prepare('node-osl-1', key, api.tokens.viewer)).status).toBe(403)
+})
+
+test('a look that code takes for a follower is prepared like a proposed one: what a person would be asked about is known before it is judged', async () => {
+  const run = { incidentId: await claimedIncident(api.db), attempt: 1 }
+  const none = { digest: '0'.repeat(64), bytes: 0, head: '', tail: '' }
+  const look = (path: string) => ({ tool: 'fs_read', arguments: { on: 'node-osl-1', path } })
+  await api.db.transaction().execute(async (trx) => {
+    await append(trx, run.incidentId, 1, {
+      kind: 'context_assembled',
+      actor: agentActor,
+      stepKey: stepKey(run, 0, 'context_assembled', 0),
+      detail: 'Gathered context',
+      metadata: {
+        ...{ prompt: none, tools: none, context: none, protocol: 'native', model: 'scripted', parts: {} },
+        ...{ hintFrom: null, maxTurns: 10, deadline: '60 s of work', tokenBudget: 1_000 },
+        looks: { before: [look('/srv/app.conf')], write: 'fs_write', after: [look('/srv/.env')] },
+      },
+    })
+  })
+  const at = (turn: number, place: number) => stepKey(run, turn, 'tool_started', firstPlaceOfCode + place)
+  const first = await prepare('node-osl-1', at(0, 0))
+  expect(first.body).toMatchObject({ resource: { id: 'node-osl-1' }, device: 'node-osl-1' })
+  expect(first.body.asks).toBeUndefined()
+  expect((await prepare('node-osl-1', at(3, 0))).body).toMatchObject({ asks: { risk: 'high' } })
+  expect((await prepare('node-osl-1', at(0, 1))).status).toBe(404)
 })
 
 test('on a device where everything is done as root, even a look is to be asked', async () => {
