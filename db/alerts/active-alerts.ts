@@ -38,7 +38,8 @@ export const isAbout = ({ keys, names }: NamedThing) => sql<boolean>`(
     where label.name = any(${namingLabels}::text[])
       and (lower(label.value) = any(${names}::text[]) or lower(regexp_replace(label.value, ':[0-9]+$', '')) = any(${names}::text[])))
   or alert.incident_id in (
-    select id from incident where resource_kind || ':' || resource_id = any(${keys}::text[])))`
+    select id from incident where (resource_kind, resource_id) in (
+      select split_part(key, ':', 1), substr(key, strpos(key, ':') + 1) from unnest(${keys}::text[]) as key)))`
 
 /** How long an ended alert still counts as active. */
 const retentionSeconds = 300

@@ -23,18 +23,23 @@ const windowHours = 24
  * whichever incident they belong to: an alert that comes and goes is another trouble than one that stays.
  */
 export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, limit: number): Promise<FoldedAlert[]> {
-  const newest = await db
+  const newest = db
     .selectFrom('alert')
-    .selectAll()
+    .select(['id', 'startsAt'])
     .distinctOn(['source', 'fingerprint'])
     .where(where)
     .orderBy('source')
     .orderBy('fingerprint')
     .orderBy('startsAt', 'desc')
+  // An incident may hold thousands: whole are read only those that are shown.
+  const shown = await db
+    .selectFrom('alert')
+    .selectAll()
+    .where('id', 'in', db.selectFrom(newest.as('newest')).select('id').orderBy('startsAt', 'desc').limit(limit))
+    .orderBy('startsAt', 'desc')
     .execute()
-  newest.sort((a, b) => Date.parse(b.startsAt) - Date.parse(a.startsAt))
   const folded: FoldedAlert[] = []
-  for (const alert of newest.slice(0, limit))
+  for (const alert of shown)
     folded.push({ ...alert, fired: describeFiring(await occurrencesOf(db, alert)) })
   return folded
 }

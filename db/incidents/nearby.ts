@@ -39,11 +39,13 @@ export async function nearbyIncidents(
   const own = resourceKey(resource)
   const names = (await otherNames(db, [resource])).get(own) ?? []
   const itself = [own, ...names.map(resourceKey)]
-  const keys = [...itself, ...near.neighbours.map(resourceKey)]
+  const around = [resource, ...names, ...near.neighbours]
+  const [kinds, ids] = [around.map(({ kind }) => kind), around.map((each) => each.id)]
   const rows = await db
     .selectFrom('incident')
     .select(['id', 'type', 'title', 'status', 'attempt', 'createdAt', 'resourceKind', 'resourceId'])
-    .where(sql<boolean>`resource_kind || ':' || resource_id = any(${keys}::text[])`)
+    // By pairs: the index of resources holds no key in one text.
+    .where(sql<boolean>`(resource_kind, resource_id) in (select * from unnest(${kinds}::text[], ${ids}::text[]))`)
     .where('id', 'not in', [id, ...near.told])
     .where(sql<boolean>`(closed_at is null or closed_at > nightshift_now() - ${sql.lit(justClosed)}::interval)`)
     .orderBy(sql`(resource_kind || ':' || resource_id = any(${itself}::text[])) desc`)
