@@ -57,7 +57,9 @@ async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Pro
     case 'approval_decided':
     case 'approval_expired':
     case 'approval_withdrawn':
-      stale.push({ destination: 'slack.card', about: { approvalId: event.metadata.approvalId } })
+      // The card of a question that it joined is in the thread of the incident that asked.
+      if (!('joined' in event.metadata))
+        stale.push({ destination: 'slack.card', about: { approvalId: event.metadata.approvalId } })
   }
   for (const { destination, about } of stale) {
     await trx
