@@ -33,8 +33,9 @@ export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Pro
   const below = roots
     .filter((path) => !logDirectory.test(path))
     .flatMap((path) => ['logs', 'log'].map((name) => `${path === '/' ? '' : path}/${name}`))
-  const files: LogFile[] = []
-  for (const path of [...named, ...below].slice(0, maxDirectories)) files.push(...(await filesIn(deps, executor, path)))
+  const directories = [...named, ...below].slice(0, maxDirectories)
+  // All at once: an agent that gives no answer holds up the context for one deadline, and not for one of each directory.
+  const files = (await Promise.all(directories.map((path) => filesIn(deps, executor, path)))).flat()
   return files.sort((a, b) => Date.parse(b.changed) - Date.parse(a.changed)).slice(0, maxFiles)
 }
 
@@ -61,7 +62,7 @@ async function filesIn(deps: EffectDeps, executor: Executor, path: string): Prom
   const key = buildReadKey('context', 'log-files')
   const reply = await askDevice(deps, executor.device, { key, capability, args, deadlineMs })
   if (reply.kind !== 'answer' || !reply.answer.ok) return []
-  const { entries } = listed.parse(reply.answer.result)
+  const { entries = [] } = listed.safeParse(reply.answer.result).data ?? {}
   return entries
     .filter(({ type, name, size }) => type === 'file' && size > 0 && !packed.test(name))
     .map(({ name, size, mtime }) => ({ path: `${path}/${name}`, bytes: size, changed: mtime }))

@@ -5,7 +5,7 @@ import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
 import { firstPlaceOfCode, stepKey } from '../../../domain/step-key.ts'
 import { announced, approvedBySomebody, asked, consumed } from '../../support/announced.ts'
-import { claimedIncident } from '../../support/database.ts'
+import { claimedIncident, openedIncident } from '../../support/database.ts'
 import { enrolled, prepared, proposed as proposedCall, stopDevicesAtEnd, useMeshApi } from '../../support/mesh-api.ts'
 import type { ScriptedDevice } from '../../support/scripted-device.ts'
 
@@ -95,6 +95,12 @@ test('a look that code takes for a follower is prepared like a proposed one: wha
   expect(first.body.asks).toBeUndefined()
   expect((await prepare('node-osl-1', at(3, 0))).body).toMatchObject({ asks: { risk: 'high' } })
   expect((await prepare('node-osl-1', at(0, 1))).status).toBe(404)
+})
+
+test('an agent that answers with what is no list of files has no log files, and that is no error', async () => {
+  const incidentId = await openedIncident(api.db, { labels: { alertname: 'x', node: 'node-osl-1' } })
+  const { status, body } = await api.get(`/incidents/${incidentId}/log-files`)
+  expect([status, body]).toEqual([200, { items: [] }])
 })
 
 test('on a device where everything is done as root, even a look is to be asked', async () => {
