@@ -1,5 +1,6 @@
 import { agentActor, type EventKind, type IncidentEvent } from '../../../domain/event.ts'
 import { messageMark } from '../../../domain/message.ts'
+import { isCallOfCode } from '../../../domain/step-key.ts'
 import type { Recording } from './recording.ts'
 import { type LoggedCall, readCalls } from './world.ts'
 
@@ -29,13 +30,13 @@ export type Play = {
   end: PlayEnd | null
 }
 
-/** A play before its first turn: the rows up to its context are those of the log. Pure. */
+/** A play before its first turn: the rows up to its context, and of the looks that code took for a follower, are those of the log. Pure. */
 export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
   const { opening, events } = recording
   return {
     recording,
     calls: readCalls(recording),
-    rows: events.filter(({ seq }) => seq <= opening.seq),
+    rows: events.filter((event) => event.seq <= opening.seq || isFirstLook(event, opening.attempt)),
     passedSeq: opening.seq,
     made: new Set(),
     asked: new Map(),
@@ -46,6 +47,11 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
     tokens: 0,
     end: null,
   }
+}
+
+/** Is it a row of a look that code took before the first turn? The model of the log had it, and so has the candidate. */
+function isFirstLook({ attempt, turn, metadata }: IncidentEvent, played: number): boolean {
+  return attempt === played && turn === 0 && 'callId' in metadata && isCallOfCode(String(metadata.callId))
 }
 
 /** The time in the play: that of its newest row. */
