@@ -39,8 +39,7 @@ export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, lim
     .orderBy('startsAt', 'desc')
     .execute()
   const folded: FoldedAlert[] = []
-  for (const alert of shown)
-    folded.push({ ...alert, fired: describeFiring(await occurrencesOf(db, alert)) })
+  for (const alert of shown) folded.push({ ...alert, fired: describeFiring(await occurrencesOf(db, alert)) })
   return folded
 }
 
