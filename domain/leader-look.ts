@@ -22,7 +22,7 @@ const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
 /** A shorter name, or a number, is a part of too much: it counts only where it stands alone. */
 const minWithinText = 4
-/** What may stand for a name: whoever sends an alert writes its labels, and no quote, blank or option of theirs gets into a look of code. */
+/** Holds what may stand for a name. The sender of an alert writes its labels, and no quote, blank or option of theirs gets into a look of code. */
 const plainName = /^[\p{L}\p{N}/][\p{L}\p{N}_.:@/+-]{0,252}$/u
 const pathUp = /(?:^|\/)\.\.(?:\/|$)/
 /** Characters of the arguments of one look: a short name may stand in a text many times. */
