@@ -229,10 +229,13 @@ function printResults(results: readonly TrialResult[]): void {
       : inert(`${outcome === 'unanswered' ? 'no answer' : 'not comparable'}: ${why}`),
     outcome !== 'comparable' ? '–' : isSameWrites ? 'the same' : 'others',
     `${log.turns} → ${trial.turns}`,
-    `${formatNumber(log.tokens)} → ${formatNumber(trial.tokens)}`,
+    `${formatTokens(log.tokens, log.isAssumed)} → ${formatTokens(trial.tokens, trial.isAssumed)}`,
   ])
   print(formatTable(['INCIDENT', 'TYPE', 'THEN', 'NOW', 'WRITES', 'TURNS', 'TOKENS'], rows, 3))
 }
+
+/** What a server did not state is a least. */
+const formatTokens = (tokens: number, isAssumed: boolean): string => `${isAssumed ? '≥ ' : ''}${formatNumber(tokens)}`
 
 const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
   alike: ['It ends incidents as the model before it did.', 'green'],
@@ -241,7 +244,7 @@ const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green'
 }
 
 function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {
-  const { comparable: of, notComparable, unanswered, turns, tokens, quoted, verdict } = totals
+  const { comparable: of, notComparable, unanswered, turns, tokens, assumed, quoted, verdict } = totals
   print(
     `\n${of} of ${recordings.length} incidents are comparable; ${notComparable} asked what the log does not hold, ${unanswered} had no answer.`,
   )
@@ -260,8 +263,10 @@ function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void
     )
     print(`Looks that the ending quoted then, quoted now: ${quoted.shared} of ${quoted.of}.`)
     print(
-      `Turns ${turns.log} → ${turns.trial}; tokens ${formatNumber(tokens.log)} → ${formatNumber(tokens.trial)} (then → now, comparable incidents alone).`,
+      `Turns ${turns.log} → ${turns.trial}; tokens ${formatTokens(tokens.log, assumed.log)} → ${formatTokens(tokens.trial, assumed.trial)} (then → now, comparable incidents alone).`,
     )
+    if (assumed.log || assumed.trial)
+      print('≥: its server stated no tokens, and this is the least that the bytes take.')
   }
   if (verdict === null) {
     const more = minComparable - of

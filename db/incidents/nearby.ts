@@ -22,6 +22,7 @@ type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' |
 /** One that closed longer ago is a precedent. */
 const justClosed = '1 hour'
 const maxNearby = 3
+const maxCauses = 3
 const titleCharacters = 160
 
 /**
@@ -64,7 +65,8 @@ export async function nearbyIncidents(
       status: row.status,
       since: row.createdAt,
       ...{ writes, ending, text, next, denied },
-      causes: causes.map(formatHypothesis),
+      // Numbers of its rows would read like numbers of the other incident's.
+      causes: causes.slice(-maxCauses).map((each) => formatHypothesis(each).replace(/ \(#[^)]*\)/g, '')),
     })
   }
   return nearby

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { EventMetadata } from '../../domain/event.ts'
+import { truncate } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
@@ -27,6 +28,7 @@ type EarlierAttempt = AttemptStory & { incidentId: string; attempt: number; bega
 
 const textCharacters = 500
 const adviceCharacters = 300
+const argumentCharacters = 200
 
 const limit = 10
 
@@ -83,7 +85,7 @@ export async function readAttempt(db: Db | Trx, began: { incidentId: string; att
     denied: deniedAmong(rows),
     writes: started.map((call) => ({
       tool: call.tool,
-      arguments: call.arguments,
+      arguments: shorten(call.arguments),
       verified: verified.get(call.callId) ?? null,
     })),
     ending: ended ? endingOf(ended.kind, ended.metadata as Record<string, unknown>) : null,
@@ -91,6 +93,18 @@ export async function readAttempt(db: Db | Trx, began: { incidentId: string; att
     text: ended ? cutTo(textCharacters, ended.detail) : null,
     next: ended?.kind === 'escalated' ? adviceOf(ended.metadata as EventMetadata['escalated']) : null,
   }
+}
+
+/** Arguments as a story tells them: a text of a file would drown it. */
+function shorten(args: Record<string, unknown>): Record<string, unknown> {
+  const short = Object.fromEntries(
+    Object.entries(args).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? truncate(value, argumentCharacters) : value,
+    ]),
+  )
+  const isLong = JSON.stringify(short).length > textCharacters
+  return isLong ? { cut: truncate(JSON.stringify(short), textCharacters) } : short
 }
 
 const cutTo = (characters: number, text: string): string => text.slice(0, characters).toWellFormed()

@@ -131,7 +131,8 @@ describe('what else goes on', () => {
   test('another alert on the same machine says who works on it, and its incident stands beside it with what it found and wrote', async () => {
     const { db } = database
     const { first, second } = await two()
-    const key = await announced(db, first, 'converge_node', { node: 'web-7', reason: 'drift' })
+    const content = 'x'.repeat(60_000)
+    const key = await announced(db, first, 'fs_write', { on: 'web-7', path: '/srv/app.conf', content })
     await db.transaction().execute(async (trx) => {
       const cause = { id: 'h1', text: 'a trace fills the disk', state: 'supported' as const, quotes: [] }
       await append(trx, first, 1, {
@@ -144,12 +145,13 @@ describe('what else goes on', () => {
     const { activeAlerts, nearby } = await contextOf(second)
     const worker = { incident: first, status: 'investigating', since: expect.any(String) }
     expect(activeAlerts).toEqual([expect.objectContaining({ name: 'disk_full', workedOnBy: worker })])
+    const cut = expect.stringMatching(/^x{190,200}…?$/)
     expect(nearby.incidents).toEqual([
       expect.objectContaining({
         incidentId: first,
         resource: 'node:web-7',
         status: 'investigating',
-        writes: [{ tool: 'converge_node', arguments: { node: 'web-7', reason: 'drift' }, verified: null }],
+        writes: [{ tool: 'fs_write', arguments: { on: 'web-7', path: '/srv/app.conf', content: cut }, verified: null }],
         causes: [expect.stringContaining('a trace fills the disk')],
         ending: null,
       }),

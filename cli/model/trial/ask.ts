@@ -65,6 +65,7 @@ export async function askTurn(
   const parsed = parseAnswer(play.protocol, answer, limits)
   play.turns += 1
   play.tokens += said.usage.promptTokens + said.usage.completionTokens
+  play.isAssumed ||= said.usage.isAssumed === true
   return addRow(play, { kind: 'model_answered', turn, metadata: answeredRow(said, parsed, turn, read) })
 }
 

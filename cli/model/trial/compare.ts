@@ -13,6 +13,8 @@ const side = z.object({
   writes: z.array(z.string()),
   turns: count,
   tokens: count,
+  /** The server stated no tokens of an answer, or none that can be so: `tokens` is the least that its bytes take. */
+  isAssumed: z.boolean().default(false),
 })
 
 /** What became of one incident. `comparable`: both sides ended in a world that the log holds. */
@@ -60,8 +62,15 @@ export function comparePlay(recording: Recording, play: Play): TrialResult {
       writes: own.map(({ tool }) => tool),
       turns: answers.length,
       tokens: answers.reduce((sum, usage) => sum + usage.promptTokens + usage.completionTokens, 0),
+      isAssumed: answers.some((usage) => usage.isAssumed === true),
     },
-    trial: { end: word, writes: [...play.proposed.values()], turns: play.turns, tokens: play.tokens },
+    trial: {
+      end: word,
+      writes: [...play.proposed.values()],
+      turns: play.turns,
+      tokens: play.tokens,
+      isAssumed: play.isAssumed,
+    },
     isSameEnding: isCompared && word === asLogged,
     isSameWrites: isCompared && sameKeys,
     quoted: { shared: [...wanted].filter((key) => quoted.has(key)).length, of: wanted.size },
@@ -125,6 +134,8 @@ export type TrialTotals = {
   quoted: { shared: number; of: number }
   turns: { log: number; trial: number }
   tokens: { log: number; trial: number }
+  /** Whose tokens are the least that bytes take, for a server that stated none. */
+  assumed: { log: boolean; trial: boolean }
   /** Null below `minComparable`: a share of few says nothing. */
   verdict: 'alike' | 'different' | 'undecided' | null
 }
@@ -147,6 +158,7 @@ export function addUp(results: readonly TrialResult[]): TrialTotals {
     quoted: { shared: sum(({ quoted }) => quoted.shared), of: sum(({ quoted }) => quoted.of) },
     turns: { log: sum(({ log }) => log.turns), trial: sum(({ trial }) => trial.turns) },
     tokens: { log: sum(({ log }) => log.tokens), trial: sum(({ trial }) => trial.tokens) },
+    assumed: { log: compared.some(({ log }) => log.isAssumed), trial: compared.some(({ trial }) => trial.isAssumed) },
     verdict: compared.length < minComparable ? null : decided,
   }
 }

@@ -27,13 +27,15 @@ export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<st
     writeFileSync(file, `${JSON.stringify({ trialOf: of })}\n`, { mode: 0o600 })
     return new Map<string, TrialResult>()
   }
-  if (isFresh || !existsSync(file)) return begin()
+  if (!existsSync(file)) return begin()
   const [first = '', ...lines] = readFileSync(file, 'utf8').split('\n')
   const known = head.safeParse(parse(first)).data?.trialOf
+  // Whatever else lies there stays.
+  if (isFresh && known) return begin()
   if (!known || JSON.stringify(known) !== JSON.stringify(of)) {
     throw new CommandFailed(
       'usage',
-      `${inert(file)} holds no trial of ${inert(of.model)} at ${inert(of.server)}: name another file, or begin anew with --fresh.`,
+      `${inert(file)} holds no trial of ${inert(of.model)} at ${inert(of.server)}: name another file${known ? ', or begin again with --fresh' : ''}.`,
     )
   }
   const results = lines.flatMap((line) => trialResult.safeParse(parse(line)).data ?? [])

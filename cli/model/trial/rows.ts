@@ -27,6 +27,7 @@ export type Play = {
   protocol: 'native' | 'json'
   turns: number
   tokens: number
+  isAssumed: boolean
   end: PlayEnd | null
 }
 
@@ -45,6 +46,7 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
     protocol: opening.metadata.protocol === 'json' ? 'json' : protocol,
     turns: 0,
     tokens: 0,
+    isAssumed: false,
     end: null,
   }
 }

@@ -8,8 +8,8 @@ const result = (more: Partial<TrialResult> = {}): TrialResult => ({
   endingSeq: 40,
   outcome: 'comparable',
   why: null,
-  log: { end: 'resolved repaired', writes: ['converge_shard'], turns: 4, tokens: 4_000 },
-  trial: { end: 'resolved repaired', writes: ['converge_shard {}'], turns: 5, tokens: 6_000 },
+  log: { end: 'resolved repaired', writes: ['converge_shard'], turns: 4, tokens: 4_000, isAssumed: false },
+  trial: { end: 'resolved repaired', writes: ['converge_shard {}'], turns: 5, tokens: 6_000, isAssumed: false },
   isSameEnding: true,
   isSameWrites: true,
   quoted: { shared: 1, of: 2 },
@@ -54,4 +54,10 @@ test('turns, tokens and quotes are of the comparable ones alone', () => {
     tokens: { log: 8_000, trial: 12_000 },
     quoted: { shared: 2, of: 4 },
   })
+})
+
+test('tokens that a server did not state are said to be the least, of its side alone', () => {
+  const assumed = result({ trial: { ...result().trial, isAssumed: true } })
+  expect(addUp([...many(2), assumed]).assumed).toEqual({ log: false, trial: true })
+  expect(addUp(many(2)).assumed).toEqual({ log: false, trial: false })
 })

@@ -1,0 +1,16 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from '@jest/globals'
+import { openJournal } from '../../../../cli/model/trial/journal.ts'
+import { temporaryDirectory } from '../../../support/directory.ts'
+
+const place = temporaryDirectory()
+afterAll(() => place.remove())
+
+test('a file that holds no trial is never overwritten, with --fresh neither', () => {
+  const file = join(place.path, 'notes.txt')
+  writeFileSync(file, 'my notes\n')
+  const of = { model: 'm', server: 'http://127.0.0.1:1' } as never
+  for (const isFresh of [true, false]) expect(() => openJournal(file, of, isFresh)).toThrow('name another file')
+  expect(readFileSync(file, 'utf8')).toBe('my notes\n')
+})
