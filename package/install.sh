@@ -46,12 +46,15 @@ on_failure() { undo=$(printf '%s\n%s' "$1" "$undo"); }
 trap finish EXIT
 trap 'exit 130' HUP INT TERM
 
-# Processes of the package but of this release (or none): also those that no unit started.
+# Processes of the package but of this release (or none): also those that no unit started, and none of a container, whose folder is another.
 list_running() {
+  [ -d "$to" ] || return 0
   for exe in /proc/[0-9]*/exe; do
     case $(readlink "$exe" 2>/dev/null || :) in
       "$to/$1/bin/node" | "$to/.old-$1/bin/node"*) ;;
-      "$to"/*/bin/node*) exe=${exe#/proc/}; printf ' %s' "${exe%/exe}" ;;
+      "$to"/*/bin/node*)
+        [ "$(stat -Lc %d:%i "${exe%/exe}/root$to" 2>/dev/null || :)" = "$(stat -Lc %d:%i "$to")" ] || continue
+        exe=${exe#/proc/}; printf ' %s' "${exe%/exe}" ;;
     esac
   done
 }

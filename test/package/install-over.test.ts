@@ -111,6 +111,18 @@ sh ${from}/install.sh --remove --purge; ${leftovers}`)
     ])
   })
 
+  test('a process of a container, whose folder of that name is its own, keeps nobody from installing and removing', () => {
+    const { lines, said } =
+      run(`unshare --mount sh -c 'mount -t tmpfs none /opt; mkdir -p /opt/nightshift/1.0.0/bin; cp "$(command -v sleep)" /opt/nightshift/1.0.0/bin/node; exec /opt/nightshift/1.0.0/bin/node 60' &
+pid=$!; until [ "$(readlink /proc/$pid/exe)" = /opt/nightshift/1.0.0/bin/node ]; do sleep 0.02; done
+sh ${whole}/install.sh --no-systemd; sh ${whole}/install.sh --remove --purge; kill $pid; { wait $pid; } 2>/dev/null; ${leftovers}`)
+    expect(said).toBe('')
+    expect(lines).toEqual([
+      expect.stringMatching(/^Nightshift 1\.2\.0 is in/),
+      'Nightshift is removed, with its settings, its folders and its users. Its database is as it was.',
+    ])
+  })
+
   test('what a killed run had put aside comes back with the next one, also where that one fails', async () => {
     const full = dist('full')
     await makeRelease(full, { key, node: '#!/bin/sh\necho broken; exit 1\n' })
