@@ -7,7 +7,7 @@ import { systemScope } from '../db/scope.ts'
 import type { Incident } from '../domain/incident.ts'
 import { resourceKey } from '../domain/registry.ts'
 
-/** Of its alerts, and of all others on its resource, the newest. */
+/** Limit of each list: the newest stay. */
 const maxAlerts = 10
 
 /** The alerts of an incident, each once, with how often it fired and what it says. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ConnectionOptions, checkServerIdentity, connect as openTls } from 'node:tls'
 import { Connection, isGrpcServiceError } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
+import { isUnknownSigner } from '../domain/unknown-signer.ts'
 
 /** Can a connection be made at all: name, port, TLS, HTTP/2? Null where it can. */
 async function handshake(settings: TemporalSettings, withinMs: number): Promise<Trouble | null> {
@@ -54,17 +55,6 @@ function tlsOptions({ address, tls }: TemporalSettings): ConnectionOptions {
   }
 }
 
-const untrusted = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_SIGNATURE_FAILURE',
-  'CERT_UNTRUSTED',
-  'INVALID_CA',
-])
-
 const authority = 'TEMPORAL_TLS_SERVER_CA_CERT_PATH'
 const ownPair = 'TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH'
 
@@ -104,7 +94,7 @@ async function explain(settings: TemporalSettings, failure: Failure, withinMs: n
 function explainTls(settings: TemporalSettings, { code, message }: Failure, shown: X509Certificate): Trouble {
   const { address, tls } = settings
   const at = `Temporal at ${address}`
-  if (untrusted.has(code)) {
+  if (isUnknownSigner(code)) {
     const own = typeof tls === 'object' && tls.serverRootCACertificate
     return {
       what: `${at} shows a certificate of ${inOneLine(shown.issuer)}, which ${own ? `${authority} does not vouch for` : 'this machine does not trust'}`,

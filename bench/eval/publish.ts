@@ -12,7 +12,7 @@ import { type EvalRun, people } from './score.ts'
 const count = z.number().int().min(0)
 const word = z.string().regex(/^[a-z_]+ [a-z_A-Z]+$/)
 
-/** Of a number that each run has: all together, the least and the most. */
+/** Sum, minimum and maximum of one number over all runs. */
 const spread = z.strictObject({ sum: count, min: count, max: count })
 
 const scenarioResult = z.strictObject({

@@ -33,7 +33,7 @@ type Question = {
 }
 
 const maxWaitMs = 10_000
-/** So many questions in a row without an answer, and the server is away. */
+/** Unanswered questions in a row after which the server counts as away. */
 const maxAway = 3
 
 /**

@@ -120,7 +120,9 @@ async function check(options: Options): Promise<void> {
   const of = { model: server.model, server: at, protocol, probes: probesDigest }
   const journal = openCheckJournal(of, options.again === true)
   if (journal.kept.length > 0 && !options.json)
-    printNote(`${journal.kept.length} probes are done: an earlier check ended before its end. --again asks them anew.`)
+    printNote(
+      `${journal.kept.length} probes are done: an earlier check ended before its end. --again asks them once more.`,
+    )
   const measured = await checkModel(
     {
       ...ports,

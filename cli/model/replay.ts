@@ -44,7 +44,12 @@ export function addReplayCommand(parent: CliCommand): void {
     .option('--base-url <url>', 'its server, where it is not declared')
     .addOption(new Option('--protocol <name>', 'else as it is declared, else native').choices(['native', 'json']))
     .option('--minutes <n>', 'how long an answer may take', parseCount, 5)
-    .option('--max-tokens <n>', 'end when so many tokens are used; the same command goes on', parseCount, 2_000_000)
+    .option(
+      '--max-tokens <n>',
+      'stop once this many tokens are used; the same command continues',
+      parseCount,
+      2_000_000,
+    )
     .option('--file <file>', 'where results are kept as they come (else beside the saved tokens)')
     .option('--fresh', 'play again what was played')
     .connected(
@@ -124,7 +129,7 @@ async function findCandidate(
   }
 }
 
-/** So many incidents are looked through at most, for those that can be played. */
+/** Limit of incidents that are searched for ones that can be played. */
 const maxLooked = 5_000
 
 type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }

@@ -79,7 +79,7 @@ export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Pr
   return row?.id ?? null
 }
 
-/** Where an approval stands, and which state of its targets it was given for; null when there is none. */
+/** Status and expiry of an approval, and the state of its targets that it holds for. Null: there is none. */
 export async function approvalState(db: Db | Trx, id: string) {
   const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null

@@ -18,7 +18,7 @@ export async function precedentsOf(db: Db | Trx, incident: Incident, limit: numb
   return [...sameKind, ...others]
 }
 
-/** The newest so many are ranked: an index ends the search after them. */
+/** Newest incidents that are ranked. An index ends the search after them. */
 const ranked = 50
 const maxSaid = 2
 const saidCharacters = 200

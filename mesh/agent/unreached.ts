@@ -1,18 +1,11 @@
+import { isUnknownSigner } from '../../domain/unknown-signer.ts'
+
 /** What is wrong with a certificate, by the code that OpenSSL and Node give it. */
 const certificateTrouble: Record<string, string> = {
   CERT_HAS_EXPIRED: 'its certificate has expired: renew it there',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet: look at the clocks of both hosts',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name: call it by the name in its certificate',
 }
-/** Nobody whom this host believes signed it. */
-const unknownSigner = new Set([
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'CERT_SIGNATURE_FAILURE',
-])
 /** The other side speaks something else on that port. */
 const noTls = new Set(['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
 
@@ -21,7 +14,7 @@ export function describeUnreached(api: string, error: Error, isPinned: boolean):
   const code = (error as NodeJS.ErrnoException).code ?? ''
   const known = certificateTrouble[code]
   if (known) return `${api} was not believed: ${known}`
-  if (unknownSigner.has(code))
+  if (isUnknownSigner(code))
     return isPinned
       ? `${api} was not believed: its certificate is not of the authority that this host pinned when it enrolled. Where the authority was replaced, enrol again with a new token; else somebody may be in between`
       : `${api} was not believed: its certificate is of an authority that this host does not know. Name that authority in MESH_PUBLIC_CA_FILE of the control plane and paste its new line, which carries --ca-sha256, or add it to this host's own`

@@ -22,7 +22,7 @@ export const trialResult = z.object({
   incidentId: z.string(),
   type: z.string(),
   title: z.string(),
-  /** Of the row that ended it: a log that has gone on since is played again. */
+  /** Number of the row that ended it. A log with a newer ending is played again. */
   endingSeq: count,
   outcome: z.enum(['comparable', 'not_comparable', 'unanswered']),
   /** Why the two are not compared; null where they are. */
@@ -31,7 +31,7 @@ export const trialResult = z.object({
   trial: side,
   isSameEnding: z.boolean(),
   isSameWrites: z.boolean(),
-  /** Of the looks that the log's ending quotes, how many the candidate's quotes too. */
+  /** Looks that the log's ending quotes (`of`), and those among them that the candidate's ending quotes too (`shared`). */
   quoted: z.object({ shared: count, of: count }),
 })
 export type TrialResult = z.infer<typeof trialResult>
@@ -118,7 +118,7 @@ function quotesOf(given: Record<string, unknown> | null): number[] {
   return [...claimed, ...noted].map(({ seq }) => seq)
 }
 
-/** So many comparable incidents a verdict takes. */
+/** Comparable incidents that a verdict needs. */
 export const minComparable = 30
 /** From this share of same endings on, with 95 per cent, the candidate counts as alike. */
 const alikeShare = 0.8

@@ -30,7 +30,7 @@ const foreignEnds = new Set([
   'UNKNOWN_OUTCOME',
 ])
 
-/** The attempt that the agent ended last, or why there is none to play again. Pure. */
+/** Newest attempt that the agent ended, or the reason why none can be played. Pure. */
 function findAttempt(
   { type }: Pick<ApiIncident, 'type'>,
   events: readonly IncidentEvent[],

@@ -20,7 +20,7 @@ export type Play = {
   passedSeq: number
   /** Writes that were made, by key. */
   made: Set<string>
-  /** So often a call was answered in a state, by both. */
+  /** Answers to each call, counted by state and call. */
   asked: Map<string, number>
   /** Writes that the judge would have run or asked about, by key, each with the call in words. */
   proposed: Map<string, string>
