@@ -56,6 +56,9 @@ exec chroot . sh -c "$0"
 `
   return spawnSync('unshare', ['--mount', 'sh', '-c', begin, script], {
     encoding: 'utf8',
+    // Only ends a hang: a script that waits for ever would hold up every test behind it.
+    timeout: 120_000,
+    killSignal: 'SIGKILL',
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
   })
 }

@@ -1,7 +1,8 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { temporaryDirectory } from '../support/directory.ts'
+import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { leftovers, makeRelease, newKey, onBareHost } from './bare-host.ts'
 
 /** What a host has already: somebody's own files, another release, processes that run, a run that was killed. */
@@ -111,16 +112,23 @@ sh ${from}/install.sh --remove --purge; ${leftovers}`)
     ])
   })
 
-  test('a process of a container, whose folder of that name is its own, keeps nobody from installing and removing', () => {
-    const { lines, said } =
-      run(`unshare --mount sh -c 'mount -t tmpfs none /opt; mkdir -p /opt/nightshift/1.0.0/bin; cp "$(command -v sleep)" /opt/nightshift/1.0.0/bin/node; exec /opt/nightshift/1.0.0/bin/node 60' &
-pid=$!; until [ "$(readlink /proc/$pid/exe)" = /opt/nightshift/1.0.0/bin/node ]; do sleep 0.02; done
-sh ${whole}/install.sh --no-systemd; sh ${whole}/install.sh --remove --purge; kill $pid; { wait $pid; } 2>/dev/null; ${leftovers}`)
-    expect(said).toBe('')
-    expect(lines).toEqual([
-      expect.stringMatching(/^Nightshift 1\.2\.0 is in/),
-      'Nightshift is removed, with its settings, its folders and its users. Its database is as it was.',
-    ])
+  test('a process of a container, whose folder of that name is its own, keeps nobody from installing and removing', async () => {
+    const node = '/opt/nightshift/1.0.0/bin/node'
+    const begin = `mount -t tmpfs none /opt && mkdir -p ${dirname(node)} && cp "$(command -v sleep)" ${node} && exec ${node} 60`
+    const container = spawn('unshare', ['--mount', 'sh', '-c', begin], { stdio: 'ignore' })
+    try {
+      await eventually('the container to run', async () => readlinkSync(`/proc/${container.pid}/exe`) === node)
+      const { lines, said } = run(
+        `sh ${whole}/install.sh --no-systemd; sh ${whole}/install.sh --remove --purge; ${leftovers}`,
+      )
+      expect(said).toBe('')
+      expect(lines).toEqual([
+        expect.stringMatching(/^Nightshift 1\.2\.0 is in/),
+        'Nightshift is removed, with its settings, its folders and its users. Its database is as it was.',
+      ])
+    } finally {
+      container.kill()
+    }
   })
 
   test('what a killed run had put aside comes back with the next one, also where that one fails', async () => {
