@@ -20,7 +20,7 @@ import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type ManualChange, manualChangeType } from '../domain/manual-change.ts'
 import { resourceKey } from '../domain/registry.ts'
 import { type CallRef, callId, parseCallId, stepKey } from '../domain/step-key.ts'
-import { type Preparation, type Risk, requiredApprovals } from '../domain/tool.ts'
+import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import type { Call, Policy, Ruling } from '../safety/judge.ts'
 import { toolFacts, tools } from '../tools/registry.ts'
 import type { CallOutcome } from '../workflows/outcome.ts'
@@ -159,7 +159,7 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
-    required: (await isAlone(trx, manual, ruling.risk))
+    required: (await isAlone(trx, manual, ruling))
       ? 1
       : Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
     dryRun: withProof(call.tool, preparation.dryRun),
@@ -184,9 +184,9 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
 }
 
 /** One person is enough for what is critical only where that is the admin who does it alone, and may still. */
-async function isAlone(trx: Trx, manual: ManualChange | null | undefined, risk: Risk): Promise<boolean> {
+async function isAlone(trx: Trx, manual: ManualChange | null | undefined, { risk, targets }: Ruling): Promise<boolean> {
   if (!manual?.alone || !manual.mayVote) return false
-  return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType })) === null
+  return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType, targets })) === null
 }
 
 /** A call behind the one that asks, prepared as if its turn had come. */

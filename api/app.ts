@@ -92,6 +92,7 @@ import { tokenRoutes } from './routes/tokens.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { verifyRoutes } from './routes/verify.ts'
 import { vmRepairRoutes } from './routes/vm-repair.ts'
+import { whoMayRoutes } from './routes/who-may.ts'
 
 export type ApiOptions = {
   db: Db
@@ -176,6 +177,7 @@ const operations = [
   judgeRoutes,
   tokenRoutes,
   operatorRoutes,
+  whoMayRoutes,
   auditRoutes,
   verifyRoutes,
   retentionRoutes,

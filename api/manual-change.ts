@@ -6,7 +6,7 @@ import { noteOpened } from '../db/idempotency-keys.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { openManualChange } from '../db/incidents/manual-change.ts'
 import { readSettings } from '../db/settings.ts'
-import { isManualChangeNeeded, manualChangeType } from '../domain/manual-change.ts'
+import { isManualChangeNeeded, type ManualChange, manualChangeType } from '../domain/manual-change.ts'
 import { type Principal, permissionsOf } from '../domain/permissions.ts'
 import { callId, stepKey } from '../domain/step-key.ts'
 import { highestRisk, type Preparation, type Risk } from '../domain/tool.ts'
@@ -65,7 +65,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   }
   const { summary, asks, targets, stateFingerprint } = await act.prepare()
   const risk = highestRisk(own, asks?.risk)
-  if (act.alone) await requireAdminFor(deps, act.principal, person.operatorId, risk)
+  if (act.alone) await requireAdminFor(deps, act.principal, person.operatorId, { risk, targets })
   const paused = settings.value<boolean>('agent.paused') ? ' (the agent is paused)' : ''
   const { reason } = act.args
   const change = {
@@ -96,14 +96,19 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
 const answerWithinMs = 20_000
 const lookEveryMs = 200
 
-async function requireAdminFor(deps: ApiDeps, principal: Principal, operatorId: string, risk: Risk): Promise<void> {
+async function requireAdminFor(
+  deps: ApiDeps,
+  principal: Principal,
+  operatorId: string,
+  { risk, targets }: Pick<ManualChange, 'risk' | 'targets'>,
+): Promise<void> {
   if (risk !== 'critical') {
     throw new Problem(422, 'NOT_CRITICAL', `This is of ${risk} risk: alone is for what is critical. Leave it out.`)
   }
   const { role, name } = principal
   const refused =
     role === 'admin' && permissionsOf(principal).includes('decide')
-      ? await refusalForRisk(deps.db, operatorId, { risk, incidentType: manualChangeType })
+      ? await refusalForRisk(deps.db, operatorId, { risk, incidentType: manualChangeType, targets })
       : `${name} (${role}) may not act alone: an admin may`
   if (refused) throw new Problem(403, 'FORBIDDEN', `${refused}.`)
 }

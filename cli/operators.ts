@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { exampleOfRight } from '../domain/decision-right.ts'
 import { operator } from '../domain/operator.ts'
 import { personRoles } from '../domain/permissions.ts'
 import { risks } from '../domain/tool.ts'
@@ -12,7 +13,7 @@ import { collectValues, inert, parseOneOf, printJson, printNote } from './ui/ter
 
 // Loose, so that fields of a newer API still reach --json; a role or a risk may be one that this version does not know.
 const listedOperator = operator
-  .pick({ name: true, incidentTypes: true, disabledAt: true })
+  .pick({ name: true, incidentTypes: true, rights: true, disabledAt: true })
   .extend({ role: z.string(), maxRisk: z.string() })
   .loose()
 
@@ -39,6 +40,7 @@ function addListCommand(parent: CliCommand): void {
         'RISKS UP TO': ({ maxRisk }) => inert(maxRisk),
         'INCIDENT TYPES': ({ incidentTypes }) =>
           inert(incidentTypes === null ? 'all' : incidentTypes.join(', ') || 'none'),
+        'FURTHER RIGHTS': ({ rights }) => inert(rights.join('; ')),
       })
     })
 }
@@ -47,6 +49,9 @@ type SetOptions = ConnectionOptions & {
   role?: string
   maxRisk?: string
   type: string[]
+  right: string[]
+  /** False with `--no-rights`. */
+  rights: boolean
   allTypes?: boolean
   disable?: boolean
   enable?: boolean
@@ -65,6 +70,13 @@ function addSetCommand(parent: CliCommand): void {
     .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
     .option('--type <type>', 'decides about incidents of this type only; repeatable', collectValues, [])
     .option('--all-types', 'decides about incidents of all types')
+    .option(
+      '--right <right>',
+      `a right of its own beside these limits, as "${exampleOfRight}"; repeatable; all that are named replace those of before`,
+      collectValues,
+      [],
+    )
+    .option('--no-rights', 'has no right beside these limits any more')
     .option('--disable', 'may not sign in any more')
     .option('--enable', 'may sign in again')
     .option('--slack <member>', 'decides by buttons in Slack as this member')
@@ -73,7 +85,7 @@ function addSetCommand(parent: CliCommand): void {
     .option('--no-pagerduty', 'is nobody at PagerDuty any more')
     .option('--reason <text>', 'why, for the audit')
     .connected(
-      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
+      '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --max-risk none --right "critical database:* until:2026-12-06"\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',
     )
     .calls(async (api, name: string, options: SetOptions) => {
       const path = `/api/v1/operators/${encodeURIComponent(name)}`
@@ -91,6 +103,7 @@ function addSetCommand(parent: CliCommand): void {
           : options.type.length > 0
             ? options.type
             : (before?.incidentTypes ?? null),
+        ...((options.right.length > 0 || !options.rights) && { rights: options.right }),
         disabled: options.disable ? true : options.enable ? false : Boolean(before?.disabledAt),
         reason: options.reason ?? null,
         ...(options.slack !== undefined && { slackUserId: options.slack || null }),

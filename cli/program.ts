@@ -140,6 +140,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   prompt: async () => (await import('./prompt.ts')).addPromptCommand,
   jobs: async () => (await import('./jobs.ts')).addJobsCommand,
   operators: async () => (await import('./operators.ts')).addOperatorsCommand,
+  'who-may': async () => (await import('./who-may.ts')).addWhoMayCommand,
   audit: async () => (await import('./audit.ts')).addAuditCommand,
   backup: async () => (await import('./backup.ts')).addBackupCommand,
   restore: async () => (await import('./backup.ts')).addRestoreCommand,

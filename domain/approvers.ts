@@ -1,6 +1,6 @@
-import { isType } from './incident-type.ts'
+import { type DecisionRight, type DecisionSubject, parseRight, refusalOfRights } from './decision-right.ts'
 import { type PersonRole, permissions } from './permissions.ts'
-import { type Risk, risks } from './tool.ts'
+import type { Risk } from './tool.ts'
 
 /** A person as approvals see them. */
 export type Decider = {
@@ -9,6 +9,8 @@ export type Decider = {
   maxRisk: Risk
   /** Null: all. */
   incidentTypes: readonly string[] | null
+  /** Further rights in words, each by itself. */
+  rights: readonly string[]
   disabled: boolean
 }
 
@@ -16,16 +18,26 @@ export type Decider = {
  * Why this person may not decide this approval, either way; null when they may. A denial counts as deciding: it ends what
  * somebody else was asked to judge. A risk that this version does not know is above everybody.
  */
-export function mayDecide(decider: Decider, approval: { risk: string; incidentType: string }): string | null {
-  const { name, role, maxRisk, incidentTypes, disabled } = decider
+export function mayDecide(decider: Decider, asked: DecisionSubject): string | null {
+  const { name, role, disabled } = decider
   if (disabled) return `${name} is disabled`
   if (!permissions[role].includes('decide')) return `${name} (${role}) may not decide approvals`
-  const risk = (risks as readonly string[]).indexOf(approval.risk)
-  if (risk < 0) return `nobody decides about the unknown risk ${approval.risk}`
-  if (risk > risks.indexOf(maxRisk))
-    return `${name} decides about risks up to ${maxRisk}, and this one is ${approval.risk}`
-  if (incidentTypes !== null && !incidentTypes.some((each) => isType(each, approval.incidentType))) {
-    return `${name} decides about incidents of other types than ${approval.incidentType}`
+  return refusalOfRights(name, rightsOf(decider), asked)
+}
+
+/** The person's own limits as a right about everything, and each further one. A right that cannot be read gives nothing. */
+export function rightsOf({
+  maxRisk,
+  incidentTypes,
+  rights,
+}: Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>): DecisionRight[] {
+  return [{ maxRisk, incidentTypes, resources: null, until: null }, ...rights.flatMap(readRight)]
+}
+
+function readRight(words: string): DecisionRight[] {
+  try {
+    return [parseRight(words)]
+  } catch {
+    return []
   }
-  return null
 }

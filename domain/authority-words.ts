@@ -14,16 +14,17 @@ const maxWords = 600
 const inShort = (words: string) =>
   words.length <= maxWords ? words : `${words.slice(0, maxWords - 20)} … (${sha256(words).slice(0, 12)})`
 
-/** Rows of before 0.3 have no `pagerdutyUserId`. */
+/** Rows of before 0.3 have no `pagerdutyUserId` and no `rights`. */
 type DescribedOperator = Pick<Operator, 'role' | 'maxRisk' | 'incidentTypes' | 'disabledAt' | 'slackUserId'> &
-  Partial<Pick<Operator, 'pagerdutyUserId'>>
+  Partial<Pick<Operator, 'pagerdutyUserId' | 'rights'>>
 
 export function describeOperator(described: DescribedOperator): string {
-  const { role, maxRisk, incidentTypes, disabledAt, slackUserId, pagerdutyUserId } = described
+  const { role, maxRisk, incidentTypes, disabledAt, slackUserId, pagerdutyUserId, rights = [] } = described
   const types =
     incidentTypes === null ? 'all incident types' : `incidents of type ${incidentTypes.join(', ') || 'none'}`
   const at = `${slackUserId ? `, ${slackUserId} at Slack` : ''}${pagerdutyUserId ? `, ${pagerdutyUserId} at PagerDuty` : ''}`
-  return inShort(`${role}, risks up to ${maxRisk}${at}${disabledAt ? ', disabled' : ''}, ${types}`)
+  const further = rights.map((each) => `; and ${each}`).join('')
+  return inShort(`${role}, risks up to ${maxRisk}${at}${disabledAt ? ', disabled' : ''}, ${types}${further}`)
 }
 
 type DescribedToken = { role: string; operator: string | null; scopes: readonly string[]; expiresAt: string | null }

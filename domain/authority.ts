@@ -1,27 +1,31 @@
+import { type Decider, rightsOf } from './approvers.ts'
+import { coversRight, type DecisionRight, formatRight } from './decision-right.ts'
 import { type Permission, type Principal, permissions, permissionsOf, type Role, typesOf } from './permissions.ts'
-import { type Risk, risks } from './tool.ts'
+import { risks } from './tool.ts'
 
-/** What somebody may: permissions, and for decisions the riskiest action and the incident types (null: all). */
+/** What somebody may: permissions, and rights to decide. The first right is the person's own limits. */
 export type Authority = {
   permissions: readonly Permission[]
-  maxRisk: Risk
-  incidentTypes: readonly string[] | null
+  rights: readonly DecisionRight[]
 }
 
-type Limits = Pick<Authority, 'maxRisk' | 'incidentTypes'>
+type Limits = Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>
 
 /** Of a person, with every token they could have; nothing where they are disabled. */
 export function authorityOfPerson(person: Limits & { role: Role; disabled: boolean }): Authority {
-  const { role, disabled, maxRisk, incidentTypes } = person
-  return { permissions: disabled ? [] : permissions[role], maxRisk, incidentTypes }
+  const { role, disabled } = person
+  return { permissions: disabled ? [] : permissions[role], rights: rightsOf(person) }
 }
 
 /** Of the caller: a token is worth what its scopes leave of its person. */
-export function authorityOfPrincipal(principal: Principal, person: Limits): Authority {
+export function authorityOfPrincipal(principal: Pick<Principal, 'role' | 'scopes'>, person: Limits): Authority {
   const types = typesOf(principal)
-  const own = person.incidentTypes
-  const incidentTypes = types === null ? own : own === null ? types : types.filter((type) => own.includes(type))
-  return { permissions: permissionsOf(principal), maxRisk: person.maxRisk, incidentTypes }
+  const rights = rightsOf(person).map((right) => ({ ...right, incidentTypes: narrowTypes(right.incidentTypes, types) }))
+  return { permissions: permissionsOf(principal), rights }
+}
+
+function narrowTypes(own: readonly string[] | null, types: readonly string[] | null): readonly string[] | null {
+  return types === null ? own : own === null ? types : types.filter((type) => own.includes(type))
 }
 
 /**
@@ -34,12 +38,38 @@ export function excessAuthority(giver: Authority, wanted: Authority, before: Aut
   if (!wanted.permissions.includes('decide')) return found
   // Limits say something about those alone who may decide.
   const deciding = [giver, before].filter((each) => each?.permissions.includes('decide')) as Authority[]
-  const highest = Math.max(-1, ...deciding.map(({ maxRisk }) => risks.indexOf(maxRisk)))
-  if (risks.indexOf(wanted.maxRisk) > highest) found.push(`decisions about risks up to ${wanted.maxRisk}`)
-  const known = deciding.map(({ incidentTypes }) => incidentTypes)
-  const foreign = typesBeyond(wanted.incidentTypes, known)
-  if (foreign !== null) found.push(`decisions about ${foreign}`)
-  return found
+  const [own, ...further] = wanted.rights
+  const held = deciding.flatMap(({ rights }) => rights)
+  const given = further.filter((right) => !isHeld(right, held))
+  return [
+    ...found,
+    ...(own ? excessOfLimits(own, deciding) : []),
+    ...given.map((each) => `decisions as "${formatRight(each)}"`),
+  ]
+}
+
+/** Does one held right cover it, for each of its types by itself? A risk of one right and a type of another give neither. */
+function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean {
+  const { incidentTypes: types } = wanted
+  const each = types === null ? [wanted] : types.map((type) => ({ ...wanted, incidentTypes: [type] }))
+  return each.every((right) => held.some((own) => coversRight(own, right)))
+}
+
+/** What of a person's own limits goes beyond those of each who gives them. */
+function excessOfLimits(wanted: DecisionRight, deciding: readonly Authority[]): string[] {
+  if (wanted.maxRisk === 'none') return []
+  const held = deciding
+    .flatMap(({ rights }) => rights)
+    .filter(({ resources, until }) => resources === null && until === null)
+  if (isHeld(wanted, held)) return []
+  const highest = Math.max(-1, ...held.map(({ maxRisk }) => risks.indexOf(maxRisk)))
+  const foreign = typesBeyond(
+    wanted.incidentTypes,
+    held.map(({ incidentTypes }) => incidentTypes),
+  )
+  const risk = risks.indexOf(wanted.maxRisk) > highest ? [`decisions about risks up to ${wanted.maxRisk}`] : []
+  const types = foreign === null ? [] : [`decisions about ${foreign}`]
+  return risk.length + types.length > 0 ? [...risk, ...types] : [`decisions as "${formatRight(wanted)}"`]
 }
 
 /** Types that none of the sets holds; null: there are none. */

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -119,3 +120,8 @@ function isThere(path: string): boolean {
   if (existsSync(path) || path.startsWith('web/dist')) return true
   return path.startsWith('test/') && files.some((file) => file.startsWith(path) && file.endsWith('.test.ts'))
 }
+
+test('no file holds the marks of a merge that was not finished', () => {
+  const found = spawnSync('git', ['grep', '-nE', '^(<{7}|>{7}) '], { encoding: 'utf8' })
+  expect([found.status, found.stdout]).toEqual([1, ''])
+})

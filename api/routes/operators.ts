@@ -11,7 +11,7 @@ import {
 import { recordAudit } from '../../db/log/audit.ts'
 import { type Authority, authorityOfPerson, authorityOfPrincipal, excessAuthority } from '../../domain/authority.ts'
 import { describeOperator } from '../../domain/authority-words.ts'
-import { type Operator, operator, operatorLimits } from '../../domain/operator.ts'
+import { type Operator, operator, operatorLimits, writtenRights } from '../../domain/operator.ts'
 import { type Principal, permissions } from '../../domain/permissions.ts'
 import { isUnusableName } from '../../domain/sign-in.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -42,6 +42,7 @@ const example: Operator = {
   role: 'approver',
   maxRisk: 'high',
   incidentTypes: ['disk_pressure', 'replication_lag'],
+  rights: ['critical database:orders-* until:2026-12-06T06:00:00.000Z'],
   permissions: [...permissions.approver],
   createdAt: '2026-11-21T01:46:02.000000Z',
   disabledAt: null,
@@ -91,12 +92,14 @@ const setOperatorEndpoint = endpoint({
   tag,
   summary: 'Makes a person, or changes what they may',
   description:
-    'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks and incident types beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
+    'Holds at once, for every token, session and decision token they have: a token is worth no more than its person. Who is disabled comes in nowhere. Nobody makes less of themselves, so that one admin always remains. Nobody grants what they do not have: permissions, risks, incident types and rights beyond those of the token that asks are refused. With `If-None-Match: *` only where nobody has the name, else 412.',
   params,
   headers: z.object({ 'if-none-match': z.literal('*').optional() }),
   body: z.strictObject({
     ...operatorLimits,
     disabled: z.boolean(),
+    /** Left out: unchanged. */
+    rights: writtenRights.optional(),
     /** Left out: unchanged. Null: no Slack member. */
     slackUserId: slackUserId.nullable().optional(),
     /** Left out: unchanged. Null: nobody at PagerDuty. */
@@ -108,6 +111,7 @@ const setOperatorEndpoint = endpoint({
     role: 'approver',
     maxRisk: 'high',
     incidentTypes: ['disk_pressure'],
+    rights: ['critical database:orders-* until:2026-12-06'],
     disabled: false,
     reason: 'on call for storage from Monday',
   },
@@ -116,7 +120,8 @@ const setOperatorEndpoint = endpoint({
   problems: [409, 412],
   async run({ scope, params: { name }, body: { reason, ...body }, principal, c }, { db }) {
     const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
-    if (asking && asking.name === name && excessAuthority(authorityOfPerson(body), personal(asking), null).length > 0) {
+    const own = asking?.name === name ? asking : null
+    if (own && excessAuthority(authorityOfPerson({ rights: own.rights, ...body }), personal(own), null).length > 0) {
       throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
     }
     return await db.transaction().execute(async (trx) => {
@@ -175,8 +180,8 @@ function personal(row: OperatorRow): Authority {
 }
 
 /** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
-export function authorityOf(principal: Principal, person: OperatorRow | null): Authority {
-  return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [] })
+export function authorityOf(principal: Pick<Principal, 'role' | 'scopes'>, person: OperatorRow | null): Authority {
+  return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [], rights: [] })
 }
 
 function toApiOperator(row: OperatorRow): Operator {

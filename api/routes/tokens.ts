@@ -7,16 +7,7 @@ import { scopeOf } from '../../db/scope.ts'
 import { type ApiToken, apiToken, newApiToken } from '../../domain/api-token.ts'
 import { type Authority, excessAuthority } from '../../domain/authority.ts'
 import { describeToken } from '../../domain/authority-words.ts'
-import {
-  isPersonRole,
-  type Principal,
-  permissions,
-  permissionsOf,
-  role,
-  scope,
-  typesOf,
-  weakerRole,
-} from '../../domain/permissions.ts'
+import { isPersonRole, type Principal, permissions, role, scope, weakerRole } from '../../domain/permissions.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
@@ -161,12 +152,7 @@ function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, give
   if (!isPersonRole(role) && scopes.some((each) => each.startsWith('type:'))) {
     throw invalid('scopes', `a token of role ${role} is for all incident types or none`)
   }
-  const types = typesOf({ scopes })
-  const wanted = {
-    permissions: permissionsOf({ role, scopes }),
-    maxRisk: owner?.maxRisk ?? 'none',
-    incidentTypes: types ?? owner?.incidentTypes ?? null,
-  }
+  const wanted = authorityOf({ role, scopes }, owner)
   const more = excessAuthority(giver, wanted, null)
   if (more.length > 0) {
     throw new Problem(403, 'TOO_STRONG', `This token could do what yours cannot: ${more.join(', ')}.`)

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { type Decider, mayDecide } from '../../domain/approvers.ts'
 import { describeOperator } from '../../domain/authority-words.ts'
+import type { DecisionSubject } from '../../domain/decision-right.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
 import type { Risk } from '../../domain/tool.ts'
-import { now } from '../clock.ts'
+import { databaseTime, now } from '../clock.ts'
 import { type Db, inTransaction, type Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
@@ -17,6 +18,8 @@ export type OperatorRow = {
   role: PersonRole
   maxRisk: Risk
   incidentTypes: string[] | null
+  /** Further rights in words (`domain/decision-right.ts`). */
+  rights: string[]
   createdAt: string
   disabledAt: string | null
   /** Who vouches for this person and gives their role; null for people who were made here. */
@@ -32,7 +35,7 @@ export type OperatorRow = {
 function operators(db: Db) {
   return db
     .selectFrom('operator')
-    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'createdAt', 'disabledAt', 'issuer'])
+    .select(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'rights', 'createdAt', 'disabledAt', 'issuer'])
     .select(['slackUserId', 'pagerdutyUserId'])
     .select((where) =>
       where
@@ -73,6 +76,8 @@ type OperatorChange = {
   maxRisk: Risk
   incidentTypes: readonly string[] | null
   disabled: boolean
+  /** Left out: as they were. */
+  rights?: readonly string[]
   /** Left out: as it was. */
   slackUserId?: string | null
   pagerdutyUserId?: string | null
@@ -81,10 +86,11 @@ type OperatorChange = {
 /** Makes a person, or changes the one of that name; answers what was before (null: nobody) and what is now. */
 export async function putOperator(
   trx: Trx,
-  { name, role, maxRisk, incidentTypes, disabled, slackUserId, pagerdutyUserId }: OperatorChange,
+  { name, role, maxRisk, incidentTypes, disabled, rights, slackUserId, pagerdutyUserId }: OperatorChange,
 ): Promise<{ before: OperatorRow | null; now: OperatorRow }> {
   const before = (await operators(trx).where('name', '=', name).forUpdate().executeTakeFirst()) ?? null
   const types = incidentTypes && JSON.stringify(incidentTypes)
+  const further = rights && { rights: JSON.stringify(rights) }
   const disabledAt = disabled ? sql<string>`coalesce(operator.disabled_at, nightshift_now())` : null
   const { id } = await trx
     .insertInto('operator')
@@ -94,6 +100,7 @@ export async function putOperator(
       role,
       maxRisk,
       incidentTypes: types,
+      ...further,
       slackUserId: slackUserId ?? null,
       pagerdutyUserId: pagerdutyUserId ?? null,
       disabledAt: disabled ? now : null,
@@ -101,7 +108,7 @@ export async function putOperator(
     .onConflict((conflict) =>
       conflict
         .column('name')
-        .doUpdateSet({ role, maxRisk, incidentTypes: types, disabledAt, slackUserId, pagerdutyUserId }),
+        .doUpdateSet({ role, maxRisk, incidentTypes: types, ...further, disabledAt, slackUserId, pagerdutyUserId }),
     )
     .returning('id')
     .executeTakeFirstOrThrow()
@@ -125,6 +132,9 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
   return admins.some(({ id }) => id !== operatorId)
 }
 
+/** What an approval asks somebody to decide. */
+type AskedDecision = { incidentId: string } & Pick<DecisionSubject, 'risk' | 'targets'>
+
 /**
  * Why this person may not decide this approval; null when they may. Read at every door where authority is handed out or used:
  * what somebody may can change between the two.
@@ -132,25 +142,25 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
 export async function refusalToDecide(
   db: Db,
   operatorId: string,
-  approval: { incidentId: string; risk: string },
+  { incidentId, risk, targets }: AskedDecision,
 ): Promise<string | null> {
-  const incidentType = await typeOfIncident(db, approval.incidentId)
+  const incidentType = await typeOfIncident(db, incidentId)
   if (incidentType === null) return 'there is no such incident'
-  return await refusalForRisk(db, operatorId, { risk: approval.risk, incidentType })
+  return await refusalForRisk(db, operatorId, { risk, incidentType, targets })
 }
 
 /** The same where nothing is asked yet. */
 export async function refusalForRisk(
   db: Db,
   operatorId: string,
-  asked: { risk: string; incidentType: string },
+  asked: Omit<DecisionSubject, 'at'>,
 ): Promise<string | null> {
   const operator = await operatorById(db, operatorId)
-  return operator ? mayDecide(deciderOf(operator), asked) : 'there is no such person'
+  return operator ? mayDecide(deciderOf(operator), { ...asked, at: await databaseTime(db) }) : 'there is no such person'
 }
 
-export function deciderOf({ name, role, maxRisk, incidentTypes, disabledAt }: OperatorRow): Decider {
-  return { name, role, maxRisk, incidentTypes, disabled: disabledAt !== null }
+export function deciderOf({ name, role, maxRisk, incidentTypes, rights, disabledAt }: OperatorRow): Decider {
+  return { name, role, maxRisk, incidentTypes, rights, disabled: disabledAt !== null }
 }
 
 /** As long as a session lives at most: then the provider is asked again. */
@@ -200,7 +210,7 @@ export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): 
 
 type Known = Pick<OperatorRow, (typeof knownColumns)[number]>
 const knownColumns = [
-  ...(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt'] as const),
+  ...(['id', 'name', 'role', 'maxRisk', 'incidentTypes', 'rights', 'disabledAt'] as const),
   ...(['slackUserId', 'pagerdutyUserId'] as const),
 ] as const
 

@@ -133,6 +133,7 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
     .executeTakeFirstOrThrow()
   const cause = await causeOf(systemScope(trx), row)
   await enqueueNotification(trx, incident, 'approval', row.reason || null, {
+    asked: row,
     approval: {
       id: row.id,
       tool: row.tool,

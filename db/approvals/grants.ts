@@ -61,6 +61,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
     .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
+    .select('standingGrant.targets')
     .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
@@ -68,8 +69,8 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .orderBy('standingGrant.expiresAt')
     .execute()
   const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
-  for (const { id, actionDigest, stateFingerprint, grantedBy, risk } of grants) {
-    if (await refusalToDecide(trx, grantedBy, { incidentId, risk })) continue
+  for (const { id, actionDigest, stateFingerprint, grantedBy, risk, targets } of grants) {
+    if (await refusalToDecide(trx, grantedBy, { incidentId, risk, targets })) continue
     usable.push({ id, actionDigest, stateFingerprint })
   }
   return usable
@@ -85,11 +86,12 @@ export async function useGrant(
   const given = await trx
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['grantedBy', 'risk'])
+    .select(['grantedBy', 'risk', 'standingGrant.targets'])
     .where('standingGrant.id', '=', grantId)
     .executeTakeFirst()
-  if (!given || (await refusalToDecide(trx, given.grantedBy, { incidentId: run.incidentId, risk: given.risk })))
-    return false
+  if (!given) return false
+  const { grantedBy, ...asked } = given
+  if (await refusalToDecide(trx, grantedBy, { ...asked, incidentId: run.incidentId })) return false
   const taken = await trx
     .updateTable('standingGrant')
     .set((update) => ({ usesLeft: update('usesLeft', '-', 1) }))

@@ -118,10 +118,14 @@ export async function forgetReview(trx: Trx, id: string): Promise<void> {
 }
 
 /** Whose own write an incident is, and of which risk. */
-export async function requesterOf(db: Db | Trx, id: string): Promise<{ operatorId: string; risk: Risk }> {
+export async function requesterOf(
+  db: Db | Trx,
+  id: string,
+): Promise<{ operatorId: string; risk: Risk; targets: ManualChange['targets'] }> {
   return await db
     .selectFrom('incidentEvent')
     .select([sql<string>`metadata->>'operatorId'`.as('operatorId'), sql<Risk>`metadata->>'risk'`.as('risk')])
+    .select(sql<ManualChange['targets']>`metadata->'targets'`.as('targets'))
     .where('incidentId', '=', id)
     .where('kind', '=', 'change_requested')
     .executeTakeFirstOrThrow()
@@ -143,7 +147,7 @@ export async function reviewManualChange(
     const asked = await requesterOf(trx, id)
     if (asked.operatorId === person.operatorId)
       return { outcome: 'forbidden', message: 'who acted alone cannot review it: somebody else has to' }
-    const who = { risk: asked.risk, incidentType: manualChangeType }
+    const who = { risk: asked.risk, incidentType: manualChangeType, targets: asked.targets }
     const refused = await refusalForRisk(trx, person.operatorId, who)
     if (refused) return { outcome: 'forbidden', message: refused }
     const { operatorId, name, actor } = person

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { DecisionSubject } from '../../domain/decision-right.ts'
 import { newId } from '../../domain/digest.ts'
 import type { AskedApproval, Notification, Trigger } from '../../domain/notification.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
@@ -22,11 +23,16 @@ export async function enqueueNotification(
   incident: IncidentRow,
   trigger: Trigger,
   reason: string | null,
-  more: { approval?: AskedApproval; page?: boolean; incidents?: Notification['incidents'] } = {},
+  more: {
+    approval?: AskedApproval
+    asked?: Pick<DecisionSubject, 'risk' | 'targets'>
+    page?: boolean
+    incidents?: Notification['incidents']
+  } = {},
 ): Promise<void> {
   const page = more.page ?? isToPage(trigger, incident)
   const { id: incidentId, severity, type: incidentType } = incident
-  const told = { incidentId, severity, incidentType, page, risk: more.approval?.risk }
+  const told = { incidentId, severity, incidentType, page, asked: more.asked }
   const entries = await preparedEntries(trx, incident.id, { trigger, told })
   if (entries.length === 0) return
   const notification = JSON.stringify({

@@ -1,3 +1,4 @@
+import type { DecisionSubject } from '../../domain/decision-right.ts'
 import type { NewEvent } from '../../domain/event.ts'
 import type { Trigger } from '../../domain/notification.ts'
 import type { RoutedNews } from '../../domain/route.ts'
@@ -10,8 +11,8 @@ import { slackDestination } from './slack-thread-updates.ts'
 
 /** The channels that notify people of appended rows: webhooks here, Slack, browsers and what people set up in files beside it. */
 
-/** What there is to tell. `risk`: of what is asked, which decides who may answer. */
-type ToldEntry = RoutedNews & { incidentId: string; risk?: string | undefined }
+/** What there is to tell. `asked`: what is to be decided, which says who may answer. */
+type ToldEntry = RoutedNews & { incidentId: string; asked?: Pick<DecisionSubject, 'risk' | 'targets'> | undefined }
 
 /**
  * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and

@@ -2,7 +2,7 @@ import { mayDecide } from '../../domain/approvers.ts'
 import { newId } from '../../domain/digest.ts'
 import type { NewSubscription, PushDevice } from '../../domain/push.ts'
 import { cleanse } from '../../safety/redact.ts'
-import { now } from '../clock.ts'
+import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { OutboxDestination } from './destinations.ts'
@@ -104,11 +104,9 @@ export const pushDestination: OutboxDestination = {
   async entriesFor(trx, trigger, told) {
     if (trigger !== 'approval') return []
     const rows = await devicesOfDeciders(trx)
+    const asked = told?.asked && { ...told.asked, incidentType: told.incidentType, at: await databaseTime(trx) }
     return rows.flatMap(({ id, disabledAt, ...decider }) =>
-      told?.risk !== undefined &&
-      mayDecide({ ...decider, disabled: disabledAt !== null }, { ...told, risk: told.risk }) !== null
-        ? []
-        : [`${pushPrefix}${id}`],
+      asked && mayDecide({ ...decider, disabled: disabledAt !== null }, asked) !== null ? [] : [`${pushPrefix}${id}`],
     )
   },
 }
@@ -117,6 +115,6 @@ async function devicesOfDeciders(trx: Trx) {
   return await trx
     .selectFrom('pushSubscription')
     .innerJoin('operator', 'operator.id', 'pushSubscription.operatorId')
-    .select(['pushSubscription.id', 'operator.name', 'role', 'maxRisk', 'incidentTypes', 'disabledAt'])
+    .select(['pushSubscription.id', 'operator.name', 'role', 'maxRisk', 'incidentTypes', 'rights', 'disabledAt'])
     .execute()
 }

@@ -12,6 +12,8 @@ export type AccessTables = {
     maxRisk: Generated<'none' | 'low' | 'medium' | 'high' | 'critical'>
     /** Null: incidents of all types. */
     incidentTypes: ColumnType<string[] | null, string | null | undefined, string | null>
+    /** Further rights in words, as `domain/decision-right.ts` reads them. */
+    rights: ColumnType<string[], string | undefined, string>
     disabledAt: NullableTime
     /** Whom a provider vouches for, and as whom; null for people who were made here. */
     issuer: ColumnType<string | null, string | null | undefined, never>

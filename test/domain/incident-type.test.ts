@@ -81,8 +81,8 @@ test('whatever a name is, a type comes of it, of letters and figures, and the sa
 })
 
 test('people, routes, settings, models and runbooks that name the old spelling go on working, and exact ones go before them', () => {
-  const person = { name: 'anna', role: 'approver', maxRisk: 'high', disabled: false } as const
-  const approval = { risk: 'medium', incidentType: 'mysql_down' }
+  const person = { name: 'anna', role: 'approver', maxRisk: 'high', rights: [], disabled: false } as const
+  const approval = { risk: 'medium', incidentType: 'mysql_down', targets: [], at: '2026-11-25T09:00:00Z' }
   expect(mayDecide({ ...person, incidentTypes: ['my_sqldown'] }, approval)).toBeNull()
   expect(mayDecide({ ...person, incidentTypes: ['my_sql_up'] }, approval)).not.toBeNull()
 

@@ -6,7 +6,7 @@ import type { PersonRole } from '../../domain/permissions.ts'
 import { type Risk, risks } from '../../domain/tool.ts'
 import { ask, type ListPage, queryClient } from '../api.ts'
 import { type Column, DataTable } from '../data-table.tsx'
-import { CheckField, ReasonField, SelectField, TextField, toOptions } from '../fields.tsx'
+import { CheckField, ReasonField, SelectField, TextArea, TextField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing } from '../page-frame.tsx'
 import { rolesOfPeople } from '../permissions.ts'
@@ -24,6 +24,7 @@ function toDraft(person: Operator | null) {
     // No type at all and every type are as far apart as can be: neither is an empty field.
     allTypes: !person?.incidentTypes,
     types: person?.incidentTypes?.join(' ') ?? '',
+    rights: person?.rights.join('\n') ?? '',
     slack: person?.slackUserId ?? '',
     pagerduty: person?.pagerdutyUserId ?? '',
     disabled: Boolean(person?.disabledAt),
@@ -31,11 +32,12 @@ function toDraft(person: Operator | null) {
   }
 }
 
-function toRequest({ role, maxRisk, allTypes, types, slack, pagerduty, disabled, reason }: Draft) {
+function toRequest({ role, maxRisk, allTypes, types, rights, slack, pagerduty, disabled, reason }: Draft) {
   return {
     role,
     maxRisk,
     incidentTypes: allTypes ? null : types.split(/[\s,]+/).filter(Boolean),
+    rights: rights.split('\n').filter((each) => each.trim()),
     disabled,
     reason,
     slackUserId: slack.trim() || null,
@@ -131,6 +133,15 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
         disabled={draft.allTypes}
         value={draft.types}
         onChange={(types) => change({ types })}
+      />
+      <TextArea
+        id={`${id}-rights`}
+        label="Further rights, one a line: a risk, resources, types, an end"
+        className="mono"
+        rows={3}
+        placeholder="critical database:orders-* until:2026-12-06"
+        value={draft.rights}
+        onChange={(rights) => change({ rights })}
       />
     </>
   )
@@ -249,7 +260,7 @@ function columnsAt(now: number, self: string): Column<Operator>[] {
 }
 
 function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolean; seen: string }) {
-  const { name, issuer, maxRisk } = person
+  const { name, issuer, maxRisk, rights } = person
   return (
     <>
       <strong>
@@ -264,6 +275,11 @@ function PersonName({ person, isSelf, seen }: { person: Operator; isSelf: boolea
       <div className="under small soft">
         up to {maxRisk}, types: <Inert text={formatTypes(person)} />; seen {seen}
       </div>
+      {rights.map((each) => (
+        <div key={each} className="small mono wraps">
+          <Inert text={each} />
+        </div>
+      ))}
     </>
   )
 }

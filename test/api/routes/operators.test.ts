@@ -198,3 +198,98 @@ test('what was done here by the ways of the product is told of by its rows', asy
     [],
   )
 })
+
+const bound = { maxRisk: 'none', rights: ['critical host:host-ams-* type:disk_pressure'] }
+const question = async (id: string, targets: object[], risk = 'critical') => {
+  const approval = await asked(api.db, await claimedIncident(api.db))
+  await api.owner
+    .updateTable('approval')
+    .set({ risk, targets: JSON.stringify(targets) })
+    .where('id', '=', approval)
+    .execute()
+  return {
+    approval,
+    mint: async () => await api.post(`/approvals/${approval}/token`, { as: id, body: { decision: 'deny' } }),
+  }
+}
+
+test('a right about some resources decides about these alone, also where it was narrowed after the token was minted', async () => {
+  expect((await put('rita', bound)).body).toMatchObject({ rights: bound.rights })
+  const as = await tokenOf('rita')
+  const own = await question(as, [{ kind: 'host', id: 'host-ams-1' }])
+  expect((await own.mint()).status).toBe(201)
+  const both = await question(as, [
+    { kind: 'host', id: 'host-ams-1' },
+    { kind: 'host', id: 'host-osl-1' },
+  ])
+  expect((await both.mint()).body.detail).toBe('rita decides about host:host-ams-*, and this is about host:host-osl-1')
+  expect((await (await question(as, [])).mint()).body.detail).toBe(
+    'rita decides about host:host-ams-*, and this call names no resource',
+  )
+  const later = await question(as, [{ kind: 'host', id: 'host-ams-2' }])
+  const { token } = (await later.mint()).body
+  await put('rita', { maxRisk: 'none', rights: ['critical host:host-osl-*'] })
+  const refused = await api.post(`/approvals/${later.approval}/decision`, { as, body: { decision: 'deny', token } })
+  expect(refused.body).toMatchObject({ code: 'ROLE_LOST' })
+  // A right that is over is as good as none.
+  await put('rita', { maxRisk: 'none', rights: ['critical host:host-ams-* until:2026-11-01'] })
+  expect((await own.mint()).status).toBe(403)
+})
+
+test('a right that says nothing is refused with its word, and one that the giver does not have is not given', async () => {
+  const { status, body } = await put('sven', { rights: ['critical printer:1'] })
+  expect([status, body.errors]).toMatchObject([
+    422,
+    [{ field: 'rights.0', message: expect.stringContaining('"printer:1" is no resource') }],
+  ])
+  await put('tina', { role: 'admin', maxRisk: 'low', rights: ['high host:a-*'] })
+  const as = await tokenOf('tina', 'admin')
+  const give = async (right: string) =>
+    (await api.put('/operators/udo', { body: { ...everything, maxRisk: 'none', rights: [right] }, as })).status
+  expect(await give('high host:a-1')).toBe(200)
+  expect(await give('high host:a-* until:2026-12-31')).toBe(200)
+  expect(await give('high host:b-1')).toBe(403)
+  expect(await give('critical host:a-1')).toBe(403)
+  expect(await give('high')).toBe(403)
+  expect(
+    (await api.put('/operators/tina', { body: { ...everything, role: 'admin', maxRisk: 'high' }, as })).status,
+  ).toBe(403)
+})
+
+test('who may decide is said for everybody with a reason, now and on a day in the past', async () => {
+  await put('wanda', { maxRisk: 'none', rights: ['high host:host-ams-*'] })
+  const before = (await api.get('/who-may?tool=execute_migration&type=host_down')).body.at as unknown as string
+  await put('wanda', { maxRisk: 'none', rights: [] })
+  const whoMay = async (query: string) => {
+    const { body } = await api.get(`/who-may?${query}`)
+    const { people } = body as unknown as { people: { name: string; why: string | null }[] }
+    return {
+      ...body,
+      wanda: people.find(({ name }) => name === 'wanda')?.why,
+      viewer: people.find(({ name }) => name === 'viewer'),
+    }
+  }
+  const call = 'tool=converge_shard&type=host_down&risk=high&resources=host:host-ams-1'
+  const now = await whoMay(call)
+  expect(now).toMatchObject({
+    risk: 'high',
+    required: 1,
+    wanda: 'wanda decides about risks up to none, and this one is high',
+  })
+  expect(now.viewer).toMatchObject({ why: 'viewer (viewer) may not decide approvals' })
+  expect((await whoMay(`${call}&at=${encodeURIComponent(before)}`)).wanda).toBeNull()
+  const { approval } = await question('', [{ kind: 'host', id: 'host-ams-1' }], 'high')
+  expect(await whoMay(`approval=${approval}`)).toMatchObject({ incidentType: 'disk_pressure', risk: 'high' })
+  const codes = await Promise.all(
+    [
+      'tool=nonsense&type=x',
+      'tool=converge_shard',
+      `${call}&at=2020-01-01`,
+      `${call}&at=2126-01-01`,
+      `${call},printer:1`,
+      'approval=apr_none',
+    ].map(async (query) => (await api.get(`/who-may?${query}`)).status),
+  )
+  expect(codes).toEqual([422, 422, 404, 422, 422, 404])
+  expect((await api.get(`/who-may?${call}`, { as: api.tokens.viewer })).status).toBe(403)
+})

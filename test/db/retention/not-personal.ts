@@ -363,6 +363,7 @@ export const notPersonal: Record<string, string[]> = {
     'operator.incident_types',
     'operator.issuer',
     'operator.max_risk',
+    'operator.rights',
     'operator.role',
     'postmortem_edit.incident_id',
     'postmortem_edit.operator_id',

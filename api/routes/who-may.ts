@@ -1,0 +1,130 @@
+import { z } from '@hono/zod-openapi'
+import { operatorById, typeOfIncident } from '../../db/access/operators.ts'
+import { listApprovals } from '../../db/approvals/find.ts'
+import { isOwnRun } from '../../db/approvals/settle.ts'
+import { whoMayAt } from '../../db/approvals/who-may.ts'
+import { databaseTime } from '../../db/clock.ts'
+import type { Scope } from '../../db/scope.ts'
+import { readSettings } from '../../db/settings.ts'
+import { faultOfPattern } from '../../domain/decision-right.ts'
+import { parseTime } from '../../domain/format.ts'
+import { incidentType } from '../../domain/incident.ts'
+import { highestRisk, type Risk, requiredApprovals, risks } from '../../domain/tool.ts'
+import { type WhoMay, whoMay } from '../../domain/who-may.ts'
+import { toolFacts } from '../../tools/registry.ts'
+import type { ApiDeps } from '../deps.ts'
+import { endpoint } from '../http/endpoint.ts'
+import { notFound, Problem } from '../http/problem.ts'
+
+const query = z.object({
+  /** An approval, by its id; or a `tool` with what it would be about. */
+  approval: z.string().optional(),
+  tool: z.string().optional(),
+  /** `host:db-1`, several between commas. */
+  resources: z.string().max(2_000).optional(),
+  type: incidentType.optional(),
+  /** Where the call is weighed higher than its tool. */
+  risk: z.enum(risks).optional(),
+  /** The rights of this time instead of now. */
+  at: z
+    .string()
+    .refine((text) => !Number.isNaN(parseTime(text)), 'is no time: 2026-11-21, or 2026-11-21T01:00:00Z')
+    .optional(),
+})
+
+const example: WhoMay = {
+  at: '2026-11-21T01:47:30.000000Z',
+  risk: 'critical',
+  incidentType: 'host_down',
+  targets: [{ kind: 'host', id: 'host-ams-1' }],
+  required: 2,
+  people: [
+    { name: 'anna', role: 'approver', why: null },
+    { name: 'ben', role: 'approver', why: 'ben decides about risks up to high, and this one is critical' },
+  ],
+}
+
+/** Who may decide this, now or at a time: the same rules as a decision, over every person. */
+export const whoMayRoutes = endpoint({
+  method: 'get',
+  path: '/who-may',
+  permission: 'audit',
+  tag: 'approvals',
+  summary: 'Who may decide about a call, and why the others may not',
+  description:
+    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself. No promise: each decision is weighed when it is used.',
+  query,
+  answer: whoMay,
+  example,
+  problems: [404],
+  async run({ scope, query: asked }, deps) {
+    const now = await databaseTime(deps.db)
+    const at = asked.at ? new Date(parseTime(asked.at)).toISOString() : now
+    if (Date.parse(at) > Date.parse(now)) throw wrong('at', 'lies in the future, and nobody knows what will hold then')
+    const { ownRunOf, ...subject } = await readSubject(deps, scope, asked)
+    const people = await whoMayAt(scope, { ...subject, at })
+    if (!people)
+      throw new Problem(404, 'NOT_FOUND', `Nothing is known of who was here at ${at}: the record begins later.`)
+    const own = ownRunOf && (await nameOf(deps, ownRunOf))
+    return {
+      at,
+      ...subject,
+      people: people.map((each) =>
+        each.why === null && each.name === own
+          ? { ...each, why: `${own} asked for this run, and somebody else has to agree` }
+          : each,
+      ),
+    }
+  },
+})
+
+type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & { ownRunOf: string | null }
+
+async function readSubject(deps: ApiDeps, scope: Scope, asked: z.output<typeof query>): Promise<Subject> {
+  if (!asked.approval) return await supposeSubject(deps, asked)
+  const [found] = await listApprovals(scope, { id: asked.approval }, { before: null, limit: 1 })
+  const type = found && (await typeOfIncident(deps.db, found.incidentId))
+  if (!found || !type) throw notFound(`approval ${asked.approval}`)
+  const { risk, targets, required } = found
+  return { risk, targets, required, incidentType: type, ownRunOf: await requesterOf(deps, found) }
+}
+
+/** The person whose own run asks, where its question is for others. */
+async function requesterOf({ db }: ApiDeps, approval: Parameters<typeof isOwnRun>[2]): Promise<string | null> {
+  const row = await db
+    .selectFrom('incident')
+    .select('requestedBy')
+    .where('id', '=', approval.incidentId)
+    .executeTakeFirst()
+  return row?.requestedBy && (await isOwnRun(db, row.requestedBy, approval)) ? row.requestedBy : null
+}
+
+async function nameOf({ db }: ApiDeps, id: string): Promise<string | null> {
+  return (await operatorById(db, id))?.name ?? null
+}
+
+async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Promise<Subject> {
+  const facts = asked.tool === undefined ? undefined : toolFacts.get(asked.tool)
+  if (!facts) throw wrong('tool', `names no tool: ${asked.tool ?? 'say which, or name an approval'}`)
+  if (facts.effect !== 'write') throw wrong('tool', `${facts.name} changes nothing, and nobody is asked about it`)
+  if (!asked.type) throw wrong('type', 'is missing: the type of the incident, as disk_pressure')
+  const targets = (asked.resources ?? '')
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map(toTarget)
+  const settings = await readSettings(deps.db, deps.environment)
+  const risk = highestRisk(facts.risk, settings.value<Risk | null>('approval.risk', facts.name), asked.risk)
+  const required = Math.max(requiredApprovals[risk], settings.value<number>('approval.required', facts.name))
+  return { risk, incidentType: asked.type, targets, required, ownRunOf: null }
+}
+
+function toTarget(text: string): WhoMay['targets'][number] {
+  const fault = text.includes('*') ? 'names many: name one resource' : faultOfPattern(text)
+  if (fault) throw wrong('resources', `"${text}" ${fault}`)
+  const at = text.indexOf(':')
+  return { kind: text.slice(0, at), id: text.slice(at + 1) }
+}
+
+function wrong(field: string, message: string): Problem {
+  return new Problem(422, 'INVALID', `${field}: ${message}.`, { fields: { errors: [{ in: 'query', field, message }] } })
+}

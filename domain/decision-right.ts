@@ -1,0 +1,170 @@
+import { parseTime } from './format.ts'
+import { isType } from './incident-type.ts'
+import { type InventoryKind, inventoryKinds } from './kinds.ts'
+import { type Risk, risks } from './tool.ts'
+
+/** What one right lets a person decide: risks up to one, in incidents of some types, about some resources, until a time. */
+export type DecisionRight = {
+  maxRisk: Risk
+  /** Null: all. */
+  incidentTypes: readonly string[] | null
+  /** `host:db-*`: a kind, and an id in which `*` stands for any characters. Null: all, and calls that name no resource. */
+  resources: readonly string[] | null
+  /** In UTC. Null: without an end. */
+  until: string | null
+}
+
+/** What somebody is asked to decide. */
+export type DecisionSubject = {
+  risk: string
+  incidentType: string
+  /** Everything the call writes to. */
+  targets: readonly { kind: string; id: string }[]
+  /** By the database's clock, in UTC. */
+  at: string
+}
+
+type Refusal = { stage: number; reason: string }
+
+/**
+ * Why none of these rights covers the subject; null where one covers it whole. Two rights are never added up: one has the risk, the type and
+ * every target. Names the reason of the right that comes nearest.
+ */
+export function refusalOfRights(
+  name: string,
+  rights: readonly DecisionRight[],
+  { risk, incidentType, targets, at }: DecisionSubject,
+): string | null {
+  const asked = (risks as readonly string[]).indexOf(risk)
+  if (asked < 0) return `nobody decides about the unknown risk ${risk}`
+  const refused = rights.map((right): Refusal | null => {
+    if (hasEnded(right, at)) return { stage: 0, reason: `the right of ${name} ended at ${right.until}` }
+    if (asked > risks.indexOf(right.maxRisk))
+      return { stage: 1, reason: `${name} decides about risks up to ${right.maxRisk}, and this one is ${risk}` }
+    const { incidentTypes: types } = right
+    if (types !== null && !types.some((each) => isType(each, incidentType)))
+      return { stage: 2, reason: `${name} decides about incidents of other types than ${incidentType}` }
+    const other = describeOtherResource(right.resources, targets)
+    return other === null ? null : { stage: 3, reason: `${name} decides about ${other}` }
+  })
+  if (refused.includes(null)) return null
+  const [nearest] = (refused as Refusal[]).sort((a, b) => b.stage - a.stage)
+  return nearest?.reason ?? `${name} has no right to decide`
+}
+
+function hasEnded({ until }: Pick<DecisionRight, 'until'>, at: string): boolean {
+  return until !== null && Date.parse(until) <= Date.parse(at)
+}
+
+/** What this right names instead of the first target that it does not cover; null where it covers all. */
+function describeOtherResource(
+  patterns: DecisionRight['resources'],
+  targets: DecisionSubject['targets'],
+): string | null {
+  if (patterns === null) return null
+  const named = patterns.join(', ')
+  // A call that names no resource may touch any.
+  if (targets.length === 0) return `${named}, and this call names no resource`
+  const other = targets.find((target) => !patterns.some((each) => coversText(each, `${target.kind}:${target.id}`)))
+  return other ? `${named}, and this is about ${other.kind}:${other.id}` : null
+}
+
+/** Does a pattern cover a resource, or everything that another pattern covers? No `*` of the other is taken for a letter of this one. */
+function coversText(pattern: string, text: string): boolean {
+  const parts = pattern.split('*')
+  const [first = '', ...rest] = parts
+  if (rest.length === 0) return pattern === text
+  const last = rest.pop() as string
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false
+  let from = first.length
+  const end = text.length - last.length
+  for (const part of rest) {
+    const found = text.indexOf(part, from)
+    if (found < 0 || found + part.length > end) return false
+    from = found + part.length
+  }
+  return true
+}
+
+/** Does one right give everything that another one gives? */
+export function coversRight(held: DecisionRight, wanted: DecisionRight): boolean {
+  const { incidentTypes: types, resources } = held
+  return (
+    risks.indexOf(wanted.maxRisk) <= risks.indexOf(held.maxRisk) &&
+    (types === null || Boolean(wanted.incidentTypes?.every((each) => types.some((own) => isType(own, each))))) &&
+    (resources === null ||
+      Boolean(wanted.resources?.every((each) => resources.some((own) => coversText(own, each))))) &&
+    (held.until === null || (wanted.until !== null && Date.parse(wanted.until) <= Date.parse(held.until)))
+  )
+}
+
+/** A right as people write it: `critical host:db-* vm:db-* type:disk_pressure until:2026-12-06T06:00:00Z`. */
+export function formatRight({ maxRisk, incidentTypes, resources, until }: DecisionRight): string {
+  return [
+    maxRisk,
+    ...(resources ?? []),
+    ...(incidentTypes ?? []).map((each) => `type:${each}`),
+    ...(until ? [`until:${until}`] : []),
+  ].join(' ')
+}
+
+/** Reads a right from words; throws an `Error` whose message names the word and the remedy. */
+export function parseRight(text: string): DecisionRight {
+  const [risk = '', ...words] = text.trim().split(/[\s,]+/)
+  if (!isGivenRisk(risk))
+    throw new Error(`"${risk}" is no risk: begin with ${givenRisks.join(', ')}, as in ${exampleOfRight}`)
+  const right = {
+    maxRisk: risk,
+    incidentTypes: [] as string[],
+    resources: [] as string[],
+    until: null as string | null,
+  }
+  for (const word of words) {
+    const [name, value] = splitAt(word)
+    if (name === 'until') right.until = readUntil(value)
+    else if (name === 'type') right.incidentTypes.push(readType(value))
+    else right.resources.push(word)
+  }
+  for (const each of right.resources) {
+    const fault = faultOfPattern(each)
+    if (fault) throw new Error(`"${each}" ${fault}`)
+  }
+  const { incidentTypes, resources } = right
+  return {
+    ...right,
+    incidentTypes: incidentTypes.length > 0 ? incidentTypes : null,
+    resources: resources.length > 0 ? resources : null,
+  }
+}
+
+export const exampleOfRight = 'critical host:db-* type:disk_pressure until:2026-12-06T06:00:00Z'
+const givenRisks = risks.filter((each) => each !== 'none')
+const isGivenRisk = (word: string): word is Risk => (givenRisks as readonly string[]).includes(word)
+
+function splitAt(word: string): [name: string, value: string] {
+  const at = word.indexOf(':')
+  return at < 0 ? ['', word] : [word.slice(0, at), word.slice(at + 1)]
+}
+
+function readType(value: string): string {
+  if (/^[a-z0-9_]{1,48}$/.test(value)) return value
+  throw new Error(`"type:${value}" is no incident type: write it as type:disk_pressure`)
+}
+
+function readUntil(value: string): string {
+  // A time without its zone would mean another hour on each machine.
+  const at = /^[\d-]+$|(Z|[+-]\d\d:\d\d)$/.test(value) ? parseTime(value) : Number.NaN
+  if (Number.isNaN(at))
+    throw new Error(`"until:${value}" is no time: write until:2026-12-06 (midnight UTC) or until:2026-12-06T06:00:00Z`)
+  return new Date(at).toISOString()
+}
+
+/** What is wrong with a pattern, as it goes on behind its name; null where nothing is. */
+export function faultOfPattern(pattern: string): string | null {
+  const [kind, id] = splitAt(pattern)
+  if (!inventoryKinds.includes(kind as InventoryKind))
+    return `is no resource: write KIND:ID with a kind of ${inventoryKinds.join(', ')}; * in an id stands for any characters`
+  if (!/^[\w.@:/+*-]{1,200}$/.test(id)) return 'has no id that a resource could have: host:db-1, or host:db-*'
+  if (id.split('*').length > 5) return 'has more than four *'
+  return null
+}
