@@ -1,5 +1,6 @@
 import { refusedLately } from '../db/alerts/refused-bodies.ts'
 import { waitingBodies } from '../db/alerts/waiting-bodies.ts'
+import { lookAtOnCall, type OnCallState } from '../db/approvals/on-call.ts'
 import { modelHealth } from '../db/current-counts.ts'
 import { databaseTrouble, type Trouble } from '../db/database-state.ts'
 import { findNeglected, type Neglected } from '../db/incidents/queue-place.ts'
@@ -56,6 +57,7 @@ export type PartFacts = {
   /** Since when nothing went through what is old to its end. */
   retentionLateSince: string | null
   restored: Restoration | null
+  onCall: OnCallState
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
@@ -76,6 +78,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     spend,
     retentionLateSince,
     restored,
+    onCall,
   ] = await Promise.all([
     databaseTrouble(db),
     runs.isReachable(askWithinMs),
@@ -90,10 +93,11 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     spendNow(db),
     retentionIsLate(db, lateHours),
     lateRestoration(db, restoredHours),
+    lookAtOnCall(scope),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince, restored }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -135,6 +139,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
       ? { status: 'ok', detail: 'A round looks for what is old every hour.' }
       : { status: 'failed', detail: `No round over what is old has ended since ${formatMinute(retentionLateSince)}.` },
   ],
+  questions: ({ onCall }) => [lookAtQuestions(onCall)],
   restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),
@@ -150,6 +155,13 @@ export function partsOf(facts: PartFacts): StatusPart[] {
       remedy: status === 'failed' ? remedy : null,
     })),
   )
+}
+
+function lookAtQuestions({ isEmpty, useless }: OnCallState): Look {
+  if (useless.length > 0) return { status: 'failed', detail: `Whom to ask first: ${formatList(useless)}.` }
+  return isEmpty
+    ? { status: 'off', detail: 'No list says whom to ask first: everybody who may decide is told at once.' }
+    : { status: 'ok', detail: 'Each question has a person first, and others after 5 and 10 minutes.' }
 }
 
 /** Says which hours a restored database lacks, while somebody still has to go through them. */

@@ -19,6 +19,7 @@ export const apiApproval = z.looseObject({
   hypotheses: approvalDetail.shape.hypotheses.optional(),
   together: approvalDetail.shape.together.optional(),
   approvers: approvalDetail.shape.approvers.optional(),
+  asked: approvalDetail.shape.asked.optional(),
   deaths: approvalDetail.shape.deaths.optional(),
 })
 

@@ -187,6 +187,8 @@ export const approvalDetail = approval.extend({
   together: z.array(approval).default([]),
   /** Who may approve it now and has said nothing yet, at most twenty; empty once it is decided. */
   approvers: z.array(z.string()).default([]),
+  /** Whom it was put to by the site's list, in order; empty where everybody was told at once. */
+  asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
   /** Who says now that the hosts are dead whose VMs it would start elsewhere; empty once it is decided, and where it starts none of one. */

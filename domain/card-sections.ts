@@ -145,8 +145,15 @@ function section(name: CardSectionName, sentences: string[], warns = false): Car
 /** As many names at most are given: of so many it is not known whether there are more. */
 const maxGiven = 20
 
-/** `anna, bo and 2 more may approve it.` Whom to ask, or to wake, next. */
-export function formatApprovers(names: readonly string[]): string {
+type Asked = { name: string; at: string }
+
+/** `anna, bo and 2 more may approve it. Asked anna at 03:12 UTC, bo at 03:17 UTC.` Whom to ask, or to wake, next, and whose turn it was by the site's list. */
+export function formatApprovers(names: readonly string[], asked: readonly Asked[] = []): string {
+  const turns = asked.map(({ name, at }) => `${name} at ${at.slice(11, 16)} UTC`)
+  return [formatNames(names), turns.length > 0 && `Asked ${turns.join(', ')}.`].filter(Boolean).join(' ')
+}
+
+function formatNames(names: readonly string[]): string {
   if (names.length === 0) return 'Nobody is left who may approve it.'
   const shown = names.slice(0, 3)
   if (names.length >= maxGiven) return `${shown.join(', ')} and many more may approve it.`

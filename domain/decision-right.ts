@@ -65,8 +65,13 @@ function describeOtherResource(
   const named = patterns.join(', ')
   // A call that names no resource may touch any.
   if (targets.length === 0) return `${named}, and this call names no resource`
-  const other = targets.find((target) => !patterns.some((each) => coversText(each, `${target.kind}:${target.id}`)))
+  const other = targets.find((target) => !coversResource(patterns, target))
   return other ? `${named}, and this is about ${other.kind}:${other.id}` : null
+}
+
+/** Does one of these patterns, as `host:db-*`, cover the resource? */
+export function coversResource(patterns: readonly string[], { kind, id }: { kind: string; id: string }): boolean {
+  return patterns.some((each) => coversText(each, `${kind}:${id}`))
 }
 
 /** Does a pattern cover a resource, or everything that another pattern covers? No `*` of the other is taken for a letter of this one. */

@@ -71,6 +71,11 @@ export const duties = {
     remedy: 'see the log of the API: it says what it met; "nightshift retention preview" shows what waits',
     isVital: false,
   },
+  questions: {
+    lostWhen: 'the list of whom to ask names somebody who decides nothing',
+    remedy: 'mend "nightshift config get approval.on_call", or what the person may: "nightshift operators list"',
+    isVital: false,
+  },
   restore: {
     lostWhen: 'a backup was restored within a day',
     remedy: 'go through what docs/how-to/backup.md lists for a person to do',

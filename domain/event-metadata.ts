@@ -37,6 +37,7 @@ export type NotedCode =
   | 'foreign_end'
   | 'ending_kept'
   | 'approval_extended'
+  | 'approval_passed'
   /** A person acts on the same thing directly. */
   | 'manual_change'
   /** A signal without a token took the run's questions back. */

@@ -14,6 +14,8 @@ const askedApproval = z.object({
   expiresAt: z.string(),
   /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
   reminder: z.number().int().min(0).max(2),
+  /** Whose turn it is by the site's list; absent where everybody is asked. */
+  of: z.object({ name: z.string(), slackUserId: z.string().nullable() }).nullish(),
   /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
   cause: z.string().nullish(),
   /** The sections of its card, which hold a stranger's words; absent where an older version asked. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isTimeZone, isWithin } from './hours.ts'
 import { type Severity, severity } from './incident.ts'
 import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
@@ -27,16 +28,6 @@ export const route = z.strictObject({
   hours: hours.nullable().default(null),
 })
 export type Route = z.infer<typeof route>
-
-function isTimeZone(name: string): boolean {
-  // An offset is no zone: it is wrong for half of the year.
-  if (!/^[A-Za-z]/.test(name)) return false
-  try {
-    return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }))
-  } catch {
-    return false
-  }
-}
 
 /** What there is to tell, as far as routes ask. */
 export type RoutedNews = { severity: Severity; incidentType: string; page: boolean }
@@ -105,14 +96,4 @@ function matches(glob: string, type: string): boolean {
     from = found + part.length
   }
   return type.length - last.length >= from && type.endsWith(last)
-}
-
-function isWithin({ from, to, zone }: NonNullable<Route['hours']>, at: string): boolean {
-  const now = new Intl.DateTimeFormat('en-GB', {
-    timeZone: zone,
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-  }).format(new Date(at))
-  return from < to ? now >= from && now < to : now >= from || now < to
 }

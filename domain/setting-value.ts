@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
+import { parseOnCall } from './on-call.ts'
 import { parsePrices } from './price.ts'
 import { parseResourceRules } from './resource-rules.ts'
 import { maxRetentionDays, minRetentionDays } from './retention.ts'
@@ -44,6 +45,10 @@ export const investigateFilter = parsedBy((text) => {
 })
 export const resourceRules = parsedBy((text) => {
   const parsed = parseResourceRules(text)
+  return parsed.ok ? { ok: true, value: parsed.rules } : parsed
+})
+export const onCallRules = parsedBy((text) => {
+  const parsed = parseOnCall(text)
   return parsed.ok ? { ok: true, value: parsed.rules } : parsed
 })
 export const stateRules = parsedBy((text) => {

@@ -12,6 +12,7 @@ import {
   httpUrl,
   investigateFilter,
   names,
+  onCallRules,
   oneOf,
   prices,
   prompt,
@@ -181,6 +182,11 @@ const approvalsSettings = [
   setting('approval.risk.*', oneOf(['medium', 'high', 'critical']), null, {
     label: 'Least risk class, by tool',
     description: 'Raises the risk class of this tool; a lower class than its own has no effect.',
+  }),
+  setting('approval.on_call', onCallRules, '', {
+    label: 'Whom to ask, one after the other',
+    description:
+      'Whom a question is put to: the first person at once, the next after 5 minutes, the third after 10. `HOURS ZONE KIND:ID -> PERSON PERSON`, each part but the people may be left out; several rules separated by a semicolon, the first that fits counts. Where it is empty, or PagerDuty hears of the question, everybody who may decide is told at once.',
   }),
   setting('approval.required.*', whole(1, 5, 'people'), '1', {
     label: 'Approvals required, by tool',

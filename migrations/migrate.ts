@@ -68,6 +68,7 @@ import * as erasure from './0065-erasure.ts'
 import * as refusedWindowAge from './0067-refused-window-age.ts'
 import * as answeredAs from './0070-answered-as.ts'
 import * as decisionRights from './0074-decision-rights.ts'
+import * as questionsPassedOn from './0075-questions-passed-on.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -246,6 +247,7 @@ const migrations: Record<string, Migration> = {
   '0067-refused-window-age': refusedWindowAge,
   '0070-answered-as': answeredAs,
   '0074-decision-rights': decisionRights,
+  '0075-questions-passed-on': questionsPassedOn,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

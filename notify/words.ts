@@ -31,7 +31,7 @@ export function headingOf({ trigger, incident, approval, incidents }: Notificati
   if (incidents.length > 0)
     return `${headings[trigger]}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
   if (approval)
-    return `${reminders[approval.reminder] ?? 'Approval needed'}: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
+    return `${reminders[approval.reminder] ?? 'Approval needed'}${approval.of ? ` of ${approval.of.name}` : ''}: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
   const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
   return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
 }

@@ -1,6 +1,7 @@
 import { approversOf } from '../../db/approvals/approvers.ts'
 import { evidenceOf } from '../../db/approvals/evidence.ts'
 import { listApprovals, neighbours } from '../../db/approvals/find.ts'
+import { listAsked } from '../../db/approvals/on-call.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { type AskedWitnesses, deathsOfApproval, openStarts, suspectsOf } from '../../db/inventory/deaths.ts'
 import { eventsOf } from '../../db/log/events.ts'
@@ -23,13 +24,14 @@ import { dryRunJudge } from './judge.ts'
 /** An approval with everything that its card shows, on the page and without JavaScript. */
 export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): Promise<ApprovalDetail> {
   const isPending = found.status === 'pending'
-  const [evidence, incident, around, log, together, approvers, deaths] = await Promise.all([
+  const [evidence, incident, around, log, together, approvers, turns, deaths] = await Promise.all([
     evidenceOf(scope, found),
     incidentById(deps.db, found.incidentId),
     neighbours(scope, found),
     eventsOf(deps.db, found.incidentId, { attempt: found.attempt }),
     listTogether(scope, found),
     isPending ? approversOf(scope, found) : [],
+    listAsked(scope, found.id),
     isPending ? askAgain(deps, found).then((asked) => deathsOfApproval(deps.db, found, asked)) : [],
   ])
   const tool = tools.get(found.tool)
@@ -43,6 +45,7 @@ export async function readDetail(deps: ApiDeps, scope: Scope, found: Approval): 
     run: foldCallRun(log, found),
     together,
     approvers,
+    asked: turns,
     deaths,
     next: isPending ? await previewNextCalls(deps, found, log) : [],
     unheardAt: unheardAtOf(log, found),

@@ -71,7 +71,10 @@ export function plainSignIn(id: string, message: string | null): Html {
  */
 export function plainApproval(
   approval: Approval &
-    Pick<ApprovalDetail, 'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers' | 'about' | 'deaths'> & {
+    Pick<
+      ApprovalDetail,
+      'unheardAt' | 'evidence' | 'run' | 'next' | 'together' | 'approvers' | 'asked' | 'about' | 'deaths'
+    > & {
       cause?: string | null
     },
   reader: { name: string; may: boolean; said: string | null },
@@ -87,7 +90,7 @@ export function plainApproval(
   return page(
     'Approval',
     html`${messageHtml(reader.said)}${messageHtml(approval.unheardAt && formatUnheard(formatMinute(approval.unheardAt)))}<p><code>${text(approval.tool)}</code></p><h1>${text(dryRun.summary)}</h1>
-<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given${isOpen ? `. ${text(formatApprovers(approval.approvers))}` : ''}</p>${approval.run ? '' : settledHtml(approval, isOpen)}${runHtml(approval.run)}
+<p><b>${text(approval.risk)} risk</b>, ${approval.reversible ? formatReversible(true) : html`<b>${formatReversible(false)}</b>`}; ${approval.approvals} of ${approval.required} approvals given${isOpen ? `. ${text(formatApprovers(approval.approvers, approval.asked))}` : ''}</p>${approval.run ? '' : settledHtml(approval, isOpen)}${runHtml(approval.run)}
 ${sections.map((section) => sectionHtml(section, approval))}
 <h2>${partTitles.dryRun}</h2>${dryRunHtml(approval)}${attachmentsHtml(approval)}
 <h2>${partTitles.arguments}</h2>${argumentsHtml(approval)}${togetherHtml(approval)}${nextHtml(approval.next)}

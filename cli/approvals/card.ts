@@ -25,7 +25,7 @@ export function formatApproval(approval: ApiApproval, now = Date.now()): string 
     line('status', paintState(approval.status)),
     line('risk', `${paintState(approval.risk)}, ${approval.reversible ? 'reversible' : 'NOT reversible'}`),
     line('approvals', `${approval.approvals} of ${approval.required} approvals given`),
-    ...(isOpen && approval.approvers ? [line('may', inert(formatApprovers(approval.approvers)))] : []),
+    ...(isOpen && approval.approvers ? [line('may', inert(formatApprovers(approval.approvers, approval.asked)))] : []),
     ...approval.decisions.map((each) =>
       line(
         'decided',

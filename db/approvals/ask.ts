@@ -6,6 +6,7 @@ import type { AskedApproval } from '../../domain/notification.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import type { Preparation, Risk } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
+import type { OperatorRow } from '../access/operators.ts'
 import type { Trx } from '../connect.ts'
 import { incidentById } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
@@ -14,6 +15,7 @@ import { systemScope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 import { causeOf, evidenceOf } from './evidence.ts'
 import { listApprovals } from './find.ts'
+import { askFirst } from './on-call.ts'
 
 type ApprovalRequest = {
   incidentId: string
@@ -124,7 +126,12 @@ export async function markCardLead(trx: Trx, approvalId: string): Promise<void> 
 }
 
 /** Puts the question, or a reminder of it, into the outbox. */
-export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApproval['reminder']): Promise<void> {
+export async function tellAsked(
+  trx: Trx,
+  approvalId: string,
+  reminder: AskedApproval['reminder'],
+  passedTo: OperatorRow | null = null,
+): Promise<void> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
   const incident = await trx
     .selectFrom('incident')
@@ -132,8 +139,9 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
     .where('id', '=', row.incidentId)
     .executeTakeFirstOrThrow()
   const cause = await causeOf(systemScope(trx), row)
+  const person = passedTo ?? (reminder === 0 ? await askFirst(trx, row, incident) : null)
   await enqueueNotification(trx, incident, 'approval', row.reason || null, {
-    asked: row,
+    asked: { ...row, of: person?.id },
     approval: {
       id: row.id,
       tool: row.tool,
@@ -143,6 +151,7 @@ export async function tellAsked(trx: Trx, approvalId: string, reminder: AskedApp
       required: row.required,
       expiresAt: row.expiresAt,
       reminder,
+      of: person && { name: person.name, slackUserId: person.slackUserId },
       cause,
       sections: await writeSections(trx, approvalId, cause),
       alsoAsked: await countAskedWith(trx, row),

@@ -1,5 +1,4 @@
 import { sql } from 'kysely'
-import type { DecisionSubject } from '../../domain/decision-right.ts'
 import { newId } from '../../domain/digest.ts'
 import type { AskedApproval, Notification, Trigger } from '../../domain/notification.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
@@ -8,7 +7,7 @@ import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
-import { destinations, type OutboxDestination } from './destinations.ts'
+import { type AskedOf, destinations, type OutboxDestination } from './destinations.ts'
 
 export const maxAttempts = 3
 /** Does anybody want to hear of this? */
@@ -25,7 +24,7 @@ export async function enqueueNotification(
   reason: string | null,
   more: {
     approval?: AskedApproval
-    asked?: Pick<DecisionSubject, 'risk' | 'targets'>
+    asked?: AskedOf
     page?: boolean
     incidents?: Notification['incidents']
   } = {},

@@ -11,8 +11,11 @@ import { slackDestination } from './slack-thread-updates.ts'
 
 /** The channels that notify people of appended rows: webhooks here, Slack, browsers and what people set up in files beside it. */
 
-/** What there is to tell. `asked`: what is to be decided, which says who may answer. */
-type ToldEntry = RoutedNews & { incidentId: string; asked?: Pick<DecisionSubject, 'risk' | 'targets'> | undefined }
+/** What is to be decided, which says who may answer; `of`: the person whose turn it is, by the site's list. */
+export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & { of?: string | undefined }
+
+/** What there is to tell. */
+type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined }
 
 /**
  * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and

@@ -105,8 +105,11 @@ export const pushDestination: OutboxDestination = {
     if (trigger !== 'approval') return []
     const rows = await devicesOfDeciders(trx)
     const asked = told?.asked && { ...told.asked, incidentType: told.incidentType, at: await databaseTime(trx) }
-    return rows.flatMap(({ id, disabledAt, ...decider }) =>
-      asked && mayDecide({ ...decider, disabled: disabledAt !== null }, asked) !== null ? [] : [`${pushPrefix}${id}`],
+    const of = told?.asked?.of
+    return rows.flatMap(({ id, operatorId, disabledAt, ...decider }) =>
+      (of && of !== operatorId) || (asked && mayDecide({ ...decider, disabled: disabledAt !== null }, asked) !== null)
+        ? []
+        : [`${pushPrefix}${id}`],
     )
   },
 }
@@ -115,6 +118,15 @@ async function devicesOfDeciders(trx: Trx) {
   return await trx
     .selectFrom('pushSubscription')
     .innerJoin('operator', 'operator.id', 'pushSubscription.operatorId')
-    .select(['pushSubscription.id', 'operator.name', 'role', 'maxRisk', 'incidentTypes', 'rights', 'disabledAt'])
+    .select([
+      'pushSubscription.id',
+      'operatorId',
+      'operator.name',
+      'role',
+      'maxRisk',
+      'incidentTypes',
+      'rights',
+      'disabledAt',
+    ])
     .execute()
 }

@@ -48,6 +48,8 @@ export type ApprovalTables = {
     via: string
     at: Time
   }
+  /** Whom a question was put to by the site's list, in order. */
+  approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
   standingGrant: {
     id: string
     approvalId: string

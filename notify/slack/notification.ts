@@ -91,6 +91,7 @@ export function renderNotification(notification: Notification): SlackMessage {
   return slackMessage(`${heading.slice(0, 1_000)} (${resourceWords(incident).slice(0, 200)})`, [
     header(heading),
     ...(heading.length > slackLimits.header ? [section(incident.title)] : []),
+    ...(approval?.of?.slackUserId ? [mention(approval.of.slackUserId)] : []),
     { type: 'section', fields: factsOf(notification).map(([name, value]) => field(`${name}: ${value}`)) },
     ...partsOf(notification).map((part) => sectionOfLines(part, approval ? maxPartChars : slackLimits.section)),
     ...actions(linkButton(linkWords(notification), url)),
@@ -123,6 +124,11 @@ export function section(text: string | PlainText, maxChars: number = slackLimits
 /** A section for a text that is made of lines, such as a report or a list: as many lines arrive as were sent. */
 export function sectionOfLines(text: string, maxChars: number = slackLimits.section) {
   return section(plainText(text, maxChars, { lines: true }))
+}
+
+/** Calls a member by the ID that an admin set for them: no text of a stranger becomes a mention. */
+function mention(member: string) {
+  return { type: 'section', text: { type: 'mrkdwn', text: /^[UW][A-Z0-9]+$/.test(member) ? `<@${member}>` : '' } }
 }
 
 export function field(text: string): PlainText {

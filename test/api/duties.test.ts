@@ -39,6 +39,7 @@ const well: PartFacts = {
   spend: { day: spent, month: spent },
   retentionLateSince: null,
   restored: null,
+  onCall: { isEmpty: false, useless: [] },
   devices: [],
 }
 
@@ -106,6 +107,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
     },
   ],
   ['retention', { retentionLateSince: long }],
+  ['questions', { onCall: { isEmpty: false, useless: ['anna is disabled'] } }],
   ['restore', { restored: { backupAt: long, restoredAt: '2026-11-21T02:00:00.000000Z' } }],
   [
     'knowledge',

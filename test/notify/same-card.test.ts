@@ -57,6 +57,7 @@ const doors: Record<string, () => string> = {
           next: [],
           together: [],
           approvers: ['bo'],
+          asked: [],
           about,
           deaths: [],
         },

@@ -57,6 +57,7 @@ describe('a card says before anybody decides', () => {
               next: [],
               together: [],
               approvers: ['bo'],
+              asked: [],
               about: null,
               deaths: [],
               unheardAt: null,

@@ -208,7 +208,7 @@ function Stakes({ approval, chosen, incident, refused }: StakesProps) {
         <RiskMark risk={risk} />, {formatReversible(reversible)}.{' '}
         {refused ?? `Your role (${session?.role}) may decide.`}
         {required > 1 && ` ${approvals} of ${required} people have approved.`}{' '}
-        <Inert text={formatApprovers(approval.approvers)} />
+        <Inert text={formatApprovers(approval.approvers, approval.asked)} />
         {incident && (
           <>
             {' '}

@@ -264,6 +264,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'ink' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'work' },
+  approval_passed: { word: 'next person', shape: 'ring', tone: 'act' },
   approval_extended: { word: 'more time', shape: 'ring', tone: 'act' },
   kept: { word: 'not investigated', shape: 'bar', tone: 'ink' },
   taken: { word: 'taken', shape: 'diamond', tone: 'work' },

@@ -285,6 +285,8 @@ export const notPersonal: Record<string, string[]> = {
     'approval.state_fingerprint',
     'approval.status',
     'approval.tool',
+    'approval_asked.approval_id',
+    'approval_asked.operator_id',
     'approval_decision.approval_id',
     'approval_decision.category',
     'approval_decision.decision',

@@ -1,0 +1,67 @@
+import { coversResource, faultOfPattern } from './decision-right.ts'
+import { type Hours, isTimeZone, isWithin } from './hours.ts'
+
+/** Who is asked, one after the other, in these hours about these resources. Null: at any hour, about all. */
+export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
+
+type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: string }
+
+const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
+const maxPeople = 20
+
+/**
+ * A site's list of whom to ask, as the setting `approval.on_call` holds it, one rule a semicolon or line; the first one that fits counts:
+ *
+ *   22:00-07:00 Europe/Oslo database:* -> anna ben
+ *   -> cleo
+ */
+export function parseOnCall(text: string): ParsedRules {
+  const rules: OnCallRule[] = []
+  for (const line of text.split(/[;\n]/).map((each) => each.trim())) {
+    if (line === '') continue
+    const parsed = parseRule(line)
+    if (typeof parsed === 'string') return { ok: false, reason: `"${line.slice(0, 80)}" ${parsed}` }
+    rules.push(parsed)
+  }
+  const covered = rules.findIndex(({ hours, resources }) => hours === null && resources === null)
+  if (covered >= 0 && covered < rules.length - 1)
+    return { ok: false, reason: `rule ${covered + 1} fits always, so that those after it never count: put it last` }
+  return { ok: true, rules }
+}
+
+/** The rule of one line, or what is wrong with it. */
+function parseRule(line: string): OnCallRule | string {
+  const [when = '', who, ...more] = line.split('->')
+  const people = (who ?? '').split(/[\s,]+/).filter(Boolean)
+  if (people.length === 0 || more.length > 0) return 'is not of the form HOURS ZONE KIND:ID -> PERSON PERSON'
+  if (people.length > maxPeople) return `names more than ${maxPeople} people`
+  if (new Set(people).size < people.length) return 'names a person twice'
+  const words = when.split(/[\s,]+/).filter(Boolean)
+  const [, from, to] = hoursForm.exec(words[0] ?? '') ?? []
+  if (from === undefined || to === undefined) return withResources(null, words, people)
+  const zone = words[1] ?? ''
+  if (!isTimeZone(zone)) return `has no time zone behind its hours: ${from}-${to} Europe/Oslo`
+  if (from === to) return 'ends when it begins, which leaves no minute'
+  return withResources({ from, to, zone }, words.slice(2), people)
+}
+
+function withResources(hours: Hours | null, resources: string[], people: string[]): OnCallRule | string {
+  for (const each of resources) {
+    const fault = faultOfPattern(each)
+    if (fault) return `holds "${each}", which ${fault}`
+  }
+  return { hours, resources: resources.length > 0 ? resources : null, people }
+}
+
+/** Whom the list asks about a call that writes to `targets`, in order; nobody where no rule fits. A rule with resources has to cover all of them. */
+export function listOnCall(
+  rules: readonly OnCallRule[],
+  { targets, at }: { targets: readonly { kind: string; id: string }[]; at: string },
+): string[] {
+  const fitting = rules.find(
+    ({ hours, resources }) =>
+      (hours === null || isWithin(hours, at)) &&
+      (resources === null || (targets.length > 0 && targets.every((target) => coversResource(resources, target)))),
+  )
+  return fitting?.people ?? []
+}

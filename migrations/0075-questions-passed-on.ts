@@ -1,0 +1,15 @@
+import { type Kysely, sql } from 'kysely'
+
+/** Whom a question was put to, one after the other, by the site's own list. A row is written once. */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table approval_asked (
+      approval_id text not null references approval (id) on delete cascade,
+      step smallint not null,
+      operator_id text not null references operator (id),
+      at timestamptz not null default nightshift_now(),
+      primary key (approval_id, step)
+    )`.execute(db)
+  await sql`revoke update, delete, truncate on approval_asked from nightshift_app`.execute(db)
+  await sql`grant select, insert on approval_asked to nightshift_app`.execute(db)
+}
