@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { actionByKeys, containerFound, keyReader, type NamingFacts } from '../domain/approval.ts'
 import type { Incident } from '../domain/incident.ts'
 import { quietSecondsFor } from '../domain/lifecycle.ts'
@@ -111,7 +112,15 @@ type Denial = {
 
 /** What people denied anywhere in the group of this incident; an expiry is not a denial. */
 export async function readDenials(db: Db | Trx, incidentId: string): Promise<Denial[]> {
-  const denied = db.selectFrom('approval').select('approval.id').where('approval.status', '=', 'denied')
+  const denied = db
+    .selectFrom('approval')
+    .select('approval.id')
+    .where('approval.status', '=', 'denied')
+    // "Not now" is a denial with an end.
+    .where(
+      sql<boolean>`not exists (select from approval_decision as vote where vote.approval_id = approval.id
+        and vote.decision = 'deny' and vote.ask_again_at <= nightshift_now())`,
+    )
   const ofGroup = denied
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
     .innerJoin('incident as own', 'own.groupId', 'incident.groupId')

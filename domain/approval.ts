@@ -38,6 +38,8 @@ export const decisionBody = z.strictObject({
   decision,
   reason: z.string().max(2000).nullable().default(null),
   category: denialCategory.nullable().default(null),
+  /** Denials: not now; from this time on, within a day, the action may be asked again, and the incident is investigated again. */
+  askAgainAt: z.iso.datetime({ offset: true }).nullable().default(null),
   /** Approvals: arguments to run instead. */
   args: z.record(z.string(), z.unknown()).nullable().default(null),
   /** Approvals: how often the same action may run again unasked. */

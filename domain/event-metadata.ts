@@ -282,6 +282,8 @@ export type EventMetadata = {
     /** Hosts of which this person says that they are off: for this approval alone. */
     hostIsOff?: string[]
     category?: string | null
+    /** Of a denial that says "not now": when the action may be asked again. */
+    askAgainAt?: string
     via: string
     status: string
     actionDigest: string

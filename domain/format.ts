@@ -62,6 +62,14 @@ export function parseTime(text: string): number {
   return Number(month) <= 12 && Number(dayOfMonth) <= last ? Date.parse(text) : Number.NaN
 }
 
+/** The next time that clocks here show these hours and minutes. */
+export function nextTimeOfDay(hours: number, minutes: number, now: Date): Date {
+  const next = new Date(now)
+  next.setHours(hours, minutes, 0, 0)
+  if (next <= now) next.setDate(next.getDate() + 1)
+  return next
+}
+
 /** How long something takes or lasts, short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)

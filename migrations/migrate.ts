@@ -69,6 +69,7 @@ import * as refusedWindowAge from './0067-refused-window-age.ts'
 import * as answeredAs from './0070-answered-as.ts'
 import * as decisionRights from './0074-decision-rights.ts'
 import * as questionsPassedOn from './0075-questions-passed-on.ts'
+import * as notNow from './0076-not-now.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -248,6 +249,7 @@ const migrations: Record<string, Migration> = {
   '0070-answered-as': answeredAs,
   '0074-decision-rights': decisionRights,
   '0075-questions-passed-on': questionsPassedOn,
+  '0076-not-now': notNow,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

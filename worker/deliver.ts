@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { askAgainDue } from '../db/approvals/ask-again.ts'
 import { passOnPending } from '../db/approvals/pass-on.ts'
 import { remindPending } from '../db/approvals/reminders.ts'
 import { databaseTime } from '../db/clock.ts'
@@ -77,6 +78,7 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
       if (performance.now() - remindedAt > pace.remindEveryMs) {
         remindedAt = performance.now()
         await remindPending(db).catch((error) => log.warn({ err: error }, 'nobody could be reminded'))
+        await askAgainDue(db).catch((error) => log.warn({ err: error }, 'nothing could be asked again'))
         await passOnPending(db).catch((error) => log.warn({ err: error }, 'no question could be passed on'))
         await tellGivenUp(db).catch((error) => log.warn({ err: error }, 'what was given up could not be told'))
       }

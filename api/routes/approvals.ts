@@ -3,6 +3,7 @@ import { decide, isTokenFor } from '../../db/approvals/decide.ts'
 import { extendApproval } from '../../db/approvals/extend.ts'
 import { listApprovals } from '../../db/approvals/find.ts'
 import { mintDecisionToken } from '../../db/approvals/tokens.ts'
+import { databaseTime } from '../../db/clock.ts'
 import { incidentById } from '../../db/incidents/incidents.ts'
 import { type Scope, systemScope } from '../../db/scope.ts'
 import {
@@ -10,6 +11,7 @@ import {
   approval,
   approvalDetail,
   approvalStatus,
+  type Decision,
   type DecisionOutcome,
   decisionBody,
   decisionToken,
@@ -29,6 +31,24 @@ import { dryRunJudge } from './judge.ts'
 
 const params = z.object({ id: z.string().max(100) })
 const tag = 'approvals'
+
+// A day, and the hour that a change of the clock may add.
+const maxAgainMs = 25 * 3_600_000
+
+/** "Not now" is a denial with an end: a time to come, within a day. */
+function refuseBadMoment(decided: Decision, at: string, now: string): void {
+  const inMs = Date.parse(at) - Date.parse(now)
+  const message =
+    decided !== 'deny'
+      ? 'belongs to a denial'
+      : inMs <= 0 || inMs > maxAgainMs
+        ? 'takes a time to come, within a day'
+        : null
+  if (message === null) return
+  const errors = [{ in: 'body', field: 'askAgainAt', message }]
+  throw new Problem(422, 'INVALID', `askAgainAt: ${message}.`, { fields: { errors } })
+}
+
 /** The row is what counts: a run that is not woken reads it within a minute. */
 const wakeWithinMs = 2_000
 
@@ -118,7 +138,7 @@ const decideEndpoint = endpoint({
   tag,
   summary: 'Approves or denies',
   description:
-    'Who decides is whom the token was minted for, and nobody else can send it; what is decided is what it was minted for, word for word. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
+    'Who decides is whom the token was minted for, and nobody else can send it; what is decided is what it was minted for, word for word. The same decision again is answered the same; a contrary one is a 409. The agent reads why something was denied: a denial may have a `category`, with `askAgainAt` (within a day) it ends then and the incident is investigated afresh, and without words it is recorded as "no reason given". An approval with `args` supersedes this one (`schema` of the approval says what they may be; a 422 names each that does not fit): the changed call is judged and dry-run like any other and asked again with your vote. With `grant` the very same action may run again so many times without asking, for tools that allow it.',
   params,
   body: decisionBody.extend({ token: z.string().min(1).max(200) }),
   bodyExample: { decision: 'approve', token: '…43 characters…', reason: null },
@@ -136,6 +156,7 @@ const decideEndpoint = endpoint({
     const via = c.get('browser') ? 'page' : 'api'
     const asked = body.decision === 'approve' ? await askForDecision(deps, id) : undefined
     const request = { ...body, approvalId: id, incidentId: null, caller, via, ...(asked && { asked }) }
+    if (body.askAgainAt) refuseBadMoment(body.decision, body.askAgainAt, await databaseTime(deps.db))
     // A foreign token is refused as that, whatever stands beside it.
     if ((body.args || body.grant) && (await isTokenFor(deps.db, request))) {
       if (body.args) await refuseBadEdit(deps, id, body.decision, { args: body.args, who: caller })

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import type { TemporalSettings } from '../../clients/temporal.ts'
 import { type Decision, decisionToken, denialCategory, type TokenPurpose } from '../../domain/approval.ts'
+import { nextTimeOfDay, parseTime } from '../../domain/format.ts'
 import { investigationId } from '../../domain/step-key.ts'
 import type { LocalRun } from '../../start/run-file.ts'
 import { findTemporalCli } from '../../start/temporal-cli.ts'
@@ -33,6 +34,7 @@ type DecideOptions = ConnectionOptions & {
   uses?: number
   hours?: number
   hostIsOff?: string[]
+  askAgainAt?: string
   yes?: boolean
 }
 
@@ -75,11 +77,27 @@ export function addDenyCommand(parent: CliCommand): void {
       parseOneOf(denialCategory.options),
       'other',
     )
-    .connected('\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"')
+    .option(
+      '--ask-again-at <time>',
+      'not now: at this time, within a day, the incident is investigated again; as 06:00 here, or 2026-11-30T05:00:00Z',
+      parseMomentToCome,
+    )
+    .connected(
+      '\nExample:\n  nightshift approvals deny apr_01k… --reason "host-osl-2 is being replaced"\n  nightshift approvals deny apr_01k… --reason "not at night" --ask-again-at 06:00',
+    )
     .action((ids: string[], options: DecideOptions, self: CliCommand) => {
       if (options.reason?.trim() === '') self.error('error: a denial needs a reason: the agent reads it')
       return decideEach(ids, 'deny', options)
     })
+}
+
+/** The next 06:00 by this machine's clock, or a time with its date. */
+function parseMomentToCome(text: string): string {
+  const [, hours, minutes] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
+  if (hours !== undefined) return nextTimeOfDay(Number(hours), Number(minutes), new Date()).toISOString()
+  const at = parseTime(text)
+  if (Number.isNaN(at)) throw new InvalidArgumentError('It takes a time, as 06:00 or 2026-11-30T05:00:00Z.')
+  return new Date(at).toISOString()
 }
 
 function parseNumber(text: string): number {
@@ -116,6 +134,7 @@ async function decide(id: string, decision: Decision, options: DecideOptions): P
     decision,
     reason: options.reason ?? null,
     ...(decision === 'deny' && { category: options.category }),
+    ...(options.askAgainAt && { askAgainAt: options.askAgainAt }),
     ...(args && { args }),
     ...(options.hostIsOff && { hostIsOff: options.hostIsOff }),
     ...(options.uses !== undefined && { grant: { uses: options.uses, hours: options.hours ?? 8 } }),

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type ApprovalStatus, type Decision, type DecisionOutcome, useBySeconds } from '../../domain/approval.ts'
+import { formatMinute } from '../../domain/format.ts'
 import { nameOff } from '../../domain/format-death.ts'
 import type { ManualChange } from '../../domain/manual-change.ts'
 import { cleanse } from '../../safety/redact.ts'
@@ -172,6 +173,11 @@ function describeForeignBody({ purpose, binds }: StoredToken, request: DecisionR
   return request.args || request.grant ? 'carries its verdict, no arguments and no grant' : null
 }
 
+/** Says until when it is denied, for every reader of the reason: the model, people and other systems. */
+function laterWords({ decision, askAgainAt }: DecisionRequest): string | null {
+  return decision === 'deny' && askAgainAt ? `not before ${formatMinute(new Date(askAgainAt).toISOString())}` : null
+}
+
 /** Counts the decision, and spends the token for it. */
 async function record(
   trx: Trx,
@@ -179,7 +185,7 @@ async function record(
   approval: ApprovalRow,
   request: DecisionRequest,
 ): Promise<DecisionOutcome> {
-  const words = cleanse(request.reason?.trim()) ?? null
+  const words = [laterWords(request), cleanse(request.reason?.trim())].filter(Boolean).join(': ') || null
   // Anybody between its person and Temporal may have written these words.
   const said = words && request.caller === null ? `said at Temporal: ${words}` : words
   const reason = said || (request.decision === 'deny' ? 'no reason given' : null)
@@ -232,7 +238,8 @@ async function vote(
     category,
     via,
     hostIsOff,
-  }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via' | 'hostIsOff'>,
+    askAgainAt = null,
+  }: Pick<DecisionRequest, 'decision' | 'reason' | 'category' | 'via' | 'hostIsOff' | 'askAgainAt'>,
 ): Promise<ApprovalStatus> {
   const kind = decision === 'deny' ? (category ?? 'other') : null
   const at = await databaseTime(trx)
@@ -246,6 +253,7 @@ async function vote(
       category: kind,
       via,
       at,
+      askAgainAt,
     })
     .execute()
   const settled = await settleVotes(trx, approval, decision)
@@ -262,6 +270,7 @@ async function vote(
       decision,
       reason,
       ...(off && { hostIsOff: off }),
+      ...(askAgainAt && { askAgainAt }),
       category: kind,
       via,
       actionDigest: approval.actionDigest,

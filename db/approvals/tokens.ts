@@ -26,14 +26,23 @@ type MintOutcome =
 export type SaidDecision = Pick<DecisionBody, 'decision'> & Partial<DecisionBody>
 
 /** What a token of purpose `decision` carries: the whole decision, words included. */
-export function digestOfDecision({ decision, reason, category, args, grant, hostIsOff }: SaidDecision): string {
+export function digestOfDecision({
+  decision,
+  reason,
+  category,
+  args,
+  grant,
+  hostIsOff,
+  askAgainAt,
+}: SaidDecision): string {
   const said = {
     decision,
     reason: reason ?? null,
     category: category ?? null,
     args: args ?? null,
     grant: grant ?? null,
-    // Left out where it says nothing: a token of an older version stays good.
+    // Left out where they say nothing: a token of an older version stays good.
+    ...(askAgainAt && { askAgainAt }),
     ...(hostIsOff && hostIsOff.length > 0 && { hostIsOff }),
   }
   return digestOf(cleanJson(said))

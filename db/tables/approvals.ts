@@ -47,6 +47,8 @@ export type ApprovalTables = {
     category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
     via: string
     at: Time
+    /** Of a denial: from then on it bars nothing. */
+    askAgainAt: NullableTime
   }
   /** Whom a question was put to by the site's list, in order. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }

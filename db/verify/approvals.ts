@@ -14,6 +14,7 @@ type SaidVote = {
   via: string
   operatorId: string | undefined
   at: string | undefined
+  askAgainAt: string | null
 }
 
 type SaidApproval = {
@@ -91,8 +92,8 @@ function asked({ attempt, metadata }: IncidentEvent<'approval_requested'>): Said
 const nameOf = (actor: string) => actor.replace(/^user:/, '')
 
 function voteOf({ actor, metadata }: IncidentEvent<'approval_decided'>): SaidVote {
-  const { decision, reason, category, via, operatorId, at } = metadata
-  return { name: nameOf(actor), decision, reason, category, via, operatorId, at }
+  const { decision, reason, category, via, operatorId, at, askAgainAt = null } = metadata
+  return { name: nameOf(actor), decision, reason, category, via, operatorId, at, askAgainAt }
 }
 
 /** Rows of 0.2 say which and until when in their sentence alone. */
@@ -152,6 +153,7 @@ async function votesOf(trx: Trx, incidentId: string) {
       'category',
       'via',
       'at',
+      'askAgainAt',
     ])
     .where('approval.incidentId', '=', incidentId)
     .orderBy('at')
@@ -197,15 +199,19 @@ function isSameVote(vote: StoredVote, told: SaidVote): boolean {
     vote.via === told.via &&
     (told.category === undefined || vote.category === told.category) &&
     (told.operatorId === undefined || vote.operatorId === told.operatorId) &&
-    (told.at === undefined || vote.at === told.at)
+    (told.at === undefined || vote.at === told.at) &&
+    toTime(vote.askAgainAt) === toTime(told.askAgainAt)
   )
 }
+
+/** The same moment is written in more than one way. */
+const toTime = (at: string | null) => at && Date.parse(at)
 
 function inWords(votes: readonly (StoredVote | SaidVote)[]): string {
   return (
     votes
-      .map(({ decision, via, name, reason, category, at }) =>
-        [`${decision} ${via} by ${name}`, category, reason, at].filter(Boolean).join(', '),
+      .map(({ decision, via, name, reason, category, at, askAgainAt }) =>
+        [`${decision} ${via} by ${name}`, category, reason, at, askAgainAt].filter(Boolean).join(', '),
       )
       .sort()
       .join('; ') || 'none'

@@ -2,13 +2,13 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react'
 import type { Approval, ApprovalDetail, DenialCategory } from '../../domain/approval.ts'
 import { formatApprovers, formatCost, formatOldLook, newestLookOf } from '../../domain/card-sections.ts'
-import { formatClock } from '../../domain/format.ts'
+import { formatClock, nextTimeOfDay } from '../../domain/format.ts'
 import { formatApprovalEnd, formatReversible } from '../../domain/format-approval.ts'
 import { formatDispute } from '../../domain/format-death.ts'
 import type { GrantWish } from '../../domain/grant.ts'
 import type { DetailedIncident, Surroundings } from '../../domain/incident-detail.ts'
 import { ApiRefusal, ask, queryClient, useAsk, useWatchedServer } from '../api.ts'
-import { Radios, TextArea, useDraft } from '../fields.tsx'
+import { Radios, TextArea, TextField, useDraft } from '../fields.tsx'
 import { getRefusal } from '../incident/rows.ts'
 import { Inert } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
@@ -301,7 +301,7 @@ const categories: Record<DenialCategory, string> = {
 
 const options = Object.entries(categories) as [DenialCategory, string][]
 
-type DenialDraft = { category: DenialCategory; reason: string }
+type DenialDraft = { category: DenialCategory; reason: string; askAgainAt: string | null }
 
 type DenyProps = {
   approval: Approval
@@ -317,6 +317,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const [chosen, setKind] = useDraft(categoryOf(approval))
   const kind = options.find(([each]) => each === chosen)?.[0] ?? null
   const [text, setText] = useDraft(denialOf(approval))
+  const [again, setAgain] = useState('')
   const form = useRef<HTMLFormElement>(null)
   // To the first thing that a denial takes; never to a button that does it.
   useEffect(() => {
@@ -325,7 +326,9 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!kind) return
-    onDeny({ category: kind, reason: text.trim() || categories[kind] })
+    const [hours, minutes] = again.split(':').map(Number)
+    const askAgainAt = again ? nextTimeOfDay(hours ?? 0, minutes ?? 0, new Date()).toISOString() : null
+    onDeny({ category: kind, reason: text.trim() || categories[kind], askAgainAt })
   }
   return (
     <form ref={form} className="tray" onSubmit={submit} aria-labelledby="deny-title">
@@ -351,6 +354,15 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           value={text}
           onChange={setText}
         />
+        {!askedBy && (
+          <TextField
+            id="denial-again"
+            type="time"
+            label="Not now: ask again at (empty: not again)"
+            value={again}
+            onChange={setAgain}
+          />
+        )}
         <div className="row">
           <button type="button" onClick={onBack}>
             Back

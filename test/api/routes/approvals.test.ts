@@ -170,3 +170,22 @@ test('an approval that does not exist is not found', async () => {
   expect((await api.get('/approvals/apr_none')).status).toBe(404)
   expect((await api.post('/approvals/apr_none/token', { body: { decision: 'approve' } })).status).toBe(404)
 })
+
+test('"not now" takes a time to come within a day, on a denial alone, and what is wrong spends no token', async () => {
+  const id = await asked(api.db, await claimedIncident(api.db))
+  const said = (decision: string, hours: number) => ({
+    decision,
+    reason: 'not at night',
+    askAgainAt: new Date(Date.now() + hours * 3_600_000).toISOString(),
+  })
+  const send = async (body: object) => {
+    const { token } = (await api.post(`/approvals/${id}/token`, { body, as: api.tokens.approver })).body
+    return await api.post(`/approvals/${id}/decision`, { body: { ...body, token }, as: api.tokens.approver })
+  }
+  for (const wrong of [said('deny', -1), said('deny', 30), said('approve', 7)])
+    expect((await send(wrong)).body).toMatchObject({ status: 422, errors: [{ field: 'askAgainAt' }] })
+  expect((await send(said('deny', 7))).body).toMatchObject({ status: 'denied' })
+  expect((await api.get(`/approvals/${id}`)).body).toMatchObject({
+    decisions: [{ reason: expect.stringMatching(/^not before \d{4}-.* UTC: not at night$/) }],
+  })
+})
