@@ -1,4 +1,4 @@
-import { agentActor, type NewEvent } from './event.ts'
+import { agentActor, type NewEvent, type NotedCode } from './event.ts'
 import { formatTimeOfDay } from './format.ts'
 
 /** What becomes of a page that waits while its incident is investigated. It may leave earlier than it was said, and never later. */
@@ -58,6 +58,13 @@ export function settleGate({ isRepaired, hasHeld, isOver }: RepairFacts): 'wait'
   if (!isRepaired) return 'wait'
   if (!hasHeld) return 'release'
   return isOver ? 'spare' : 'wait'
+}
+
+const gateCodes: readonly NotedCode[] = ['page_held', 'page_released', 'page_spared']
+
+/** Is such a row about a page that waited? */
+export function isOfGate(code: NotedCode): boolean {
+  return gateCodes.includes(code)
 }
 
 export function describeHeld(until: string): string {

@@ -35,7 +35,7 @@ export async function sendDigests(db: Db): Promise<number> {
   })
 }
 
-/** As long as this after a page that was not needed, so that a night's are one message in the morning. */
+/** So long after a page that was not needed, so that a night's are one message in the morning. */
 const sparedHours = 4
 
 /**

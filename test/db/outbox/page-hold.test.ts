@@ -1,7 +1,14 @@
 import { beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
+import { briefSources } from '../../../db/incidents/brief.ts'
+import { incidentById } from '../../../db/incidents/incidents.ts'
+import { reportOf } from '../../../db/incidents/reports.ts'
 import { sendSpared } from '../../../db/outbox/digests.ts'
+import { findIdleQueues } from '../../../db/outbox/idle-queues.ts'
 import { tellLostDuties } from '../../../db/outbox/lost-duties.ts'
+import { systemScope } from '../../../db/scope.ts'
+import { foldBrief } from '../../../domain/brief.ts'
+import type { Incident } from '../../../domain/incident.ts'
 import { asked } from '../../support/announced.ts'
 import { useDatabase } from '../../support/database.ts'
 import {
@@ -195,4 +202,30 @@ test('pages that were not needed are one message some hours later, and no page',
       },
     },
   ])
+})
+
+test('what an incident page, a report and health say of pages that waited', async () => {
+  const spared = await atWork()
+  await inTrx((trx) => writes(trx, spared))
+  await inTrx((trx) => verifies(trx, spared, 'held'))
+  await inTrx((trx) => ends(trx, spared, 'repaired'))
+  await at(37)
+  await alertEnds(database.db, spared, 37)
+  await at(40)
+  const held = await opens(database.db, 40, { name: 'other', labels: { alertname: 'other' } })
+  const scope = systemScope(database.db)
+  const briefOf = async ({ id }: HeldIncident) =>
+    foldBrief(await briefSources(scope, (await incidentById(database.db, id)) as Incident)).page
+  expect((await briefOf(spared))?.text).toBe('No page: repaired in 37 s, alert ended')
+  expect((await briefOf(held))?.text).toBe('Page held until 03:15:40 UTC')
+  const report = await reportOf(scope, { since: '2099-11-29', until: '2099-11-29' }, { type: 'other' })
+  expect(report).toMatchObject({ total: { pagesHeld: 1, wakesAvoided: 0 }, spared: [] })
+  const whole = await reportOf(scope, { since: '2099-11-29', until: '2099-11-29' })
+  const avoided = { incidentId: spared.id, text: 'No page: repaired in 37 s, alert ended' }
+  expect(whole.spared).toContainEqual(expect.objectContaining(avoided))
+  // No worker runs: the page is due after a minute, for nobody took the incident up, and at its time in any case.
+  await at(399)
+  expect(await findIdleQueues(database.db)).toBeNull()
+  await at(401)
+  expect(await findIdleQueues(database.db)).toMatchObject({ messages: 1, pages: 1 })
 })
