@@ -18,7 +18,7 @@ const words: Record<Exclude<ReleaseReason, 'repaired'>, string> = {
   approval: 'approval needed',
   escalated: 'escalated',
   duty: 'a duty of Nightshift is lost',
-  ended: 'the run ended without a repair that held',
+  ended: 'it ended without a repair that held',
   kept: 'it is not investigated',
   message: 'there is more to tell',
 }

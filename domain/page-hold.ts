@@ -1,5 +1,5 @@
 import type { Severity } from './incident.ts'
-import { idPattern } from './kinds.ts'
+import { idPattern, inventoryKinds } from './kinds.ts'
 import type { ResourceRef } from './registry.ts'
 import { matchesGlob } from './route.ts'
 
@@ -28,10 +28,19 @@ export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | {
     if (rules.some(({ severity, kind }) => severity === null && kind === null))
       return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} is never reached: the rule before it fits all` }
     const rule = parseRule(part)
-    if (rule === null) return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} is no rule: ${usage}` }
+    const fault = rule === null ? `is no rule: ${usage}` : faultOf(rule)
+    if (rule === null || fault !== null) return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} ${fault}` }
     rules.push(rule)
   }
   return { ok: true, value: rules }
+}
+
+/** Why no incident ever reaches a rule that can be read. */
+function faultOf({ severity, kind }: HoldRule): string | null {
+  if (severity !== null && severity !== 'critical') return 'never fits: only critical incidents page as they open'
+  if (kind !== null && !inventoryKinds.some((known) => known === kind))
+    return `names no kind of resource: ${inventoryKinds.join(', ')}`
+  return null
 }
 
 function parseRule(part: string): HoldRule | null {

@@ -251,6 +251,8 @@ export async function deliveriesOf({ db }: Scope, incidentId: string) {
       'response',
       'nextAt',
       'finishedAt',
+      'holdUntil',
+      'releasedWhy',
     ])
     .where('incidentId', '=', incidentId)
     .orderBy('id')

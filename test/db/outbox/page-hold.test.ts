@@ -91,7 +91,7 @@ test.each([
   ['Page released: escalated', (incident: HeldIncident) => inTrx((trx) => ends(trx, incident, 'escalated'))],
   ['Page released: the model does not answer', (incident: HeldIncident) => inTrx((trx) => modelFails(trx, incident))],
   [
-    'Page released: the run ended without a repair that held',
+    'Page released: it ended without a repair that held',
     (incident: HeldIncident) => inTrx((trx) => ends(trx, incident, 'no_fault', 'user:anna')),
   ],
   [
@@ -201,6 +201,30 @@ test('pages that were not needed are one message some hours later, and no page',
         incidents: incidents.map(({ id }) => ({ id })),
       },
     },
+  ])
+})
+
+test('an alert that fires again after its page was not needed reopens the incident, and pages at once', async () => {
+  const incident = await atWork()
+  await inTrx((trx) => writes(trx, incident))
+  await inTrx((trx) => verifies(trx, incident, 'held'))
+  await inTrx((trx) => ends(trx, incident, 'repaired'))
+  await at(30)
+  await alertEnds(database.db, incident, 30)
+  await at(60)
+  await opens(database.db, 60, { fingerprint: incident.fingerprint })
+  await round()
+  const told = await database.db
+    .selectFrom('delivery')
+    .select(['status'])
+    .select(sql<string>`notification->>'trigger'`.as('trigger'))
+    .select(sql<boolean>`(notification->>'page')::boolean`.as('page'))
+    .where('incidentId', '=', incident.id)
+    .orderBy('id')
+    .execute()
+  expect(told).toEqual([
+    { trigger: 'critical', status: 'dropped', page: true },
+    { trigger: 'reopened', status: 'sent', page: true },
   ])
 })
 
