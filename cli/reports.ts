@@ -1,4 +1,4 @@
-import { formatMinute, formatNumber, formatSpan } from '../domain/format.ts'
+import { formatMinute, formatNumber, formatSpan, truncate } from '../domain/format.ts'
 import { type Severity, severity as severities } from '../domain/incident.ts'
 import type { Report, Spread } from '../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare } from '../domain/status-words.ts'
@@ -81,6 +81,6 @@ function printReport({ since, until, total, byWeek, byType, spared }: Report, by
   print(`\n${formatTable(head, rows, 0)}`)
   if (spared.length > 0) print(`\n${paint('bold', 'Wakes avoided')}`)
   for (const { incidentId, title, at, text } of spared)
-    print(`  ${formatMinute(at)}  ${inert(incidentId)}  ${inert(title)}: ${inert(text)}`)
+    print(`  ${formatMinute(at)}  ${inert(incidentId)}\n    ${truncate(`${inert(text)}: ${inert(title)}`, 74)}`)
   print(paint('dim', '\n  Times are medians. --csv has every number, --json too.'))
 }

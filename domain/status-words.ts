@@ -123,7 +123,7 @@ export function describeReport(line: ReportLine): ReportFigure[] {
           {
             name: 'Wakes avoided',
             figure: formatNumber(wakesAvoided),
-            more: `of ${formatNumber(pagesHeld)} pages held`,
+            more: `of ${formatNumber(pagesHeld)} held`,
           },
         ]
       : []),
