@@ -314,11 +314,19 @@ function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): L
   })
   if (idle !== null)
     sentences.unshift(
-      `${formatCount(idle.messages, 'message')} wait since ${formatMinute(idle.since)}: no worker takes them.`,
+      `${formatCount(idle.messages, 'message')} wait since ${formatMinute(idle.since)}${describePages(idle)}: no worker takes them.`,
     )
   if (sentences.length === 0) return { status: 'ok', detail: 'None was given up within a day.' }
   const more = idle === null ? {} : { remedy: duties.worker.remedy }
   return { status: 'failed', detail: sentences.join(' '), ...more }
+}
+
+/** Of what nobody takes, the pages that were held and are due. */
+function describePages({ pages, messages }: IdleQueues): string {
+  if (pages === 0) return ''
+  return pages === messages
+    ? ', held pages that are due'
+    : `, of them ${formatCount(pages, 'held page')} that ${pages === 1 ? 'is' : 'are'} due`
 }
 
 /** A line for each cap that is set. */

@@ -8,6 +8,7 @@ import { judge } from './judge.ts'
 import { load } from './load.ts'
 import { benchLogTemplates } from './log-templates.ts'
 import { mesh } from './mesh.ts'
+import { nights } from './nights.ts'
 import { page } from './page.ts'
 import { placement } from './placement.ts'
 import { played } from './played.ts'
@@ -29,6 +30,7 @@ const benches: Record<string, () => Promise<void>> = {
   load,
   page,
   storm,
+  nights: async () => nights(Number(values.faults)),
   stream,
   placement,
   mesh,
@@ -50,6 +52,7 @@ const { values, positionals: names } = parseArgs({
     dir: { type: 'string' },
     json: { type: 'boolean', default: false },
     cases: { type: 'string', default: '1000' },
+    faults: { type: 'string', default: '12' },
     odd: { type: 'boolean', default: false },
     since: { type: 'string' },
   },

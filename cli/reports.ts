@@ -1,4 +1,4 @@
-import { formatNumber, formatSpan } from '../domain/format.ts'
+import { formatMinute, formatNumber, formatSpan, truncate } from '../domain/format.ts'
 import { type Severity, severity as severities } from '../domain/incident.ts'
 import type { Report, Spread } from '../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare } from '../domain/status-words.ts'
@@ -47,7 +47,7 @@ export function addReportsCommand(program: CliCommand): void {
     })
 }
 
-function printReport({ since, until, total, byWeek, byType }: Report, by: 'week' | 'type'): void {
+function printReport({ since, until, total, byWeek, byType, spared }: Report, by: 'week' | 'type'): void {
   print(`${paint('bold', 'Incidents that began')} ${inert(since)} to ${inert(until)} (UTC)`)
   for (const { name, figure, more } of describeReport(total))
     print(`  ${name.padEnd(26)} ${figure.padStart(8)}  ${paint('dim', more)}`.trimEnd())
@@ -79,5 +79,8 @@ function printReport({ since, until, total, byWeek, byType }: Report, by: 'week'
     'COST',
   ]
   print(`\n${formatTable(head, rows, 0)}`)
+  if (spared.length > 0) print(`\n${paint('bold', 'Wakes avoided')}`)
+  for (const { incidentId, title, at, text } of spared)
+    print(`  ${formatMinute(at)}  ${inert(incidentId)}\n    ${truncate(`${inert(text)}: ${inert(title)}`, 74)}`)
   print(paint('dim', '\n  Times are medians. --csv has every number, --json too.'))
 }

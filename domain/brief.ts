@@ -7,6 +7,7 @@ import { formatCount, formatList } from './format.ts'
 import { certainties, foldHypotheses, type Hypothesis, standingOf } from './hypothesis.ts'
 import { closedStatuses, type Incident, incidentStatus } from './incident.ts'
 import { manualChangeType } from './manual-change.ts'
+import { isOfGate } from './page-gate.ts'
 import { nameResource, type ResourceRef, resourceKey } from './registry.ts'
 import { sayAction, toList, toSentence, toText } from './say.ts'
 import { describeEnd, withItsAlert } from './status-words.ts'
@@ -55,6 +56,8 @@ export const incidentBrief = z.object({
   }),
   /** How the resource was when it was looked at last; null where no row says so. */
   resource: line.extend({ at: z.string() }).nullable(),
+  /** What became of the page that waited as it opened; null where none did. */
+  page: line.nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
   impact: line.nullable(),
   /** Writes of all attempts with what became of them, and what was refused or denied; newest first, eight at most. */
@@ -118,6 +121,7 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
     since: sinceWhen(incident, alerts),
     alert: alertNow(alerts),
     resource: resourceNow(incident.resource, events, alertNow(alerts)),
+    page: pageNow(events),
     cause: causeOf(incident, events, asked),
     impact: impactOf(sources, own),
     done: listDone(events).slice(0, maxDone),
@@ -134,6 +138,14 @@ export function foldBrief(sources: BriefSources): IncidentBrief {
 }
 
 const maxDone = 8
+
+function pageNow(events: readonly IncidentEvent[]): BriefLine | null {
+  const rows = events.flatMap((event) =>
+    event.kind === 'noted' && isOfGate(event.metadata.code) ? [{ seq: event.seq, text: event.metadata.text }] : [],
+  )
+  const last = rows.at(-1)
+  return last ? { text: last.text, rows: rows.map(({ seq }) => seq) } : null
+}
 
 function sinceWhen({ createdAt }: Incident, alerts: BriefSources['alerts']): IncidentBrief['since'] {
   const firing = alerts.filter(({ status }) => status === 'firing')

@@ -51,7 +51,7 @@ export const duties = {
   },
   messages: {
     lostWhen:
-      'one reached nobody within an hour, by no other way, or they wait for three minutes and no worker takes them',
+      'one reached nobody within an hour, by no other way, or they wait for three minutes (a page that was held: one) and no worker takes them',
     remedy:
       'send a test: "nightshift config test webhook.critical" or "nightshift destinations test NAME" (to.NAME), or look at the channel of the Slack app',
     isVital: true,

@@ -55,6 +55,10 @@ export type NotedCode =
   | 'run_lost'
   | 'attempt_skipped'
   | 'model_route'
+  /** The page of a new incident waits, left, or was not needed. */
+  | 'page_held'
+  | 'page_released'
+  | 'page_spared'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 

@@ -33,6 +33,8 @@ export const trigger = z.enum([
   ...(['taken', 'closed'] as const),
   /** About several incidents at once. */
   ...(['digest', 'notice'] as const),
+  /** Pages that waited and were not needed: repaired, and the alert ended. */
+  ...(['spared'] as const),
   /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
   ...(['late', 'undelivered'] as const),
   /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */

@@ -121,7 +121,10 @@ const keyKinds: readonly EventKind[] = [
     'cancelled',
   ] as const),
 ]
-const keyNotes: readonly NotedCode[] = ['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost']
+const keyNotes: readonly NotedCode[] = [
+  ...(['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost'] as const),
+  ...(['page_held', 'page_released', 'page_spared'] as const),
+]
 
 /** Rows by which the story can be told: of repeated alerts the first of each state. */
 function keyRows(events: IncidentLog): IncidentEvent[] {

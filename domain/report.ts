@@ -27,6 +27,9 @@ const reportLine = z.object({
   /** Endings of the agent as repaired, and those after which it came back. */
   repairs: count,
   repairsNotLasting: count,
+  /** Pages that waited as their incident opened, and of those the ones that were not needed and did not turn out to be. */
+  pagesHeld: count,
+  wakesAvoided: count,
   /** Answers and endings that were refused or marked, because no row shows what they say. */
   unshownClaims: count,
   /** By the prices in force when each answer came. */
@@ -43,6 +46,8 @@ export const report = z.object({
   byType: z.array(reportLine.extend({ type: z.string() })),
   /** Every week of the range, by its Monday. */
   byWeek: z.array(reportLine.extend({ week: z.string() })),
+  /** The pages that were not needed, the newest first, 100 at most. */
+  spared: z.array(z.object({ incidentId: z.string(), title: z.string(), at: z.string(), text: z.string() })),
 })
 
 export type Report = z.infer<typeof report>

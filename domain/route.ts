@@ -79,21 +79,21 @@ export function mayTell({ kind, route }: Routed, why: Trigger): boolean {
 function fits({ severities, types, hours }: Route, told: RoutedNews, at: string): boolean {
   if (severities && !severities.includes(told.severity)) return false
   const spelled = types ? [told.incidentType, ...formerTypes(told.incidentType)] : []
-  if (types && !types.some((glob) => spelled.some((type) => matches(glob, type)))) return false
+  if (types && !types.some((glob) => spelled.some((type) => matchesGlob(glob, type)))) return false
   return !hours || isWithin(hours, at)
 }
 
-/** Star by star, so that no glob takes long. */
-function matches(glob: string, type: string): boolean {
+/** Does a word match a pattern, whose stars stand for anything? Star by star, so that no glob takes long. */
+export function matchesGlob(glob: string, word: string): boolean {
   const [first = '', ...rest] = glob.split('*')
-  if (rest.length === 0) return glob === type
-  if (!type.startsWith(first)) return false
+  if (rest.length === 0) return glob === word
+  if (!word.startsWith(first)) return false
   const last = rest.pop() as string
   let from = first.length
   for (const part of rest) {
-    const found = type.indexOf(part, from)
+    const found = word.indexOf(part, from)
     if (found < 0) return false
     from = found + part.length
   }
-  return type.length - last.length >= from && type.endsWith(last)
+  return word.length - last.length >= from && word.endsWith(last)
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
 import { parseOnCall } from './on-call.ts'
+import { parsePageHold } from './page-hold.ts'
 import { parsePrices } from './price.ts'
 import { parseResourceRules } from './resource-rules.ts'
 import { maxRetentionDays, minRetentionDays } from './retention.ts'
@@ -59,6 +60,8 @@ export const prices = parsedBy((text) => {
   const parsed = parsePrices(text)
   return parsed.ok ? { ok: true, value: parsed.rules } : parsed
 })
+
+export const pageHold = parsedBy(parsePageHold)
 
 export const flag = plain(z.enum(['true', 'false']).transform((text) => text === 'true'))
 export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'yes'))

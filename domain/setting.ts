@@ -14,6 +14,7 @@ import {
   names,
   onCallRules,
   oneOf,
+  pageHold,
   prices,
   prompt,
   resourceRules,
@@ -289,6 +290,15 @@ const webhook = (name: WebhookName, when: string, description: string) => [
 ]
 
 const notificationsSettings = [
+  setting('page.hold', pageHold, '0', {
+    label: 'Page of a new incident waits',
+    description:
+      'Seconds (0 to 300) that the page of a new incident waits while a run looks and repairs, or rules, of which the first that fits holds: host:db-* = 0; critical = 120; 60.',
+  }),
+  setting('page.hold.*', pageHold, '0', {
+    label: 'Page of a new incident waits, by type',
+    description: 'The same for one incident type.',
+  }),
   setting('escalation.remind', seconds(10, 2_592_000), '14400', {
     label: 'Between two digests',
     description: 'Seconds between two digests of what people have and still fires.',

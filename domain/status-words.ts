@@ -96,6 +96,7 @@ export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
 /** A line of a report in figures and what is to be known of each, the same on the page and on the terminal. */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
+  const { pagesHeld, wakesAvoided } = line
   const timed = (name: string, spread: Spread): ReportFigure => ({
     name,
     figure: spread === null ? '–' : formatSpan(spread.p50 * 1000),
@@ -117,6 +118,15 @@ export function describeReport(line: ReportLine): ReportFigure[] {
     { name: 'Approvals', figure: formatNumber(approvals), more: 'asked for' },
     { name: 'Escalated', figure: formatNumber(escalated), more: 'to people' },
     { name: 'Repairs that did not last', figure: formatNumber(repairsNotLasting), more: `of ${formatNumber(repairs)}` },
+    ...(pagesHeld > 0
+      ? [
+          {
+            name: 'Wakes avoided',
+            figure: formatNumber(wakesAvoided),
+            more: `of ${formatNumber(pagesHeld)} held`,
+          },
+        ]
+      : []),
     { name: 'Unshown claims', figure: formatNumber(unshownClaims), more: 'refused or marked' },
     { name: 'Cost', figure: formatCost(line), more: line.dollars === null ? 'not kept by severity' : 'of models' },
   ]

@@ -18,6 +18,7 @@ const headings: Record<Trigger, string> = {
   taken: 'Taken',
   closed: 'Closed',
   digest: 'Still firing, escalated',
+  spared: 'No page was needed',
   notice: 'Notice',
   late: 'Told late, together',
   undelivered: 'Could not be told elsewhere',

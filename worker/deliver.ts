@@ -16,6 +16,7 @@ import {
 import { destinationByName, isFirstOfThread } from '../db/outbox/destination-rows.ts'
 import { tellGivenUp } from '../db/outbox/given-up.ts'
 import { forgetDevice, pushKeys, pushPrefix, recordPush, subscriptionById } from '../db/outbox/push-subscriptions.ts'
+import { releaseDuePages } from '../db/outbox/release-pages.ts'
 import { systemScope } from '../db/scope.ts'
 import { readSettings } from '../db/settings.ts'
 import { destinationPrefix, isReadable } from '../domain/destination.ts'
@@ -74,6 +75,7 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
   }
   const polling = (async () => {
     while (!signal.aborted) {
+      await releaseDuePages(db).catch((error) => log.warn({ err: error }, 'no page could be let go'))
       await takeUp().catch((error) => log.warn({ err: error }, 'the outbox could not be read'))
       if (performance.now() - remindedAt > pace.remindEveryMs) {
         remindedAt = performance.now()

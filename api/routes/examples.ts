@@ -66,6 +66,7 @@ export const briefExample: ServedBrief = {
   cause: { text: 'The replica has stopped', state: 'supported', certainty: null, rows: [7, 9] },
   impact: { text: 'critical: node db-osl-1-2', rows: [7] },
   done: [],
+  page: { text: 'Page held until 03:12:40 UTC', rows: [2] },
   looks: 2,
   asked: null,
   alsoAsked: 0,

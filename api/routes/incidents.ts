@@ -250,6 +250,9 @@ const listDeliveriesEndpoint = endpoint({
       response: z.string().nullable(),
       nextAt: z.string(),
       finishedAt: z.string().nullable(),
+      /** Of a page that waited: until when at most, and why it left, or did not have to. */
+      holdUntil: z.string().nullable(),
+      releasedWhy: z.string().nullable(),
     }),
   ),
   example: {
@@ -264,6 +267,8 @@ const listDeliveriesEndpoint = endpoint({
         response: 'ok',
         nextAt: '2026-11-21T01:50:00.000000Z',
         finishedAt: '2026-11-21T01:50:00.200000Z',
+        holdUntil: null,
+        releasedWhy: null,
       },
     ],
     nextCursor: null,

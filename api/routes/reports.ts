@@ -27,6 +27,8 @@ const lineExample: ReportLine = {
   approvalSeconds: { p50: 71, p90: 240 },
   repairs: 22,
   repairsNotLasting: 1,
+  pagesHeld: 9,
+  wakesAvoided: 7,
   unshownClaims: 2,
   dollars: 0.27,
 }
@@ -53,6 +55,14 @@ export const reportRoutes = endpoint({
     total: lineExample,
     byType: [{ type: 'disk_pressure', ...lineExample }],
     byWeek: [{ week: '2026-11-16', ...lineExample }],
+    spared: [
+      {
+        incidentId,
+        title: incidentExample.title,
+        at: '2026-11-22T02:12:17.000000Z',
+        text: 'No page: repaired in 37 s, alert ended',
+      },
+    ],
   },
   downloads: { 'text/csv': 'line,name,incidents\r\ntotal,2026-11-16 to 2026-11-22,40\r\n' },
   async run({ scope, query: { since, until, type, severity, format }, c }) {
@@ -108,6 +118,8 @@ const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
     (line) => line.escalations.find((each) => each.category === category)?.count ?? 0,
   ]),
   ['quiet_unproven', (line) => line.unproven],
+  ['pages_held', (line) => line.pagesHeld],
+  ['wakes_avoided', (line) => line.wakesAvoided],
 ]
 
 function cellsOf(line: ReportLine): (number | null)[] {

@@ -41,7 +41,7 @@ const formatRows = (rows: readonly number[]) =>
 
 /** The answer first: since when, cause, impact, what was done, what is asked, what comes next. Each sentence names its rows. */
 export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Date.now()): string {
-  const { since, alert, resource, cause, impact, done, asked, next, spent } = brief
+  const { since, alert, resource, page, cause, impact, done, asked, next, spent } = brief
   const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')
   const looked = describeLooks(brief)
   const money = spent.dollars > 0 ? `, ${formatDollars(spent.dollars)}` : ''
@@ -54,6 +54,7 @@ export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Da
           paint(alert.state === 'firing' ? 'yellow' : 'reset', inert(resource.text)) + formatRows(resource.rows),
         ])
       : []),
+    ...(page ? formatLine('page', [inert(page.text) + formatRows(page.rows)]) : []),
     ...formatLine('cause', [`${inert(cause.text)}${how && ` [${how}]`}${formatRows(cause.rows)}`]),
     ...(impact ? formatLine('impact', [inert(impact.text) + formatRows(impact.rows)]) : []),
     ...formatLine('done', [

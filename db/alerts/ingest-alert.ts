@@ -28,6 +28,7 @@ import { attemptsToday } from '../lifecycle/attempts.ts'
 import { lifecycleRules, lifecycleView } from '../lifecycle/read-lifecycle.ts'
 import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
+import { settlePage } from '../outbox/page-hold.ts'
 import { readSettings } from '../settings.ts'
 import type { AlertRow, IncidentRow } from '../tables.ts'
 import {
@@ -263,6 +264,9 @@ async function end(trx: Trx, alert: Alert): Promise<IngestResult> {
 
 async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect> {
   const { row, decision, nextCheckAtMs } = await decide(trx, incidentId, 'end')
+  const isRepaired = row.status === 'resolved' && row.outcome === 'repaired' && row.closedBy === 'agent'
+  const note = await settlePage(trx, incidentId, { isRepaired })
+  if (note) await append(trx, incidentId, null, note)
   const effect = await applyLifecycle(trx, row, decision)
   if (decision.do === 'nothing') await storeCheck(trx, incidentId, nextCheckAtMs)
   else await scheduleCheck(trx, incidentId)

@@ -43,6 +43,7 @@ async function briefEvents({ db }: Scope, { id, attempt }: Incident): Promise<In
       where.or([
         where('kind', 'in', briefKinds),
         where.and([where('kind', '=', 'commented'), sql<boolean>`metadata->'hypothesis' is not null`]),
+        where.and([where('kind', '=', 'noted'), sql<boolean>`starts_with(metadata->>'code', 'page_')`]),
         where.and([where('kind', '=', 'tool_started'), sql<boolean>`metadata->>'effect' = 'write'`]),
         where.and([
           where('kind', '=', 'call_judged'),

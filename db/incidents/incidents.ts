@@ -16,6 +16,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
+import { holdUntilOf } from '../outbox/page-hold.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
 import { namedBy } from './named-by.ts'
@@ -129,10 +130,11 @@ export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncid
   await trx.insertInto('incident').values(rows).execute()
 }
 
-/** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. */
+/** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. Whom it wakes may have to wait. */
 export async function announceCritical(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
-  if (row?.severity === 'critical') await enqueueNotification(trx, row, 'critical', null)
+  if (row?.severity !== 'critical') return
+  await enqueueNotification(trx, row, 'critical', null, { holdUntil: await holdUntilOf(trx, row) })
 }
 
 /** Incidents with what stands about them in other tables. */

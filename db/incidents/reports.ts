@@ -23,6 +23,7 @@ type QuestionCounts = ReportPlace & { approvals: number; wait: Seconds }
 type Spent = ReportPlace & { dollars: number }
 
 const maxTypes = 100
+const maxSpared = 100
 const dayMs = 86_400_000
 
 /**
@@ -32,10 +33,11 @@ const dayMs = 86_400_000
  */
 export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
   const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
-  const [counted, escalated, asked, spent] = await Promise.all([
+  const [counted, escalated, asked, spared, spent] = await Promise.all([
     countedOf(db, question),
     escalatedOf(db, question),
     askedOf(db, question),
+    sparedOf(db, question),
     question.severity === null ? spentOf(db, question) : [],
   ])
   const at = (place: ReportPlace): ReportLine => {
@@ -62,6 +64,7 @@ export async function reportOf({ db }: Scope, range: ReportRange, filter: Report
       .sort((a, b) => b.incidents - a.incidents || (a.type < b.type ? -1 : 1))
       .slice(0, maxTypes),
     byWeek: weeksOf(range).map((week) => ({ week, ...at({ type: null, week }) })),
+    spared,
   }
 }
 
@@ -74,6 +77,8 @@ const nothing = {
   escalated: 0,
   repairs: 0,
   repairsNotLasting: 0,
+  pagesHeld: 0,
+  wakesAvoided: 0,
   unshownClaims: 0,
 }
 
@@ -111,6 +116,10 @@ const isUnshown = sql.raw(`(
   or kind = 'correction_sent' and metadata->>'code' in ('claim_not_shown', 'phantom_claim')
   or kind in ('resolved', 'escalated') and (metadata ? 'unshown' or metadata @? '$.claims[*] ? (@.shown == false)'))`)
 const isRepair = sql.raw(`kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`)
+const isOfGate = sql.raw(`(
+  kind = 'noted' and metadata->>'code' in ('page_held', 'page_spared', 'reopened') or kind = 'escalated')`)
+/** Of the rows of an incident: its page was not needed, and nothing after that woke anybody. */
+const isSpared = sql.raw(`coalesce(max(seq) filter (where metadata->>'code' = 'page_spared') >= max(seq), false)`)
 const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
 
 /**
@@ -127,11 +136,14 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
     repaired as materialized (
       select incident_id, count(*) as repairs, max(seq) as last_seq, max(at) as last_at from incident_event
       where ${isRepair} and incident_id in (select id from begun) group by 1),
+    gated as materialized (
+      select incident_id, bool_or(metadata->>'code' = 'page_held') as is_held, ${isSpared} as is_spared from incident_event
+      where ${isOfGate} and incident_id in (select id from begun) group by 1),
     unshown as materialized (
       select incident_id, count(*) as unshown from incident_event
       where ${isUnshown} and incident_id in (select id from begun) group by 1),
     facts as (
-      select begun.type, week, status, repairs, unshown,
+      select begun.type, week, status, repairs, unshown, is_held, is_spared,
         ${isClosed} as is_closed, ${isResolved} as is_resolved, ${isUnproven} as is_unproven,
         ${isResolvedByItself} and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
@@ -142,6 +154,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       from begun
       left join hands on hands.incident_id = begun.id
       left join repaired on repaired.incident_id = begun.id
+      left join gated on gated.incident_id = begun.id
       left join unshown on unshown.incident_id = begun.id
       left join lateral (
         select other.id from incident as other
@@ -157,6 +170,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       percentile_cont(array[0.5, 0.9]) within group (order by acknowledge) as acknowledge,
       percentile_cont(array[0.5, 0.9]) within group (order by resolve) as resolve,
       coalesce(sum(repairs), 0)::int as repairs, coalesce(sum(not_lasting), 0)::int as "repairsNotLasting",
+      (count(*) filter (where is_held))::int as "pagesHeld", (count(*) filter (where is_spared))::int as "wakesAvoided",
       coalesce(sum(unshown), 0)::int as "unshownClaims"
     from facts group by grouping sets ((), (type), (week))`.execute(db)
   return rows
@@ -176,6 +190,17 @@ async function askedOf(db: Db, question: Question): Promise<QuestionCounts[]> {
       percentile_cont(array[0.5, 0.9]) within group (order by extract(epoch from decided_at - requested_at)::float8) as wait
     from (${begun(question)}) as begun join approval on approval.incident_id = begun.id
     group by grouping sets ((), (type), (week))`.execute(db)
+  return rows
+}
+
+async function sparedOf(db: Db, question: Question): Promise<Report['spared']> {
+  const { rows } = await sql<Report['spared'][number]>`
+    select incident.id as "incidentId", title, spared.at, spared.text from (
+      select incident_id, max(at) filter (where metadata->>'code' = 'page_spared') as at,
+        max(metadata->>'text') filter (where metadata->>'code' = 'page_spared') as text
+      from incident_event where ${isOfGate} and incident_id in (select id from (${begun(question)}) as begun)
+      group by 1 having ${isSpared}) as spared
+    join incident on incident.id = spared.incident_id order by spared.at desc limit ${maxSpared}`.execute(db)
   return rows
 }
 

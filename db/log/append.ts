@@ -6,6 +6,7 @@ import type { EffectKind } from '../../domain/tool.ts'
 import { cleanse } from '../../safety/redact.ts'
 import type { Trx } from '../connect.ts'
 import { notifyDestinations } from '../outbox/destinations.ts'
+import { followPage } from '../outbox/page-hold.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
 /** The caller's run was superseded: a newer attempt owns the incident. No retry can help. */
@@ -66,6 +67,8 @@ export async function append<K extends EventKind>(
     .where('id', '=', incidentId)
     .execute()
   await notifyDestinations(trx, incidentId, event as NewEvent)
+  const note = await followPage(trx, incidentId, event as NewEvent)
+  if (note) await append(trx, incidentId, null, note)
   return { event: { id, ...row } as unknown as IncidentEvent<K>, inserted: true }
 }
 

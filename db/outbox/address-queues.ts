@@ -110,7 +110,11 @@ async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolea
     .selectFrom('delivery')
     .$if(inOrder, (query) => query.where(isFirstOfIncident))
     .select('id')
-    .select(sql<boolean>`created_at < nightshift_now() - make_interval(secs => ${maxAloneSeconds})`.as('isLate'))
+    .select(
+      sql<boolean>`coalesce(released_at, hold_until, created_at) < nightshift_now() - make_interval(secs => ${maxAloneSeconds})`.as(
+        'isLate',
+      ),
+    )
     .select(sql<boolean>`notification->>'trigger' = 'approval'`.as('isQuestion'))
     .where('destination', 'in', destinations)
     .where('nextAt', '<=', now)

@@ -5,9 +5,12 @@ import type { ResourceKind } from '../../domain/registry.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 import type { IncidentRow } from '../tables.ts'
 import { type AskedOf, destinations, type OutboxDestination } from './destinations.ts'
+import { heldNote, wakingEntries } from './page-hold.ts'
+import { release } from './release-pages.ts'
 
 export const maxAttempts = 3
 /** Does anybody want to hear of this? */
@@ -27,14 +30,18 @@ export async function enqueueNotification(
     asked?: AskedOf
     page?: boolean
     incidents?: Notification['incidents']
+    /** Until when those wait whom it would wake; the others hear at once. */
+    holdUntil?: string | null
   } = {},
 ): Promise<void> {
   const page = more.page ?? isToPage(trigger, incident)
+  // What wakes people about an incident comes after its own page.
+  if (page && trigger !== 'critical') await release(trx, incident.id, trigger === 'approval' ? 'approval' : 'message')
   const { id: incidentId, severity, type: incidentType } = incident
   const told = { incidentId, severity, incidentType, page, asked: more.asked }
   const entries = await preparedEntries(trx, incident.id, { trigger, told })
   if (entries.length === 0) return
-  const notification = JSON.stringify({
+  const notification = {
     trigger,
     incident: {
       id: incident.id,
@@ -53,8 +60,16 @@ export async function enqueueNotification(
     incidents: more.incidents ?? [],
     at: incident.updatedAt,
     headHash: incident.headHash || null,
-  })
-  await insertEntries(trx, incident.id, notification, entries)
+  }
+  const waking = more.holdUntil ? await wakingEntries(trx, entries) : []
+  if (!more.holdUntil || waking.length === 0)
+    return await insertEntries(trx, incident.id, JSON.stringify(notification), entries)
+  await insertEntries(trx, incident.id, JSON.stringify(notification), waking, more.holdUntil)
+  const note = heldNote(more.holdUntil)
+  await append(trx, incident.id, null, note)
+  const others = entries.filter((entry) => !waking.includes(entry))
+  const atOnce = JSON.stringify({ ...notification, page: false, reason: note.detail })
+  if (others.length > 0) await insertEntries(trx, incident.id, atOnce, others)
 }
 
 /**
@@ -69,6 +84,7 @@ export async function enqueueJoined(
   { told = entryOf(joined), gone }: Pick<Wanted, 'told' | 'gone'> = {},
 ): Promise<boolean> {
   const { url: _, ...stored } = joined
+  if (joined.page) await release(trx, incidentId, 'message')
   const entries = await preparedEntries(trx, incidentId, { trigger: joined.trigger, told, gone })
   if (entries.length > 0) await insertEntries(trx, incidentId, JSON.stringify(stored), entries)
   return entries.length > 0
@@ -101,6 +117,7 @@ async function insertEntries(
   incidentId: string,
   notification: string,
   entries: readonly string[],
+  holdUntil: string | null = null,
 ): Promise<void> {
   await trx
     .insertInto('delivery')
@@ -111,6 +128,7 @@ async function insertEntries(
         incidentId,
         attempt: 1,
         notification,
+        ...(holdUntil !== null && { holdUntil, nextAt: holdUntil }),
       })),
     )
     .execute()
@@ -123,6 +141,7 @@ function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
     case 'watch':
     case 'quiet':
     case 'digest':
+    case 'spared':
     case 'taken':
     case 'closed':
       return false
@@ -197,6 +216,8 @@ export async function finishDelivery(
       notification: JSON.stringify(delivery.notification),
       attempt: delivery.attempt + 1,
       createdAt: delivery.createdAt,
+      // What was held is no older than its release.
+      releasedAt: sql`(select coalesce(released_at, hold_until) from delivery where id = ${delivery.id})`,
       nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
     })
     .onConflict((conflict) => conflict.columns(['messageId', 'attempt']).doNothing())
@@ -231,6 +252,8 @@ export async function deliveriesOf({ db }: Scope, incidentId: string) {
       'response',
       'nextAt',
       'finishedAt',
+      'holdUntil',
+      'releasedWhy',
     ])
     .where('incidentId', '=', incidentId)
     .orderBy('id')

@@ -43,6 +43,7 @@ const webhooks: Record<Trigger, string[]> = {
   reopened: ['news', 'resolved'],
   reminder: ['escalated'],
   digest: ['news', 'escalated'],
+  spared: ['news', 'escalated'],
   quiet: ['news', 'resolved'],
   owner: ['escalated'],
   taken: [],

@@ -1,30 +1,42 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../connect.ts'
 import { readAddresses } from './address-queues.ts'
 
 /** A worker looks once a second; a receiver that takes its time has the queue under a lease. */
 const idleSeconds = 180
+/** What waited before, and is due, is said sooner. */
+const idlePageSeconds = 60
 
-/** Messages that nobody takes, with when the first of them was due. */
-export type IdleQueues = { messages: number; since: string }
+/** Messages that nobody takes, with when the first of them was due. `pages`: of those the ones that waited as a page, and do no more. */
+export type IdleQueues = { messages: number; pages: number; since: string }
 
-/** What is due for three minutes in queues that no worker has touched meanwhile; null where there is nothing. */
+/** What is due for three minutes, a page that waited for one, in queues that no worker has touched meanwhile; null where there is nothing. */
 export async function findIdleQueues(db: Db): Promise<IdleQueues | null> {
-  const long = sql`nightshift_now() - make_interval(secs => ${idleSeconds})`
-  const { rows: late } = await sql<{ destination: string; messages: number; since: string }>`
-    select destination, count(*)::int as messages, min(next_at) as since from delivery
-    where status in ('pending', 'sending') and next_at < ${long} and coalesce(leased_until, next_at) < ${long}
-    group by destination`.execute(db)
-  if (late.length === 0) return null
-  const { rows: touched } = await sql<{ address: string }>`
-    select address from outbox_address where ready_at > ${long}
-    union all select 'slack' from slack_channel where ready_at > ${long}`.execute(db)
-  const addresses = await readAddresses(db)
-  const addressOf = (destination: string) => (destination.startsWith('slack.') ? 'slack' : addresses(destination))
-  const idle = late.filter(({ destination }) => !touched.some(({ address }) => address === addressOf(destination)))
+  const [messages, pages] = [
+    await untouchedSince(db, idleSeconds, sql`hold_until is null`),
+    await untouchedSince(db, idlePageSeconds, sql`hold_until is not null`),
+  ]
+  const idle = [...messages, ...pages]
   if (idle.length === 0) return null
+  const count = (late: typeof idle) => late.reduce((sum, each) => sum + each.messages, 0)
   return {
-    messages: idle.reduce((sum, { messages }) => sum + messages, 0),
+    messages: count(idle),
+    pages: count(pages),
     since: idle.map(({ since }) => since).toSorted()[0] as string,
   }
+}
+
+async function untouchedSince(db: Db, seconds: number, which: RawBuilder<unknown>) {
+  const then = sql`(select nightshift_now()) - make_interval(secs => ${seconds})`
+  const { rows: late } = await sql<{ destination: string; messages: number; since: string }>`
+    select destination, count(*)::int as messages, min(next_at) as since from delivery
+    where status in ('pending', 'sending') and next_at < ${then} and coalesce(leased_until, next_at) < ${then} and ${which}
+    group by destination`.execute(db)
+  if (late.length === 0) return []
+  const { rows: touched } = await sql<{ address: string }>`
+    select address from outbox_address where ready_at > ${then}
+    union all select 'slack' from slack_channel where ready_at > ${then}`.execute(db)
+  const addresses = await readAddresses(db)
+  const addressOf = (destination: string) => (destination.startsWith('slack.') ? 'slack' : addresses(destination))
+  return late.filter(({ destination }) => !touched.some(({ address }) => address === addressOf(destination)))
 }

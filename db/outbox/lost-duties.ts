@@ -4,6 +4,7 @@ import type { StatusPart } from '../../domain/status.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { enqueueJoined } from './deliveries.ts'
+import { releaseAllPages } from './release-pages.ts'
 
 /** People hear of a loss when a second look, a minute later, finds it as well: a restart is no loss. */
 const toldAfterSeconds = 45
@@ -24,6 +25,7 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
         .values({ name, since: now, seenAt: now })
         .onConflict((conflict) => conflict.column('name').doUpdateSet({ seenAt: now }))
         .execute()
+    if (lost.length > 0) await releaseAllPages(trx)
     const isNew = new Set(await newlyLost(trx, lost))
     const told: string[] = []
     for (const { name, detail, remedy } of lost.filter((part) => isNew.has(part.name))) {

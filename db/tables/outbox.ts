@@ -1,5 +1,6 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { DestinationSecrets } from '../../domain/destination.ts'
+import type { ReleaseReason } from '../../domain/page-gate.ts'
 import type { DestinationKind, Route } from '../../domain/route.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
@@ -23,6 +24,10 @@ export type DeliveryTables = {
     givenUpAt: NullableTime
     /** Another way has told of that. */
     toldElsewhereAt: NullableTime
+    /** A page that waits leaves then at the latest; null for all else. Never written again. */
+    holdUntil: ColumnType<string | null, string | null | undefined, never>
+    releasedAt: ColumnType<string | null, unknown, unknown>
+    releasedWhy: ReleaseReason | null
   }
   /** Duties that some API process found lost. */
   lostDuty: { name: string; since: Deadline; seenAt: Deadline; toldAt: NullableTime }

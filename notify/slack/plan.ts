@@ -71,7 +71,8 @@ function tell(
   const root = at.thread.place
   if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
   // About several incidents at once: in the channel, for the thread of one of them is read by few.
-  if (['digest', 'notice', 'late', 'undelivered', 'duty'].includes(notification.trigger)) return post(to, notification)
+  if (['digest', 'spared', 'notice', 'late', 'undelivered', 'duty'].includes(notification.trigger))
+    return post(to, notification)
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
   if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)

@@ -89,7 +89,7 @@ const losses: [duty: DutyName, way: string, found: Partial<PartFacts>][] = [
     'Slack refuses',
     { givenUp: [{ destination: 'slack.tell', count: 1, response: 'channel_not_found' }], untold: 1 },
   ],
-  ['messages', 'no worker takes them', { idle: { messages: 3, since: long } }],
+  ['messages', 'no worker takes them', { idle: { messages: 3, pages: 0, since: long } }],
   ['budget', 'that of the day is spent', { spend: { day: { dollars: 10, cap: 10 }, month: spent } }],
   ['budget', 'that of the month is spent', { spend: { day: spent, month: { dollars: 11, cap: 10 } } }],
 ]

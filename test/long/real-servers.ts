@@ -25,18 +25,16 @@ function alertmanagerProgram(): string | undefined {
  * A real Alertmanager that notifies the given webhook at once and repeats after a day, each alert alone unless it is to group them.
  * Throws when there is none: Debian's package is `prometheus-alertmanager`.
  */
-export async function startAlertmanager(webhook: {
-  url: string
-  token: string
-  groupBy?: string
-}): Promise<RealAlertmanager> {
+export async function startAlertmanager(
+  webhook: { url: string; token: string; groupBy?: string } | { configuration: string },
+): Promise<RealAlertmanager> {
   const binary = alertmanagerProgram()
   if (!binary)
     throw new Error('No Alertmanager: apt-get install prometheus-alertmanager, or set ALERTMANAGER to its path.')
   const directory = temporaryDirectory()
   const port = await freePort()
   const config = join(directory.path, 'alertmanager.yml')
-  writeFileSync(config, configFor(webhook))
+  writeFileSync(config, 'configuration' in webhook ? webhook.configuration : configFor(webhook))
   const child = spawn(
     binary,
     [

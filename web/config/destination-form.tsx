@@ -30,6 +30,7 @@ const triggerWords = {
   taken: 'taken',
   closed: 'cancelled or expected',
   digest: 'digest',
+  spared: 'no page was needed',
   notice: 'notice',
   late: '',
   undelivered: '',

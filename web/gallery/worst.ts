@@ -127,6 +127,7 @@ export const brief: ServedBrief = {
   since: { at: ago(20), by: 'alert' },
   alert: { state: 'firing', endedAt: null },
   resource: { text: 'host-osl-2 is down (critical): 0 of 3 VMs run', rows: [14], at: ago(2) },
+  page: { text: 'Page released: no run took the incident up within 60 s', rows: [2, 6] },
   cause: {
     text: `Both power inputs of ${longName} were lost. ${'Its rack is well. '.repeat(14)}`,
     rows: [9, 11, 14, 16, 19, 22],

@@ -49,6 +49,7 @@ export function Glance({ incident, brief }: { incident: Incident; brief: ServedB
         </span>
       )}
       {brief && <span className={alertTones[brief.alert.state]}>{alertWords[brief.alert.state]}</span>}
+      {brief?.page && <span className="soft">{brief.page.text}</span>}
     </p>
   )
 }

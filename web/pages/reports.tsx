@@ -1,6 +1,6 @@
 import { keepPreviousData } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { formatNumber, formatSpan } from '../../domain/format.ts'
+import { formatMinute, formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import { categoryWords, describeReport, formatCost, formatShare, formatSpread } from '../../domain/status-words.ts'
 import { useAsk } from '../api.ts'
@@ -69,7 +69,7 @@ function Range({ place, report: { since, until, byType } }: { place: PageLocatio
   )
 }
 
-function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; place: PageLocation }) {
+function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: Report; place: PageLocation }) {
   if (total.incidents === 0 && !total.dollars)
     return (
       <Nothing title="No incident began in these days.">Choose an earlier day, all types or all severities.</Nothing>
@@ -126,6 +126,7 @@ function Sheets({ report: { total, byWeek, byType }, place }: { report: Report; 
         </SidewaysSheet>
       </section>
       <Escalations total={total} />
+      {spared.length > 0 && <Spared spared={spared} />}
       <p className="soft small">
         Auto-resolved: resolved before a person decided, wrote or took anything; the share is of what is closed. A
         repair did not last where its incident was opened again, or its resource had the same trouble within a day. The
@@ -185,6 +186,35 @@ function Escalations({ total }: { total: ReportLine }) {
             },
           ]}
           toKey={({ category }) => category}
+        />
+      </div>
+    </section>
+  )
+}
+
+/** Pages that waited and were not needed. */
+function Spared({ spared }: Pick<Report, 'spared'>) {
+  return (
+    <section className="stack tight" aria-labelledby="spared-title">
+      <h2 id="spared-title">Wakes avoided</h2>
+      <div className="sheet">
+        <Table
+          caption="Pages that were not needed, the newest first"
+          items={spared}
+          columns={[
+            { head: 'When', className: 'nowrap', cell: ({ at }) => formatMinute(at) },
+            {
+              head: 'Incident',
+              className: 'wraps',
+              cell: ({ incidentId, title }) => (
+                <Link href={`/incidents/${incidentId}`}>
+                  <Inert text={title} />
+                </Link>
+              ),
+            },
+            { head: 'Why', className: 'wraps', cell: ({ text }) => text },
+          ]}
+          toKey={({ incidentId }) => incidentId}
         />
       </div>
     </section>

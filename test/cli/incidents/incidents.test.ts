@@ -7,7 +7,7 @@ import { publishLiveAnswer } from '../../../db/log/live.ts'
 import { agentActor, type EventKind, type NewEvent } from '../../../domain/event.ts'
 import { claimed } from '../../db/verify/life.ts'
 import { asked } from '../../support/announced.ts'
-import { claimedIncident, openedIncident } from '../../support/database.ts'
+import { claimedIncident, openedIncident, storeSetting } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
 import {
   emptyDir,
@@ -287,6 +287,26 @@ test('a report fits the terminal, and is data or a file that a spreadsheet reads
   expect(JSON.parse(json.stdout)).toMatchObject({ since: '2026-01-01', total: { incidents: expect.any(Number) } })
   expect(csv.stdout).toMatch(/^line,name,incidents,[\s\S]*\r\ntype,node_filesystem_almost_out_of_space_in_48_letter,1,/)
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('since: is no day as 2026-11-21')])
+})
+
+test('a page that waits, and one that was not needed, stand on the incident and in the report', async () => {
+  await storeSetting(api.owner, 'page.hold', '300')
+  await storeSetting(api.owner, 'webhook.critical.url', 'http://127.0.0.1:9/critical')
+  try {
+    const title = `Disk full on ${'x'.repeat(100)}`
+    const id = await claimedIncident(api.db, { severity: 'critical', title })
+    expect((await run(`incidents show ${id}`)).stdout).toMatch(/page +Page held until \d\d:\d\d:\d\d UTC \(#\d+\)/)
+    const text = 'No page: repaired in 37 s, alert ended'
+    await record(id, { kind: 'noted', detail: text, metadata: { code: 'page_spared', text } })
+    expect(JSON.parse((await run(`incidents show ${id} --json`)).stdout)).toMatchObject({ brief: { page: { text } } })
+    const { shown } = await runAtTerminal(['reports'], api.as('viewer'))
+    for (const line of shown.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    expect(shown).toMatch(/Wakes avoided +1 +of 1 held/)
+    expect(shown).toContain(`${text}: Disk full`)
+    expect(JSON.parse((await run('reports --json')).stdout)).toMatchObject({ spared: [{ incidentId: id, text }] })
+  } finally {
+    await sql`delete from platform_config`.execute(api.owner)
+  }
 })
 
 test('a person ends an incident, or puts it before the agent again', async () => {

@@ -121,6 +121,8 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
     repairs: repairs.length,
     repairsNotLasting: repairs.filter(([each, row]) => didNotLast(each, row)).length,
     unshownClaims: own.flatMap(({ rows }) => rows.filter(isUnshown)).length,
+    pagesHeld: 0,
+    wakesAvoided: 0,
     dollars: expect.closeTo(dollars, 6),
   }
 }

@@ -201,6 +201,7 @@ export const notPersonal: Record<string, string[]> = {
     'delivery.destination',
     'delivery.incident_id',
     'delivery.message_id',
+    'delivery.released_why',
     'delivery.response',
     'delivery.status',
     'idempotency.body_digest',

@@ -1,0 +1,84 @@
+import { sql } from 'kysely'
+import { slotWithinSeconds } from '../../domain/page-gate.ts'
+import { onceNow } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { isHeld, releasePage } from './page-hold.ts'
+
+/** Pages that leave by the clock, or because Nightshift itself cannot do its job. */
+
+const perRound = 100
+
+/** No run took the incident up in time. */
+const isNobodys = sql<boolean>`(incident.status = 'open'
+  and incident.created_at <= (select nightshift_now()) - make_interval(secs => ${slotWithinSeconds}))`
+const isTimeOver = sql<boolean>`(hold_until <= ${onceNow})`
+
+/**
+ * Lets pages go whose incident no run took up in time, and writes of those whose time is over that they left, which they do by themselves.
+ * A round waits for no lock, and a fault of one incident delays no other. Answers how many it let go.
+ */
+export async function releaseDuePages(db: Db): Promise<number> {
+  const due = await db
+    .selectFrom('delivery')
+    .innerJoin('incident', 'incident.id', 'delivery.incidentId')
+    .select('delivery.incidentId')
+    .distinct()
+    .where(isHeld)
+    .where((where) => where.or([isTimeOver, isNobodys]))
+    .limit(perRound)
+    .execute()
+  const failures: unknown[] = []
+  for (const { incidentId } of due)
+    await db
+      .transaction()
+      .execute((trx) => releaseByClock(trx, incidentId))
+      .catch((error) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
+  return due.length
+}
+
+async function releaseByClock(trx: Trx, incidentId: string): Promise<void> {
+  const row = await trx
+    .selectFrom('incident')
+    .select(isNobodys.as('isNobodys'))
+    .where('id', '=', incidentId)
+    .forUpdate()
+    .skipLocked()
+    .executeTakeFirst()
+  if (!row) return
+  const over = await trx
+    .selectFrom('delivery')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where(isHeld)
+    .where(isTimeOver)
+    .limit(1)
+    .executeTakeFirst()
+  if (over) await release(trx, incidentId, 'time')
+  else if (row.isNobodys) await release(trx, incidentId, 'no_slot')
+}
+
+/** A duty is lost: nobody can say any more that somebody looks. The caller tells people of the loss itself. */
+export async function releaseAllPages(trx: Trx): Promise<void> {
+  const held = await trx.selectFrom('delivery').select('incidentId').distinct().where(isHeld).execute()
+  if (held.length === 0) return
+  const ids = held.map(({ incidentId }) => incidentId)
+  await trx.selectFrom('incident').select('id').where('id', 'in', ids).orderBy('id').forUpdate().execute()
+  for (const id of ids) await release(trx, id, 'duty')
+}
+
+/** Lets the page of an incident go, and says so in its log. The lock of the incident comes before that of its messages. */
+export async function release(trx: Trx, incidentId: string, why: Parameters<typeof releasePage>[2]): Promise<void> {
+  const held = await trx
+    .selectFrom('delivery')
+    .select('id')
+    .where('incidentId', '=', incidentId)
+    .where(isHeld)
+    .limit(1)
+    .executeTakeFirst()
+  if (!held) return
+  await trx.selectFrom('incident').select('id').where('id', '=', incidentId).forUpdate().execute()
+  const note = await releasePage(trx, incidentId, why)
+  if (note) await append(trx, incidentId, null, note)
+}

@@ -1,0 +1,67 @@
+import type { Severity } from './incident.ts'
+import { idPattern, inventoryKinds } from './kinds.ts'
+import type { ResourceRef } from './registry.ts'
+import { matchesGlob } from './route.ts'
+
+/** How long the page of a new incident waits, as the setting `page.hold` says it: `300`, or `host:db-* = 0; critical = 120; 60`. */
+
+/** The longest hold. */
+const maxHoldSeconds = 300
+
+/** Null of a part: any. The first rule that fits decides. */
+export type HoldRule = { severity: Severity | null; kind: string | null; id: string | null; seconds: number }
+
+const severities: readonly string[] = ['critical', 'warning', 'info']
+const maxRules = 50
+const usage = `use seconds from 0 to ${maxHoldSeconds}, or rules separated by semicolons: host:db-* = 0; critical = 120; 60`
+
+/** Reads the text of the setting. Refuses what it does not understand, a rule that no incident reaches included, and says what it takes. */
+export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | { ok: false; reason: string } {
+  const parts = text
+    .split(/[;\n]/)
+    .map((part) => part.trim())
+    .filter(Boolean)
+  if (parts.length === 0 || parts.length > maxRules)
+    return { ok: false, reason: `takes 1 to ${maxRules} rules: ${usage}` }
+  const rules: HoldRule[] = []
+  for (const part of parts) {
+    if (rules.some(({ severity, kind }) => severity === null && kind === null))
+      return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} is never reached: the rule before it fits all` }
+    const rule = parseRule(part)
+    const fault = rule === null ? `is no rule: ${usage}` : faultOf(rule)
+    if (rule === null || fault !== null) return { ok: false, reason: `${JSON.stringify(part.slice(0, 80))} ${fault}` }
+    rules.push(rule)
+  }
+  return { ok: true, value: rules }
+}
+
+/** Why no incident ever reaches a rule that can be read. */
+function faultOf({ severity, kind }: HoldRule): string | null {
+  if (severity !== null && severity !== 'critical') return 'never fits: only critical incidents page as they open'
+  if (kind !== null && !inventoryKinds.some((known) => known === kind))
+    return `names no kind of resource: ${inventoryKinds.join(', ')}`
+  return null
+}
+
+function parseRule(part: string): HoldRule | null {
+  const [, subject = '', digits = ''] = /^(?:([^=\s]+)\s*=\s*)?(\d{1,3})$/.exec(part) ?? []
+  const seconds = Number(digits)
+  if (digits === '' || seconds > maxHoldSeconds) return null
+  if (subject === '') return { severity: null, kind: null, id: null, seconds }
+  if (severities.includes(subject)) return { severity: subject as Severity, kind: null, id: null, seconds }
+  const [, kind = '', id = ''] = /^([a-z_]+):(\S+)$/.exec(subject) ?? []
+  return kind !== '' && idPattern.test(id.replaceAll('*', 'x')) ? { severity: null, kind, id, seconds } : null
+}
+
+/** How long its page waits; 0 where no rule fits. */
+export function holdSecondsOf(
+  rules: readonly HoldRule[],
+  { severity, resource }: { severity: Severity; resource: ResourceRef | null },
+): number {
+  const rule = rules.find(
+    (each) =>
+      (each.severity === null || each.severity === severity) &&
+      (each.kind === null || (resource?.kind === each.kind && matchesGlob(each.id ?? '', resource.id))),
+  )
+  return rule?.seconds ?? 0
+}

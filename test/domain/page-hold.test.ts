@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals'
+import { holdSecondsOf, parsePageHold } from '../../domain/page-hold.ts'
+import { parseSetting, settingOf } from '../../domain/setting.ts'
+
+const about = (severity: 'critical' | 'warning', kind?: 'host' | 'vm', id = '') => ({
+  severity,
+  resource: kind ? { kind, id } : null,
+})
+
+function secondsOf(text: string, incident: ReturnType<typeof about>): number {
+  const parsed = parsePageHold(text)
+  if (!parsed.ok) throw new Error(parsed.reason)
+  return holdSecondsOf(parsed.value, incident)
+}
+
+test.each([
+  ['300', about('critical'), 300],
+  ['0', about('critical'), 0],
+  ['host:db-* = 0; critical = 120; 60', about('critical', 'host', 'db-7'), 0],
+  ['host:db-* = 0; critical = 120; 60', about('critical', 'vm', 'db-7'), 120],
+  ['host:db-* = 0; critical = 120; 60', about('warning'), 60],
+  ['host:web-*-a = 30', about('critical', 'host', 'web-osl-1-a'), 30],
+  // What no rule names waits for nothing.
+  ['host:web-*-a = 30', about('critical', 'host', 'web-osl-1-b'), 0],
+  ['host:web-*-a = 30', about('critical'), 0],
+])('page.hold %j: %j waits %i s', (text, incident, seconds) => {
+  expect(secondsOf(text, incident)).toBe(seconds)
+})
+
+test.each([
+  ['301', 'is no rule'],
+  ['-1', 'is no rule'],
+  ['5m', 'is no rule'],
+  ['', 'takes 1 to 50 rules'],
+  ['host = 30', 'is no rule'],
+  ['host:db* = never', 'is no rule'],
+  ['warning = 60', 'never fits: only critical incidents page as they open'],
+  ['pod:db-* = 60', '"pod:db-* = 60" names no kind of resource: region, shard'],
+  ['60; critical = 0', '"critical = 0" is never reached: the rule before it fits all'],
+])('page.hold %j is refused: %s', (text, why) => {
+  const parsed = parseSetting('page.hold', text)
+  expect(parsed).toMatchObject({ ok: false })
+  expect(parsed.ok ? '' : parsed.reason).toContain(why)
+})
+
+test('the same is set by type of incident', () => {
+  expect(settingOf('page.hold.disk_pressure')?.key).toBe('page.hold.*')
+})
