@@ -5,7 +5,7 @@ import { systemScope } from '../../../db/scope.ts'
 import { gradeIncident, incidentTrust } from '../../../db/trust/grade.ts'
 import { setTrustOf, stepsOf } from '../../../db/trust/levels.ts'
 import { anAlert, useDatabase } from '../../support/database.ts'
-import { pair, playPair } from './proposed.ts'
+import { pair, playPair } from '../../support/played-pair.ts'
 
 const database = useDatabase()
 const play = playPair(database)

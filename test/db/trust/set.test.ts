@@ -5,7 +5,7 @@ import { precedentsOf } from '../../../db/incidents/precedents.ts'
 import { gradeIncident } from '../../../db/trust/grade.ts'
 import { setTrustOf } from '../../../db/trust/levels.ts'
 import { openedIncident, useDatabase } from '../../support/database.ts'
-import { pair, playPair } from './proposed.ts'
+import { pair, playPair } from '../../support/played-pair.ts'
 
 const database = useDatabase()
 const play = playPair(database)

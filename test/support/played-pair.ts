@@ -1,29 +1,29 @@
-import { rule } from '../../../activities/rule.ts'
-import { operatorByName, putOperator } from '../../../db/access/operators.ts'
-import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
-import { closeIncident, type Person } from '../../../db/incidents/close-incident.ts'
-import { claimIncident } from '../../../db/incidents/incidents.ts'
-import { append } from '../../../db/log/append.ts'
-import { systemScope } from '../../../db/scope.ts'
-import { readSettings } from '../../../db/settings.ts'
-import { loseTrust } from '../../../db/trust/lose.ts'
-import { recordOf } from '../../../db/trust/record.ts'
-import { recordDigest, setTrust } from '../../../db/trust/set.ts'
-import { releaseLeases } from '../../../db/writes/leases.ts'
-import type { VerificationOutcome } from '../../../domain/envelope.ts'
-import { agentActor } from '../../../domain/event.ts'
-import type { ResourceRef } from '../../../domain/registry.ts'
-import { stepKey } from '../../../domain/step-key.ts'
-import type { TrustLevel } from '../../../domain/trust.ts'
-import { anAlert, type TestDatabase } from '../../support/database.ts'
-import { answeredWith } from '../../support/events.ts'
+import { rule } from '../../activities/rule.ts'
+import { operatorByName, putOperator } from '../../db/access/operators.ts'
+import { ingestAlert } from '../../db/alerts/ingest-body.ts'
+import { closeIncident, type Person } from '../../db/incidents/close-incident.ts'
+import { claimIncident } from '../../db/incidents/incidents.ts'
+import { append } from '../../db/log/append.ts'
+import { systemScope } from '../../db/scope.ts'
+import { readSettings } from '../../db/settings.ts'
+import { loseTrust } from '../../db/trust/lose.ts'
+import { recordOf } from '../../db/trust/record.ts'
+import { recordDigest, setTrust } from '../../db/trust/set.ts'
+import { releaseLeases } from '../../db/writes/leases.ts'
+import type { VerificationOutcome } from '../../domain/envelope.ts'
+import { agentActor } from '../../domain/event.ts'
+import type { ResourceRef } from '../../domain/registry.ts'
+import { stepKey } from '../../domain/step-key.ts'
+import type { TrustLevel } from '../../domain/trust.ts'
+import { anAlert, type TestDatabase } from './database.ts'
+import { answeredWith } from './events.ts'
 
 /** One pair, played by the rows that a run would write: the ruling is the kernel's own. */
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 export const pair = { type: 'replication_lag', tool: 'converge_shard' }
 
-export function playPair(database: TestDatabase, environment: Record<string, string> = {}) {
+export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environment: Record<string, string> = {}) {
   const act = { environment }
   /** An incident about the shard, looked at, whose model proposes to converge it. */
   async function propose(fingerprint?: string) {
