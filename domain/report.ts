@@ -29,6 +29,10 @@ const reportLine = z.object({
   repairsNotLasting: count,
   /** Answers and endings that were refused or marked, because no row shows what they say. */
   unshownClaims: count,
+  /** Causes of the agent by what people called them last. */
+  causesRight: count,
+  causesPartly: count,
+  causesWrong: count,
   /** By the prices in force when each answer came. */
   dollars: z.number().nullable(),
 })

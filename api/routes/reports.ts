@@ -28,6 +28,9 @@ const lineExample: ReportLine = {
   repairs: 22,
   repairsNotLasting: 1,
   unshownClaims: 2,
+  causesRight: 9,
+  causesPartly: 2,
+  causesWrong: 1,
   dollars: 0.27,
 }
 
@@ -108,6 +111,9 @@ const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
     (line) => line.escalations.find((each) => each.category === category)?.count ?? 0,
   ]),
   ['quiet_unproven', (line) => line.unproven],
+  ['causes_right', (line) => line.causesRight],
+  ['causes_partly', (line) => line.causesPartly],
+  ['causes_wrong', (line) => line.causesWrong],
 ]
 
 function cellsOf(line: ReportLine): (number | null)[] {

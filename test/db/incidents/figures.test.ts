@@ -93,6 +93,8 @@ function didNotLast(each: MadeIncident, repair: MadeRow): boolean {
   )
 }
 
+const causeOf = ({ rows }: MadeIncident) => rows.findLast(({ kind }) => kind === 'graded')?.metadata.verdict
+
 function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof ReportLine, unknown> {
   const escalated = own.filter(({ status }) => status === 'escalated')
   const repairs = own.flatMap((each) => each.rows.filter(isRepair).map((row) => [each, row] as const))
@@ -121,6 +123,9 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
     repairs: repairs.length,
     repairsNotLasting: repairs.filter(([each, row]) => didNotLast(each, row)).length,
     unshownClaims: own.flatMap(({ rows }) => rows.filter(isUnshown)).length,
+    causesRight: own.filter((each) => causeOf(each) === 'right').length,
+    causesPartly: own.filter((each) => causeOf(each) === 'partly').length,
+    causesWrong: own.filter((each) => causeOf(each) === 'wrong').length,
     dollars: expect.closeTo(dollars, 6),
   }
 }
