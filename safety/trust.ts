@@ -5,16 +5,33 @@ import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
  * What the level of a tool leaves of an answer: it makes a run a question, and either of them a record. It allows nothing: a refusal
  * stays one, and a question is never a run. What a person asked for by hand, people trusted when they asked.
  */
-export function boundByTrust({ call, policy }: Judging, answer: RuleAnswer | null): RuleAnswer | null {
+export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleAnswer | null {
+  const { call, policy } = judging
   const level = policy.trust?.level ?? 'act'
   if (answer === null || answer.verdict === 'refuse' || policy.manual || level === 'act') return answer
-  if (level === 'shadow') return shadowed(call.tool, answer)
+  if (level === 'shadow') return recordedBefore(judging) ?? shadowed(call.tool, answer)
   if (answer.verdict !== 'run' || answeredByPeople.has(answer.code)) return answer
   return ask('PROPOSED', `${answer.reason}, but ${call.tool} is not trusted to act unasked in incidents of this type`)
 }
 
 /** A person has said yes to this very action. */
 const answeredByPeople: ReadonlySet<string> = new Set(['APPROVED', 'GRANTED'])
+
+/** One action is one record: people grade it once. */
+function recordedBefore({ call, digest, state }: Judging): RuleAnswer | null {
+  const before = state.rows.find(
+    ({ kind, metadata }) =>
+      kind === 'call_judged' &&
+      (metadata as { code?: string }).code === 'SHADOW' &&
+      (metadata as { actionDigest?: string }).actionDigest === digest,
+  )
+  if (!before) return null
+  return refuse(
+    'REPEATED_CALL',
+    `${call.tool} was recorded for exactly this already (seq ${before.seq}), and is not carried out`,
+    'Asking again changes nothing. Escalate with what you found and what you would do.',
+  )
+}
 
 function shadowed(tool: string, { verdict, code, reason }: RuleAnswer): RuleAnswer {
   const would = verdict === 'run' ? 'would have run' : 'people would have been asked'

@@ -6,7 +6,7 @@ import { type TrustLevel, trustLevels, wilson } from '../../domain/trust.ts'
 import { fold } from '../../safety/fold.ts'
 import { type Call, judge } from '../../safety/judge.ts'
 import { toolFacts } from '../../tools/registry.ts'
-import { logOf, looked } from '../support/events.ts'
+import { logOf, looked, partOfRow } from '../support/events.ts'
 
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 const far: ResourceRef = { kind: 'shard', id: 'db-ams-1' }
@@ -54,6 +54,14 @@ test('the model is told that nothing was done, and what is left to it', () => {
     details: { would: 'run', because: 'REVERSIBLE_NEAR' },
     hint: expect.stringContaining('Nothing was changed and nobody was asked'),
   })
+})
+
+test('one action is recorded once, however often it is proposed', () => {
+  const { actionDigest } = ruled(converge(shard.id))
+  const before = partOfRow('call_judged', { callId: 'c2_0', verdict: 'refuse', code: 'SHADOW', actionDigest })
+  const state = fold(logOf(looked('c1_0', [shard, far]), before), 1, shard)
+  const again = (id: string) => word(judge(converge(id), toolFacts, state, { ...policy, ...at('shadow') }, now))
+  expect([again(shard.id), again(far.id)]).toEqual(['refuse REPEATED_CALL', 'refuse SHADOW'])
 })
 
 test('a grant answers where a tool only proposes, and not where it is older than the level', () => {
