@@ -1,4 +1,4 @@
-import { mayDecide } from '../../domain/approvers.ts'
+import { mayDecideEverywhere } from '../../domain/approvers.ts'
 import { digestOf } from '../../domain/digest.ts'
 import {
   type PairTrust,
@@ -9,6 +9,7 @@ import {
   trustLevels,
 } from '../../domain/trust.ts'
 import { deciderOf, lockOperator } from '../access/operators.ts'
+import { databaseTime } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import type { Person } from '../incidents/close-incident.ts'
 import { recordAudit } from '../log/audit.ts'
@@ -55,7 +56,11 @@ export async function setTrust(
     if (set && before.level === to && !isConfirmation) return { outcome: 'conflict', message: `it is ${to} already` }
     const isMore = isConfirmation || trustLevels.indexOf(to) > trustLevels.indexOf(before.level)
     if (isMore) {
-      const refused = mayDecide(deciderOf(operator), { risk, incidentType: pair.type })
+      const refused = mayDecideEverywhere(deciderOf(operator), {
+        risk,
+        incidentType: pair.type,
+        at: await databaseTime(trx),
+      })
       if (refused) return { outcome: 'forbidden', message: refused }
       if (recordDigest(await recordOf(trx, pair)) !== seen)
         return { outcome: 'moved_on', message: 'the record moved on since it was shown: look at it again' }
