@@ -65,13 +65,18 @@ export async function judgeCall(trx: Trx, unjudged: CallToRule): Promise<RuledCa
   return { ruling, policy, state, basis: basisOf(at, policy, prepared) }
 }
 
-type Recording = { step: number | undefined; approvalId: string | null; joins?: PendingElsewhere | null }
+type Recording = {
+  step: number | undefined
+  approvalId: string | null
+  prepared?: Call['prepared']
+  joins?: PendingElsewhere | null
+}
 
 export async function recordRuling(
   trx: Trx,
   place: RuledPlace,
   call: EffectiveCall,
-  { ruling, state, basis, step, approvalId, joins = null }: RuledCall & Recording,
+  { ruling, state, basis, step, approvalId, prepared = null, joins = null }: RuledCall & Recording,
 ): Promise<void> {
   const { verdict, code, reason, hint, details, phase, effect, risk, targets, actionDigest } = ruling
   await append(trx, place.incidentId, place.attempt, {
@@ -100,6 +105,7 @@ export async function recordRuling(
       basis,
       approvalId: approvalId ?? joins?.id ?? null,
       ...(joins && { joins: joins.incidentId }),
+      ...(code === 'SHADOW' && prepared?.ok && { shadow: prepared.preparation.dryRun.summary }),
     },
   })
 }

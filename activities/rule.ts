@@ -77,7 +77,7 @@ export async function rule(
   if (calls.length > 0) return { kind: 'prepare', calls }
   // The first ruling of a call has no step in its key; each later one has its number.
   const step = earlier.length === 0 ? undefined : earlier.length
-  await recordRuling(trx, place, call, { ...judged, step, joins, approvalId: policy.approval?.id ?? null })
+  await recordRuling(trx, place, call, { ...judged, step, joins, prepared, approvalId: policy.approval?.id ?? null })
   if (ruling.verdict === 'refuse' || ruling.arguments === null) {
     await setWaiting(trx, place.incidentId, false)
     return { kind: isLoopEnd(judged.state, ruling, place.turn) ? 'looping' : 'next' }

@@ -3,6 +3,7 @@ import { type Db, isTransient } from '../db/connect.ts'
 import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
 import { actionOf, append } from '../db/log/append.ts'
 import { countEvents, eventOfCall, eventsOf } from '../db/log/events.ts'
+import { loseTrust } from '../db/trust/lose.ts'
 import { releaseLeases } from '../db/writes/leases.ts'
 import type { VerificationOutcome } from '../domain/envelope.ts'
 import type { IncidentEvent } from '../domain/event.ts'
@@ -153,6 +154,8 @@ async function recordVerification(
   const { callId, tool, targets } = started.metadata
   const observation = await unlessAsBefore(db, run, started, looked)
   const outcome = outcomeOf(observation)
+  // A write that failed repaired nothing; one that was done and did not help was wrong.
+  const isWrong = outcome === 'not_held' && (await failureOf(db, run, started)) === null
   await db.transaction().execute(async (trx) => {
     const earlier = await countEvents(trx, run, 'verification')
     await append(trx, run.incidentId, run.attempt, {
@@ -176,6 +179,11 @@ async function recordVerification(
       },
     })
     if (outcome !== 'open') await releaseLeases(trx, run.incidentId)
+    if (isWrong)
+      await loseTrust(trx, run.incidentId, {
+        callIds: [callId],
+        why: `what it promised did not hold (${observation?.observed})`,
+      })
   })
 }
 

@@ -89,6 +89,7 @@ import { statusRoutes } from './routes/status.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tenantRoutes } from './routes/tenants.ts'
 import { tokenRoutes } from './routes/tokens.ts'
+import { trustRoutes } from './routes/trust.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { verifyRoutes } from './routes/verify.ts'
 import { vmRepairRoutes } from './routes/vm-repair.ts'
@@ -142,6 +143,7 @@ const operations = [
   explainRoutes,
   usageRoutes,
   reportRoutes,
+  trustRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,

@@ -18,6 +18,8 @@ import {
   temporalSettings,
 } from '../config/settings.ts'
 import { connect } from '../db/connect.ts'
+import { systemScope } from '../db/scope.ts'
+import { unconfirmedPairs } from '../db/trust/levels.ts'
 import { commandPrefix } from '../domain/own-command.ts'
 import { nonceSetting, sayingNonce } from '../domain/start-nonce.ts'
 import { openConnections } from '../effects/devices/connections.ts'
@@ -126,6 +128,10 @@ openAgentDoor(server, deps)
 void troubleWith(temporal).then(
   (trouble) => trouble && log.warn(trouble, 'Temporal is not reached: alerts are taken in and wait'),
   (error) => log.warn({ err: error }, 'what keeps us from Temporal is not known'),
+)
+void unconfirmedPairs(systemScope(deps.db)).then(
+  (pairs) => pairs.length > 0 && log.warn({ pairs }, 'an older version ran these unasked: confirm or take back each'),
+  (error) => log.warn({ err: error }, 'which pairs act unasked is not known'),
 )
 server.on('error', (error) => {
   log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)

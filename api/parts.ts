@@ -12,6 +12,7 @@ import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
 import { lateRestoration, type Restoration } from '../db/restorations.ts'
 import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
+import { unconfirmedPairs } from '../db/trust/levels.ts'
 import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
 import { formatCount, formatList, formatMinute, formatSpan } from '../domain/format.ts'
@@ -22,6 +23,7 @@ import type { SourceHealth } from '../domain/source.ts'
 import type { StatusPart } from '../domain/status.ts'
 import { findSandboxLack, sandboxRemedy } from '../domain/status-words.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
+import type { TrustPair } from '../domain/trust.ts'
 import type { QueueState } from '../effects/runs.ts'
 import { describeKnowledge } from '../knowledge/knowledge.ts'
 import type { ApiDeps } from './deps.ts'
@@ -58,6 +60,8 @@ export type PartFacts = {
   retentionLateSince: string | null
   restored: Restoration | null
   onCall: OnCallState
+  /** Pairs that an older version ran unasked. */
+  unconfirmed: TrustPair[]
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
@@ -79,6 +83,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     retentionLateSince,
     restored,
     onCall,
+    unconfirmed,
   ] = await Promise.all([
     databaseTrouble(db),
     runs.isReachable(askWithinMs),
@@ -94,10 +99,11 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     retentionIsLate(db, lateHours),
     lateRestoration(db, restoredHours),
     lookAtOnCall(scope),
+    unconfirmedPairs(scope),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -141,6 +147,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   ],
   questions: ({ onCall }) => [lookAtQuestions(onCall)],
   restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
+  trust: ({ unconfirmed }) => (unconfirmed.length === 0 ? [] : [lookAtUnconfirmed(unconfirmed)]),
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   devices: ({ devices }) => lookAtDevices(devices),
 }
@@ -170,6 +177,15 @@ function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
   const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}: what was decided, written and alerted in the ${lost} between is not in it.`
   return { status: 'failed', detail }
 }
+
+/** Names the pairs that nobody has looked at since the upgrade. */
+function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
+  const named = formatList(pairs.slice(0, maxNamedPairs).map(({ type, tool }) => `${tool} in ${type}`))
+  const more = pairs.length > maxNamedPairs ? ` and ${pairs.length - maxNamedPairs} more` : ''
+  return { status: 'failed', detail: `An older version ran these unasked, and they go on so: ${named}${more}.` }
+}
+
+const maxNamedPairs = 10
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {

@@ -144,6 +144,7 @@ const commands: Record<string, () => Promise<(root: CliCommand) => void>> = {
   audit: async () => (await import('./audit.ts')).addAuditCommand,
   backup: async () => (await import('./backup.ts')).addBackupCommand,
   restore: async () => (await import('./backup.ts')).addRestoreCommand,
+  trust: async () => (await import('./trust.ts')).addTrustCommand,
   retention: async () => (await import('./retention.ts')).addRetentionCommand,
   verify: async () => (await import('./verify.ts')).addVerifyCommand,
   tokens: async () => (await import('./tokens.ts')).addTokensCommand,

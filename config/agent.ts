@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { ProxmoxOptions } from '../clients/proxmox/client.ts'
 import { knownPushServices, parsePushServices } from '../domain/push.ts'
+import { trustLevels } from '../domain/trust.ts'
 import { engineNames } from '../placement/bound/assignment.ts'
 
 /** The environment's texts by name, before they are parsed: what is not set is not there. */
@@ -66,6 +67,7 @@ export const agent = z.object({
   AGENT_ENABLED: flag.default(false),
   AGENT_MAX_CONCURRENT: z.coerce.number().int().min(1).max(100).default(3),
   AGENT_FOLLOWER_CONCURRENT: z.coerce.number().int().min(1).max(100).default(5),
+  AGENT_TRUST: z.enum(trustLevels).default('propose'),
   AGENT_API_KEY: z.string().optional(),
   LLM_BASE_URL: url.optional(),
   LLM_API_KEY: z.string().default(''),
@@ -130,11 +132,12 @@ export function agentProblems(given: EnvironmentTexts): string[] {
 /** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */
 export function givenDefaults(
   environment: Record<string, string | undefined> = process.env,
-): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'LLM_MAX_TURNS', string | undefined> {
-  const { AGENT_MAX_CONCURRENT, AGENT_FOLLOWER_CONCURRENT, LLM_MAX_TURNS } = environment
+): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'AGENT_TRUST' | 'LLM_MAX_TURNS', string | undefined> {
+  const { AGENT_MAX_CONCURRENT, AGENT_FOLLOWER_CONCURRENT, AGENT_TRUST, LLM_MAX_TURNS } = environment
   return {
     AGENT_MAX_CONCURRENT: AGENT_MAX_CONCURRENT || undefined,
     AGENT_FOLLOWER_CONCURRENT: AGENT_FOLLOWER_CONCURRENT || undefined,
+    AGENT_TRUST: AGENT_TRUST || undefined,
     LLM_MAX_TURNS: LLM_MAX_TURNS || undefined,
   }
 }

@@ -17,6 +17,7 @@ import { leaseKeyByName, leasesOfOthers } from './inventory/registry.ts'
 import { neighboursOf } from './inventory/resources.ts'
 import { alertCounts } from './lifecycle/read-lifecycle.ts'
 import type { SettingsReader } from './settings.ts'
+import { trustOf } from './trust/levels.ts'
 
 /** What the judge weighs besides the log: settings in force and standing grants. */
 
@@ -50,6 +51,7 @@ export async function readPolicy(
     },
     offered: settings.value<string[] | null>('agent.tools', incident.type),
     grants: await usableGrants(trx, tool, incident.id),
+    trust: await trustOf(trx, { type: incident.type, tool }, settings),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
     denied: denials.map(({ actionDigest }) => actionDigest),
     ...(await deniedByKey(trx, denials, call)),

@@ -25,6 +25,12 @@ export function mayDecide(decider: Decider, asked: DecisionSubject): string | nu
   return refusalOfRights(name, rightsOf(decider), asked)
 }
 
+/** The same about every resource there is: a right to some of them counts for nothing. */
+export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubject, 'targets'>): string | null {
+  const rights = decider.rights.filter((words) => readRight(words).some(({ resources }) => resources === null))
+  return mayDecide({ ...decider, rights }, { ...asked, targets: [] })
+}
+
 /** The person's own limits as a right about everything, and each further one. A right that cannot be read gives nothing. */
 export function rightsOf({
   maxRisk,

@@ -81,6 +81,11 @@ export const duties = {
     remedy: 'go through what docs/how-to/backup.md lists for a person to do',
     isVital: false,
   },
+  trust: {
+    lostWhen: 'what an older version ran unasked goes on doing so, and no person has confirmed it',
+    remedy: '"nightshift trust" has the record of each; "nightshift trust promote TYPE TOOL --to act" confirms one',
+    isVital: false,
+  },
   knowledge: {
     lostWhen: 'a runbook cannot be read',
     remedy: '"nightshift knowledge list" names each file and its remedy',

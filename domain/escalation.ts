@@ -154,6 +154,8 @@ const nextSteps: Record<string, string> = {
   PERSON: 'Ask the person who escalated it',
   TAKEN: 'It is with the person who took it',
   CONTEXT_FAILED: 'Check that the core API and the database answer, then start the investigation again',
+  TRUST_LOST:
+    'Read what it did in that incident, then decide on Trust whether it may act unasked again (nightshift trust)',
   MODEL_UNAVAILABLE: 'Check the model server (nightshift doctor), then start the investigation again',
   TURN_LIMIT: 'Read what was found so far; start it again with more turns if it was on its way (agent.max_turns)',
   TIME_BUDGET: 'Read what was found so far; start it again with more time if it was on its way (agent.time_budget)',

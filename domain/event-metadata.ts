@@ -10,6 +10,7 @@ import type { AnswerCost } from './price.ts'
 import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
 import type { DiscoveredThing, EffectKind, Envelope, ListedNames, Preparation, Risk } from './tool.ts'
+import type { Grade } from './trust.ts'
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 
@@ -54,6 +55,8 @@ export type NotedCode =
   | 'not_as_expected'
   | 'run_lost'
   | 'attempt_skipped'
+  /** A repair was wrong or did not last: its tool acts unasked no more in incidents of this type. */
+  | 'trust_lost'
   | 'model_route'
   /** The page of a new incident waits, left, or was not needed. */
   | 'page_held'
@@ -215,6 +218,8 @@ export type EventMetadata = {
     approvalId: string | null
     /** The incident whose question about this very action is waited for: one answer serves both. */
     joins?: string
+    /** What the dry run of a write said that is in shadow: nothing else keeps it. */
+    shadow?: string
   }
   tool_started: {
     callId: string
@@ -376,4 +381,14 @@ export type EventMetadata = {
   }
   /** What a second person said of a write that was done alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }
+  /** A person on the cause that an attempt gave or, with a call, on a write that it left in shadow. The newest counts. */
+  graded: {
+    callId?: string
+    tool?: string
+    attempt: number
+    verdict: Grade
+    text: string | null
+    operatorId: string
+    name: string
+  }
 }

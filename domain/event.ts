@@ -51,6 +51,7 @@ export const eventKind = z.enum([
   'notified',
   'change_requested',
   'change_reviewed',
+  'graded',
 ])
 export type EventKind = z.infer<typeof eventKind>
 

@@ -1,6 +1,7 @@
 import { incidentType } from './incident.ts'
 import { productNames } from './product-names.ts'
 import { questionType } from './question.ts'
+import { trustLostType } from './trust.ts'
 
 /**
  * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case, with acronyms and names of products as words
@@ -15,7 +16,7 @@ export function incidentTypeOf(labels: Record<string, string>, name: string): st
 }
 
 /** What only people open: no alert can call itself one. */
-const reservedTypes: readonly string[] = [questionType, 'manual_change']
+const reservedTypes: readonly string[] = [questionType, 'manual_change', trustLostType]
 
 /** Stands where a word begins or ends that no sign of the name's own parts. */
 const seam = '\u0001'

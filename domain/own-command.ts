@@ -27,7 +27,20 @@ export const ownCommands = [
     'changes',
   ],
   ...['model', 'sources', 'knowledge', 'prompt', 'jobs', 'operators', 'audit', 'verify', 'tokens', 'ingest', 'judge'],
-  ...['policy', 'who-may', 'placement', 'mesh', 'agent', 'backup', 'restore', 'retention', 'lab', 'completion', 'help'],
+  ...[
+    'policy',
+    'who-may',
+    'placement',
+    'mesh',
+    'agent',
+    'backup',
+    'restore',
+    'retention',
+    'trust',
+    'lab',
+    'completion',
+    'help',
+  ],
 ] as const
 
 /** How the command is called where it is not called `nightshift`. */

@@ -1,5 +1,6 @@
 import type { ResourceRef } from './registry.ts'
 import type { Risk } from './tool.ts'
+import type { PairTrust } from './trust.ts'
 
 /** The error codes that a model meets in `error.code`. Closed, few, and each tells what can be done. */
 export type ErrorClass =
@@ -70,6 +71,8 @@ export const refusals = {
   /** A call of code itself that would write, or that somebody would be asked about. */
   NOT_A_FREE_LOOK: { class: 'POLICY_BLOCKED', recoverable: false },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
+  /** The tool is in shadow for this type of incident: what it would have done is recorded for people, and not carried out. */
+  SHADOW: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
   /** Somebody saw a host alive lately from which VMs would be started elsewhere: no word of a person lifts it. */
   WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
@@ -102,6 +105,8 @@ export const allowances = [
   'GRANTED',
   'DRIFT',
   'REVERSIBLE_FAR',
+  /** It would run unasked, and its tool is not trusted to in incidents of this type. */
+  'PROPOSED',
   'UNPROVEN_COMMAND',
   'RISK_LOW',
   'RISK_MEDIUM',
@@ -141,7 +146,9 @@ export type Policy = {
   /** Targets another incident is writing to now. */
   busy: readonly { target: string; incidentId: string }[]
   /** Standing grants of this tool that may still be used; which action they are for is checked here. */
-  grants: readonly { id: string; actionDigest: string; stateFingerprint: string }[]
+  grants: readonly { id: string; actionDigest: string; stateFingerprint: string; grantedAt?: string }[]
+  /** How far this tool goes by itself in incidents of this type. Absent in what older versions stored, which knew no levels. */
+  trust?: PairTrust
   /** The incident's alerts as they stand, where an ending is judged; absent in what version 0.1 stored. */
   alerts?: {
     total: number

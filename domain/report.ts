@@ -32,6 +32,10 @@ const reportLine = z.object({
   wakesAvoided: count,
   /** Answers and endings that were refused or marked, because no row shows what they say. */
   unshownClaims: count,
+  /** Causes of the agent by what people called them last. */
+  causesRight: count,
+  causesPartly: count,
+  causesWrong: count,
   /** By the prices in force when each answer came. */
   dollars: z.number().nullable(),
 })

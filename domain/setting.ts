@@ -26,6 +26,7 @@ import {
   whole,
   yesNo,
 } from './setting-value.ts'
+import { trustLevels } from './trust.ts'
 
 /** Where a setting stands on the page, in the page's order. */
 export const settingSections = [
@@ -122,6 +123,12 @@ const agentSettings = [
     label: 'Turns of an investigation, by type',
     description: 'The same for one incident type.',
     environment: 'LLM_MAX_TURNS',
+  }),
+  setting('agent.trust', oneOf(trustLevels), 'propose', {
+    label: 'Trust of a new pair',
+    description:
+      'How far a tool goes by itself in incidents of a type for which nobody has set it: shadow, propose or act. A level that was set on *Trust* counts before it.',
+    environment: 'AGENT_TRUST',
   }),
   setting('agent.tools.*', names, null, {
     label: 'Tools offered, by type',

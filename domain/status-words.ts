@@ -9,6 +9,8 @@ import type { MeshHealth } from './mesh.ts'
 import type { Passport } from './passport.ts'
 import { formatDollars } from './price.ts'
 import type { ReportLine, Spread } from './report.ts'
+import { wilson } from './trust.ts'
+import { formatInterval } from './trust-words.ts'
 
 type Standing = Pick<
   Incident,
@@ -128,8 +130,25 @@ export function describeReport(line: ReportLine): ReportFigure[] {
         ]
       : []),
     { name: 'Unshown claims', figure: formatNumber(unshownClaims), more: 'refused or marked' },
+    ...tellCauses(line),
     { name: 'Cost', figure: formatCost(line), more: line.dollars === null ? 'not kept by severity' : 'of models' },
   ]
+}
+
+/** What people said of the agent's causes, and between which shares that leaves it; nothing where nobody said anything. */
+function tellCauses(line: ReportLine): ReportFigure[] {
+  const of = line.causesRight + line.causesPartly + line.causesWrong
+  const interval = wilson(line.causesRight, of)
+  if (interval === null) return []
+  const more = `of ${formatNumber(of)} graded; ${formatInterval(interval)} with 95 %`
+  return [{ name: 'Causes called right', figure: formatNumber(line.causesRight), more }]
+}
+
+/** The same in a cell: `9 of 12, 46 to 92 %`. */
+export function formatCauses({ causesRight, causesPartly, causesWrong }: ReportLine): string {
+  const of = causesRight + causesPartly + causesWrong
+  const interval = wilson(causesRight, of)
+  return interval === null ? '–' : `${causesRight} of ${of}, ${formatInterval(interval)}`
 }
 
 /** Of what is closed, how much was resolved without a person. */

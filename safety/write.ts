@@ -6,20 +6,11 @@ import { impactFacts } from './command/impact.ts'
 import { whyNotDead } from './death.ts'
 import type { OpenWrite } from './fold.ts'
 import { isFresh } from './resolved.ts'
-import { ask, type Judging, type PolicyRule, quote, type RuleAnswer, refuse, run } from './ruling.ts'
+import { ask, firstAnswer, type Judging, type PolicyRule, quote, type RuleAnswer, refuse, run } from './ruling.ts'
+import { boundByTrust, isGrantTrusted } from './trust.ts'
 
-/**
- * The rules for a write, from first to last: writes are allowed at all, what it names was looked up, nobody denied it, nothing else
- * writes there; then who must agree.
- */
-export const writeRules: readonly PolicyRule[] = [
-  paused,
-  lastWriteUnverified,
-  targetNotLookedUp,
-  deniedBefore,
-  targetBusy,
-  notPrepared,
-  manualOnOtherState,
+/** Who must agree to a write. */
+const agreement: readonly PolicyRule[] = [
   hostMayRun,
   approved,
   placeAsks,
@@ -31,6 +22,21 @@ export const writeRules: readonly PolicyRule[] = [
     risk === 'low' && reversible
       ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
       : ask(riskCode[risk], `a ${risk}-risk change requires approval`),
+]
+
+/**
+ * The rules for a write, from first to last: writes are allowed at all, what it names was looked up, nobody denied it, nothing else
+ * writes there; then who must agree, and how far this tool is trusted here.
+ */
+export const writeRules: readonly PolicyRule[] = [
+  paused,
+  lastWriteUnverified,
+  targetNotLookedUp,
+  deniedBefore,
+  targetBusy,
+  notPrepared,
+  manualOnOtherState,
+  (judging) => boundByTrust(judging, firstAnswer(agreement, judging)),
 ]
 
 function paused({ policy }: Judging): RuleAnswer | null {
@@ -155,18 +161,22 @@ function unprovenCommand({ resolved: { command } }: Judging): RuleAnswer | null 
   return command && ask('UNPROVEN_COMMAND', `${command.reason}; it ${impactFacts[command.impact].words}`)
 }
 
-function reversibleAndNear({ facts, resolved, policy }: Judging): RuleAnswer | null {
+function reversibleAndNear(judging: Judging): RuleAnswer | null {
+  const { facts, resolved, policy } = judging
   const vicinity = policy.vicinity.map(resourceKey)
   const isNear = resolved.targets.every((target) => vicinity.includes(resourceKey(target)))
   if (facts.risk !== 'low' || !facts.reversible || !isNear) return null
-  return run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
+  // Where that alone is not enough, people may have agreed to it beforehand.
+  const agreed = policy.trust?.level === 'propose' ? granted(judging) : null
+  return agreed ?? run('REVERSIBLE_NEAR', "reversible, and on the incident's own resource or next to it")
 }
 
 function granted({ call, facts, digest, policy }: Judging): RuleAnswer | null {
   // A grant was given for what the agent does.
   if (policy.manual || !isGrantable(facts)) return null
   const grant = policy.grants.find(
-    (each) => each.actionDigest === digest && each.stateFingerprint === fingerprint({ call }),
+    (each) =>
+      each.actionDigest === digest && each.stateFingerprint === fingerprint({ call }) && isGrantTrusted(each, policy),
   )
   return grant
     ? { ...run('GRANTED', `a standing grant for this action (${grant.id})`), details: { grant: grant.id } }

@@ -138,7 +138,7 @@ function modelOf(env: Environment, ports: Ports) {
 }
 
 /** What API and worker both know. */
-function sharedOf({ env, databaseUrl, temporal, tokens }: ProgramsOptions): Environment {
+function sharedOf({ env, lab, databaseUrl, temporal, tokens }: ProgramsOptions): Environment {
   const isGiven = isTemporalGiven(env)
   return {
     ...withoutMesh(withoutTemporal(env, !isGiven)),
@@ -149,6 +149,8 @@ function sharedOf({ env, databaseUrl, temporal, tokens }: ProgramsOptions): Envi
     TEMPORAL_NAMESPACE: env.TEMPORAL_NAMESPACE || (isGiven ? undefined : 'default'),
     ...(temporal.uiUrl && { TEMPORAL_UI_URL: env.TEMPORAL_UI_URL || temporal.uiUrl }),
     AGENT_ENABLED: env.AGENT_ENABLED || 'true',
+    // What breaks on purpose may be repaired unasked; a site begins with questions.
+    AGENT_TRUST: env.AGENT_TRUST || (lab ? 'act' : undefined),
     AGENT_API_KEY: tokens.agent,
   }
 }

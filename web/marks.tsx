@@ -55,6 +55,7 @@ export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: To
   commented: { word: 'note', shape: 'ring', tone: 'quiet' },
   change_requested: { word: 'asked', shape: 'arrow', tone: 'work' },
   change_reviewed: { word: 'reviewed', shape: 'check', tone: 'proved' },
+  graded: { word: 'graded', shape: 'check', tone: 'proved' },
   notified: { word: 'notified', shape: 'arrow', tone: 'quiet' },
 }
 

@@ -17,6 +17,7 @@ import { PostmortemPage } from './pages/postmortem.tsx'
 import { ReportsPage } from './pages/reports.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
 import { TokensPage } from './pages/tokens.tsx'
+import { TrustPage, TrustPairPage } from './pages/trust.tsx'
 import { GapsPage, UsagePage } from './pages/usage.tsx'
 
 export type RouteGroup = 'Work' | 'Estate' | 'Know' | 'Insight' | 'Settings'
@@ -78,6 +79,14 @@ export const routes: readonly PageRoute[] = [
     DetailPage: RunbookPage,
   },
   { path: '/jobs', group: 'Know', title: 'Jobs', permission: null, Page: JobsPage, DetailPage: JobPage },
+  {
+    path: '/trust',
+    group: 'Know',
+    title: 'Trust',
+    permission: null,
+    Page: TrustPage,
+    DetailPage: TrustPairPage,
+  },
   { path: '/reports', group: 'Insight', title: 'Reports', permission: null, Page: ReportsPage },
   { path: '/usage', group: 'Insight', within: '/reports', title: 'Usage', permission: null, Page: UsagePage },
   { path: '/gaps', group: 'Insight', within: '/reports', title: 'Missing tools', permission: null, Page: GapsPage },

@@ -51,6 +51,7 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
   const [, kind, id] = /^\/api\/v1\/([a-z-]+)(?:\/([^/]+))?/.exec(c.req.path) ?? []
   if (kind === 'incidents' && id) return await typeOfIncident(db, id)
   if (kind === 'approvals' && id) return await typeOfApproval(db, id)
+  if (kind === 'trust' && id) return id
   if (kind === 'agent') return questionType
   if (kind === 'incidents') {
     const body: unknown = await c.req.json().catch(() => null)

@@ -17,6 +17,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { type Permission, type Principal, permissionsOf } from '../../domain/permissions.ts'
 import { clusterFacts, databaseFacts, lastLogs } from '../../domain/source.ts'
 import { investigationId } from '../../domain/step-key.ts'
+import { trustLostType } from '../../domain/trust.ts'
 import { listLogFiles } from '../../effects/devices/log-files.ts'
 import { readContext } from '../../sources/kinds.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -236,6 +237,7 @@ function refusedByState(each: PersonAction, found: Incident, principal: Principa
       return found.reviewWantedAt === null ? 'It waits for no review.' : null
     case 'investigate':
       if (found.type === manualChangeType) return 'A person did this: there is nothing to investigate.'
+      if (found.type === trustLostType) return 'It is about Nightshift itself: no agent takes it.'
       if (status !== 'open') return refusedByStatus(each, status)
       return keptReason === null ? 'It is queued already.' : null
     default:

@@ -29,6 +29,7 @@ import { manualChangeType } from '../../domain/manual-change.ts'
 import { questionType } from '../../domain/question.ts'
 import { resourceRef } from '../../domain/registry.ts'
 import { describeTombstone } from '../../domain/retention.ts'
+import { trustLostType } from '../../domain/trust.ts'
 import type { ApiDeps } from '../deps.ts'
 import { wordsOf, writtenText } from '../http/body.ts'
 import { page, pageOf, pageQuery } from '../http/cursor.ts'
@@ -151,7 +152,9 @@ const openIncidentEndpoint = endpoint({
   summary: 'Opens an incident by hand',
   description: 'Who opens it cannot approve its critical actions.',
   body: z.strictObject({
-    type: incidentType.refine((type) => type !== manualChangeType, 'is opened by what a person does directly'),
+    type: incidentType
+      .refine((type) => type !== manualChangeType, 'is opened by what a person does directly')
+      .refine((type) => type !== trustLostType, 'is opened by a repair that was wrong or did not last'),
     severity,
     title: writtenText(3, 300),
     resource: resourceRef.nullable().default(null),

@@ -37,6 +37,8 @@ const pages = [
   '/knowledge/:id',
   '/config',
   '/health',
+  '/trust',
+  '/trust/:id',
   '/reports',
   '/usage',
   '/gaps',

@@ -30,6 +30,9 @@ const lineExample: ReportLine = {
   pagesHeld: 9,
   wakesAvoided: 7,
   unshownClaims: 2,
+  causesRight: 9,
+  causesPartly: 2,
+  causesWrong: 1,
   dollars: 0.27,
 }
 
@@ -120,6 +123,9 @@ const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
   ['quiet_unproven', (line) => line.unproven],
   ['pages_held', (line) => line.pagesHeld],
   ['wakes_avoided', (line) => line.wakesAvoided],
+  ['causes_right', (line) => line.causesRight],
+  ['causes_partly', (line) => line.causesPartly],
+  ['causes_wrong', (line) => line.causesWrong],
 ]
 
 function cellsOf(line: ReportLine): (number | null)[] {

@@ -9,6 +9,7 @@ import { type CliCommand, type ConnectionOptions, commandLine } from '../connect
 import { CommandFailed } from '../exit-codes.ts'
 import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
 import { addHoldCommand, addReleaseCommand } from '../retention.ts'
+import { addGradeCommand } from '../trust.ts'
 import { paintState, printList } from '../ui/table.ts'
 import {
   getTerminalWidth,
@@ -57,6 +58,7 @@ export function addIncidentsCommand(program: CliCommand): void {
   addReviewCommand(parent)
   addHoldCommand(parent)
   addReleaseCommand(parent)
+  addGradeCommand(parent)
 }
 
 type ListOptions = ConnectionOptions & {

@@ -54,6 +54,12 @@ export async function operatorByName({ db }: Scope, name: string): Promise<Opera
   return (await operators(db).where('name', '=', name).executeTakeFirst()) ?? null
 }
 
+/** The person, kept as they are until the transaction ends: who disables them meanwhile waits. */
+export async function lockOperator(trx: Trx, id: string): Promise<OperatorRow | null> {
+  await trx.selectFrom('operator').select('id').where('id', '=', id).forShare().execute()
+  return await operatorById(trx, id)
+}
+
 type Elsewhere = 'slackUserId' | 'pagerdutyUserId'
 
 /** The person who has this id at Slack or at PagerDuty, as an admin set it; may be disabled. */

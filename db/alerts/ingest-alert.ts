@@ -6,6 +6,7 @@ import {
   type Happening,
   type LifecycleDecision,
   nextCheckMs,
+  reopenText,
 } from '../../domain/lifecycle.ts'
 import { endsOccurrence, isNewOccurrence, type SeenAlert, type StoredOccurrence } from '../../domain/occurrence.ts'
 import type { ResourceRule } from '../../domain/resource-rules.ts'
@@ -31,6 +32,7 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import { settlePage } from '../outbox/page-hold.ts'
 import { readSettings } from '../settings.ts'
 import type { AlertRow, IncidentRow } from '../tables.ts'
+import { loseRepair } from '../trust/lose.ts'
 import {
   appendAlert,
   countRepeat,
@@ -165,6 +167,7 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
   const { row, decision } = decided
   if (decision.do === 'open_linked') {
     if (current) await endUnseen(trx, current)
+    await loseRepair(trx, row, reopenText.came_back)
     return await open(trx, alert, row.id)
   }
   if (current) await countRepeat(trx, alert, current)

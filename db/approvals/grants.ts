@@ -61,17 +61,17 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
     .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
-    .select('standingGrant.targets')
+    .select(['standingGrant.targets', 'standingGrant.grantedAt'])
     .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
     .where('standingGrant.expiresAt', '>', now)
     .orderBy('standingGrant.expiresAt')
     .execute()
-  const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
-  for (const { id, actionDigest, stateFingerprint, grantedBy, risk, targets } of grants) {
+  const usable: Policy['grants'][number][] = []
+  for (const { id, actionDigest, stateFingerprint, grantedAt, grantedBy, risk, targets } of grants) {
     if (await refusalToDecide(trx, grantedBy, { incidentId, risk, targets })) continue
-    usable.push({ id, actionDigest, stateFingerprint })
+    usable.push({ id, actionDigest, stateFingerprint, grantedAt })
   }
   return usable
 }

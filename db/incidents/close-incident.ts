@@ -13,6 +13,7 @@ import {
 } from '../../domain/incident.ts'
 import { cancelledSeconds } from '../../domain/lifecycle.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
+import { trustLostType } from '../../domain/trust.ts'
 import { describeDoubt } from '../../domain/unproven-end.ts'
 import { believeEnds } from '../alerts/mass-resolve.ts'
 import { withdrawPending } from '../approvals/settle.ts'
@@ -96,7 +97,7 @@ async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: stri
 async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
   // Who took it knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
-    const isPage = closing.category !== 'mitigated'
+    const isPage = closing.category !== 'mitigated' && closed.type !== trustLostType
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
   }
   if (closing.status === 'escalated') return

@@ -6,6 +6,7 @@ import type { Incident } from '../../domain/incident.ts'
 import { formerTypes } from '../../domain/incident-type.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
+import { causeGrade } from '../trust/grade.ts'
 
 /**
  * Closed incidents of the same type, those about the same kind of thing first, then those that were repaired, then the newest: what
@@ -30,6 +31,8 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
     .where('type', 'in', [incident.type, ...formerTypes(incident.type)])
     .where('id', '!=', incident.id)
     .where('status', 'in', ['resolved', 'escalated'])
+    // A cause that a person called wrong teaches nothing.
+    .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .where(sql<boolean>`(resource_kind is not distinct from ${incident.resource?.kind ?? null}) = ${isSameKind}`)
     .orderBy('closedAt', 'desc')
     .limit(ranked)

@@ -18,6 +18,7 @@ import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { readSettings, type SettingsReader } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
+import { causeGrade } from '../trust/grade.ts'
 import { lockIncident } from './incidents.ts'
 
 /** What is urgent comes first. */
@@ -303,6 +304,8 @@ export async function hintLeader(db: Db, groupId: string): Promise<string | null
     .where('role', '=', 'leader')
     .where('status', '=', 'resolved')
     .where('outcome', '=', 'repaired')
+    // A cause that a person called wrong is no start.
+    .where(sql<boolean>`${causeGrade('incident.id')} is distinct from 'wrong'`)
     .executeTakeFirst()
   return row?.id ?? null
 }

@@ -1,5 +1,6 @@
 import { type IncidentStatus, incidentActions } from '../../domain/incident.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
+import { trustLostType } from '../../domain/trust.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { stillOpen } from './close-incident.ts'
@@ -9,8 +10,9 @@ import { lockIncident, NotAllowedError } from './incidents.ts'
 export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return
-  // A person did it: there is nothing to investigate, and nothing is done twice.
-  if (row.type === manualChangeType || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
+  const isForPeople = row.type === manualChangeType || row.type === trustLostType
+  // A person did it, or it is about ourselves: there is nothing to investigate, and nothing is done twice.
+  if (isForPeople || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
     throw new NotAllowedError(id, 'investigate', row.status)
   }
   await trx

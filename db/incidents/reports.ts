@@ -80,6 +80,9 @@ const nothing = {
   pagesHeld: 0,
   wakesAvoided: 0,
   unshownClaims: 0,
+  causesRight: 0,
+  causesPartly: 0,
+  causesWrong: 0,
 }
 
 function without({ type: _, week: __, ...counts }: Partial<Counted>): Partial<typeof nothing> {
@@ -142,8 +145,12 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
     unshown as materialized (
       select incident_id, count(*) as unshown from incident_event
       where ${isUnshown} and incident_id in (select id from begun) group by 1),
+    graded as materialized (
+      select distinct on (incident_id) incident_id, metadata->>'verdict' as cause from incident_event
+      where kind = 'graded' and not metadata ? 'callId' and incident_id in (select id from begun)
+      order by incident_id, seq desc),
     facts as (
-      select begun.type, week, status, repairs, unshown, is_held, is_spared,
+      select begun.type, week, status, repairs, unshown, is_held, is_spared, cause,
         ${isClosed} as is_closed, ${isResolved} as is_resolved, ${isUnproven} as is_unproven,
         ${isResolvedByItself} and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
@@ -156,6 +163,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       left join repaired on repaired.incident_id = begun.id
       left join gated on gated.incident_id = begun.id
       left join unshown on unshown.incident_id = begun.id
+      left join graded on graded.incident_id = begun.id
       left join lateral (
         select other.id from incident as other
         where repairs > 0 and other.type = begun.type and other.resource_kind = begun.resource_kind
@@ -171,7 +179,10 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       percentile_cont(array[0.5, 0.9]) within group (order by resolve) as resolve,
       coalesce(sum(repairs), 0)::int as repairs, coalesce(sum(not_lasting), 0)::int as "repairsNotLasting",
       (count(*) filter (where is_held))::int as "pagesHeld", (count(*) filter (where is_spared))::int as "wakesAvoided",
-      coalesce(sum(unshown), 0)::int as "unshownClaims"
+      coalesce(sum(unshown), 0)::int as "unshownClaims",
+      (count(*) filter (where cause = 'right'))::int as "causesRight",
+      (count(*) filter (where cause = 'partly'))::int as "causesPartly",
+      (count(*) filter (where cause = 'wrong'))::int as "causesWrong"
     from facts group by grouping sets ((), (type), (week))`.execute(db)
   return rows
 }

@@ -22,6 +22,7 @@ import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
 import { readSettings } from '../settings.ts'
 import type { Database, IncidentRow } from '../tables.ts'
+import { loseRepair } from '../trust/lose.ts'
 import { attemptStories } from './attempts.ts'
 import { lifecycleRules, lifecycleView } from './read-lifecycle.ts'
 
@@ -265,6 +266,7 @@ export async function tellReopened(trx: Trx, incidentId: string, why: ReopenReas
 
 /** Back to the queue for the next attempt. The caller notifies people: `tellReopened`. */
 export async function reopenBecause(trx: Trx, row: IncidentRow, why: ReopenReason): Promise<void> {
+  if (why === 'came_back' || why === 'did_not_last') await loseRepair(trx, row, reopenText[why])
   await reopenIncident(trx, row.id)
   await note(trx, row.id, 'reopened', reopenText[why])
   // An agent that was at work stays at work; else what is not investigated unasked is not investigated for coming back.
@@ -293,6 +295,7 @@ export async function escalateByTable(
     code === 'ALERT_GOES_ON'
       ? 'The write held, the alert fires on: it is not about what was repaired, or its rule is wrong'
       : `It came back after ${attemptsPerDay} attempts within a day: another one would hide the cause`
+  await loseRepair(trx, row, reason)
   if (row.closedAt !== null) await reopenIncident(trx, row.id)
   await closeIncident(
     trx,

@@ -203,6 +203,7 @@ const actionOfKind: Record<EventKind, EventAction> = {
   notified: 'commented',
   change_requested: 'commented',
   change_reviewed: 'commented',
+  graded: 'commented',
 }
 
 export function actionOf(

@@ -1,6 +1,7 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { TokenPurpose } from '../../domain/approval.ts'
 import type { Preparation } from '../../domain/tool.ts'
+import type { TrustCause, TrustLevel } from '../../domain/trust.ts'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
 type ApprovalTable = {
@@ -65,6 +66,19 @@ export type ApprovalTables = {
     grantedAt: Time
     expiresAt: Deadline
     revokedAt: NullableTime
+  }
+  /** Every level that a pair was given; the newest is in force. Never changed. */
+  trustChange: {
+    id: Generated<number>
+    tx: Generated<string>
+    at: Time
+    incidentType: string
+    tool: string
+    level: TrustLevel
+    cause: TrustCause
+    setBy: string | null
+    /** Whose repair lost it. */
+    incidentId: string | null
   }
   decisionToken: {
     sha256: string

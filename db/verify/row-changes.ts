@@ -144,7 +144,7 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
     select count(*)::int as all, count(*) filter (where change.op = 'kept')::int as old
     from ${sql.table(table)} as stored
     left join lateral (
-      select op from row_change where of_table = ${table} and row_key = stored.${sql.ref(key)} order by id limit 1
+      select op from row_change where of_table = ${table} and row_key = stored.${sql.ref(key)}::text order by id limit 1
     ) as change on true`.execute(trx)
   notes.check(kind, rows[0]?.all ?? 0)
   if (rows[0]?.old) notes.leave(kind, rows[0].old)
@@ -152,7 +152,7 @@ async function holdTable(trx: Trx, table: string, rule: Rule, notes: Notes): Pro
     with last as (
       select distinct on (row_key) row_key, op, kept from row_change where of_table = ${table} order by row_key, id desc
     ), now as (
-      select stored.${sql.ref(key)} as key, kept_form(to_jsonb(stored), null, ${without}::text[]) as stored
+      select stored.${sql.ref(key)}::text as key, kept_form(to_jsonb(stored), null, ${without}::text[]) as stored
       from ${sql.table(table)} as stored
     )
     select coalesce(now.key, last.row_key) as key, now.stored, last.op, last.kept

@@ -9,6 +9,7 @@ import {
   toMinute,
 } from '../../domain/authority-words.ts'
 import { addressOf } from '../../domain/source.ts'
+import { pairName, trustLevels } from '../../domain/trust.ts'
 import { cleanse } from '../../safety/redact.ts'
 
 /** A change as the database wrote it down itself (migration 0040): what the row was before it, and after it. */
@@ -200,6 +201,20 @@ export const rules: Record<string, Rule> = {
         ? says(told, /^grant\.given$/, rowKey, grantWords(kept))
         : (kept?.revoked_at !== null && says(told, /^grant\.revoked$/, rowKey)) ||
           told.events.some(({ kind, grantId }) => kind === 'grant_used' && grantId === rowKey),
+  },
+  trust_change: {
+    kind: 'levels of trust',
+    key: 'id',
+    isTold({ op, kept }, told, names) {
+      const subject = pairName({ type: String(kept?.incident_type), tool: String(kept?.tool) })
+      if (op !== 'insert') return false
+      if (kept?.cause === 'lost')
+        return says(told, /^trust\.lost$/, subject, `To ${kept.level} after ${kept.incident_id}`)
+      const who = names.person(kept?.set_by)
+      const own = { ...told, audit: told.audit.filter((entry) => entry.who === who) }
+      const words = trustLevels.map((level) => `From ${level} to ${kept?.level}`)
+      return kept?.cause === 'person' && says(own, /^trust\.set$/, subject, ...words)
+    },
   },
   source: {
     kind: 'sources',

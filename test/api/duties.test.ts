@@ -40,6 +40,7 @@ const well: PartFacts = {
   retentionLateSince: null,
   restored: null,
   onCall: { isEmpty: false, useless: [] },
+  unconfirmed: [],
   devices: [],
 }
 
@@ -109,6 +110,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
   ['retention', { retentionLateSince: long }],
   ['questions', { onCall: { isEmpty: false, useless: ['anna is disabled'] } }],
   ['restore', { restored: { backupAt: long, restoredAt: '2026-11-21T02:00:00.000000Z' } }],
+  ['trust', { unconfirmed: [{ type: 'replication_lag', tool: 'converge_shard' }] }],
   [
     'knowledge',
     {

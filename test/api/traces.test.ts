@@ -165,6 +165,15 @@ const acts: Record<string, () => Promise<Sent>> = {
     path: `/incidents/${await claimedIncident(api.db)}/messages`,
     body: { text: 'Look at the certificate.' },
   }),
+  'POST /trust/{type}/{tool}': async () => ({
+    path: '/trust/replication_lag/converge_shard',
+    body: { to: 'shadow', reason: 'it is new' },
+  }),
+  'POST /incidents/{id}/grade': async () => {
+    const id = await claimedIncident(api.db)
+    await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
+    return { path: `/incidents/${id}/grade`, body: { verdict: 'partly' } }
+  },
   'POST /placement/proposals/{id}/execute': planToExecute,
   'POST /operators/{name}/erasure': async () => {
     await api.put('/operators/leaves', {

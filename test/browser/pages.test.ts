@@ -80,6 +80,8 @@ beforeAll(async () => {
     '/knowledge/host-down',
     '/gaps',
     '/devices',
+    '/trust',
+    '/trust/replication_lag~converge_shard',
     '/reports',
     '/usage',
     '/health',

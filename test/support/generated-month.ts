@@ -68,6 +68,7 @@ const life = fc.record({
   owner: fc.constantFrom(null, null, 'reader' as const, 'other' as const),
   category: fc.constantFrom<(EscalationCategory | null)[]>(null, 'no_tool', 'mitigated', 'does_not_last'),
   after: fc.boolean(),
+  graded: fc.constantFrom<string[][]>([], [], ['right'], ['partly'], ['wrong', 'right']),
   expectedLater: fc.constantFrom(false, false, true),
   asked: fc.constantFrom('', 'approved', 'denied', 'expired', 'withdrawn', 'consumed'),
 })
@@ -146,6 +147,7 @@ function live(each: Life, index: number, now: number): MadeIncident {
     })
   }
   // What a person writes once it is over is no hand in its end.
+  if (made.closedAt !== null) for (const verdict of each.graded) write(last, 'graded', 'user:anna', { verdict })
   if (each.after && made.closedAt !== null) write(last, 'commented', 'user:anna', { text: 'nice' })
   return made
 }

@@ -117,6 +117,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     PLATFORM_URL: `http://127.0.0.1:${ports.lab}`,
     PLATFORM_TOKEN: labTokens.platform,
     LOG_LEVEL: 'warn',
+    AGENT_TRUST: 'act',
     ...options.environment,
   }
   const worker = {

@@ -4,6 +4,7 @@ import type { EscalationCategory, Incident, ResolveOutcome, ReviewVerdict } from
 import type { PersonAction, Surroundings } from '../../domain/incident-detail.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { categoryWords, outcomeWords } from '../../domain/status-words.ts'
+import { trustLostType } from '../../domain/trust.ts'
 import { ask, queryClient } from '../api.ts'
 import { Dropdown } from '../dropdown.tsx'
 import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, useDraft } from '../fields.tsx'
@@ -198,7 +199,7 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
         {incident.type !== manualChangeType && (
           <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
         )}
-        {incident.type !== manualChangeType && (
+        {incident.type !== manualChangeType && incident.type !== trustLostType && (
           <ActionDialog
             incident={incident}
             refused={refused('investigate')}

@@ -18,6 +18,7 @@ import { VerifyIncident } from '../verify.tsx'
 import { Answer, Attempts, DecisionSentence, Glance, Similar, StillFires } from './brief.tsx'
 import { Actions } from './endings.tsx'
 import { Alerts, Details } from './facts.tsx'
+import { Grades } from './grades.tsx'
 import { AskedAt, QuestionActions, QuestionAnswer } from './question.tsx'
 import { Rail } from './rail.tsx'
 import { Progress } from './reading.tsx'
@@ -69,6 +70,7 @@ export function IncidentPage({ id }: { id: string }) {
           <Answer incident={incident.data} brief={brief.data} state={state} events={rows} />
         )}
         {brief.data && isQuestion && <QuestionAnswer incident={incident.data} brief={brief.data} />}
+        <Grades incident={incident.data} />
         {brief.data && !isQuestion && events.data && (
           <Strip incident={incident.data} brief={brief.data} events={events.data} />
         )}

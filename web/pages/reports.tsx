@@ -2,7 +2,14 @@ import { keepPreviousData } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { formatMinute, formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Report, ReportLine, Spread } from '../../domain/report.ts'
-import { categoryWords, describeReport, formatCost, formatShare, formatSpread } from '../../domain/status-words.ts'
+import {
+  categoryWords,
+  describeReport,
+  formatCauses,
+  formatCost,
+  formatShare,
+  formatSpread,
+} from '../../domain/status-words.ts'
 import { useAsk } from '../api.ts'
 import { type Column, Table, Tally } from '../data-table.tsx'
 import { SelectField, toOptions } from '../fields.tsx'
@@ -162,6 +169,7 @@ const lineColumns: Column<ReportLine>[] = [
     className: 'num nowrap',
     cell: ({ repairs, repairsNotLasting }) => (repairs === 0 ? '–' : `${repairsNotLasting} of ${repairs}`),
   },
+  { head: 'Causes right', className: 'num', cell: formatCauses },
   { head: 'Not shown', className: 'num', cell: ({ unshownClaims }) => formatNumber(unshownClaims) },
   { head: 'Cost', className: 'num', cell: formatCost },
 ]

@@ -93,6 +93,8 @@ function didNotLast(each: MadeIncident, repair: MadeRow): boolean {
   )
 }
 
+const causeOf = ({ rows }: MadeIncident) => rows.findLast(({ kind }) => kind === 'graded')?.metadata.verdict
+
 function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof ReportLine, unknown> {
   const escalated = own.filter(({ status }) => status === 'escalated')
   const repairs = own.flatMap((each) => each.rows.filter(isRepair).map((row) => [each, row] as const))
@@ -123,6 +125,9 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
     unshownClaims: own.flatMap(({ rows }) => rows.filter(isUnshown)).length,
     pagesHeld: 0,
     wakesAvoided: 0,
+    causesRight: own.filter((each) => causeOf(each) === 'right').length,
+    causesPartly: own.filter((each) => causeOf(each) === 'partly').length,
+    causesWrong: own.filter((each) => causeOf(each) === 'wrong').length,
     dollars: expect.closeTo(dollars, 6),
   }
 }

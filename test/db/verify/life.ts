@@ -16,7 +16,8 @@ import { append } from '../../../db/log/append.ts'
 import { recordAudit } from '../../../db/log/audit.ts'
 import { storeBytes } from '../../../db/log/bodies.ts'
 import { holdIncident } from '../../../db/retention/holds.ts'
-import { putConfig } from '../../../db/settings.ts'
+import { putConfig, readSettings } from '../../../db/settings.ts'
+import { setTrust } from '../../../db/trust/set.ts'
 import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
 import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
 import { beginPlatformEffect, endPlatformEffect } from '../../../db/writes/platform-effects.ts'
@@ -50,6 +51,13 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
   const mark = { subject: 'type', type: 'disk_pressure', until, reason: 'a backup', state: {} } as const
   await inTrx((trx) => markIncidentExpected(trx, incident, mark, by))
   await holdIncident(db, incident, 'the insurer asks for it', by)
+  await setTrust(
+    db,
+    by,
+    { type: 'disk_pressure', tool: 'converge_shard' },
+    { to: 'shadow', reason: 'it is new', seen: '', risk: 'low' },
+    await readSettings(db),
+  )
   await aSitesSettings(api)
   const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
   await inTrx((trx) => claimed(trx, stays))

@@ -1,0 +1,111 @@
+import { sql } from 'kysely'
+import { closedStatuses } from '../../domain/incident.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import { questionType } from '../../domain/question.ts'
+import {
+  type CauseGrade,
+  type Grade,
+  type IncidentTrust,
+  type ShadowCard,
+  type ShadowGrade,
+  trustLostType,
+} from '../../domain/trust.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Person } from '../incidents/close-incident.ts'
+import { lockIncident } from '../incidents/incidents.ts'
+import { append } from '../log/append.ts'
+import type { Scope } from '../scope.ts'
+import { loseTrust } from './lose.ts'
+
+type Grading =
+  | { callId: null; verdict: CauseGrade; text: string | null }
+  | { callId: string; attempt: number; verdict: ShadowGrade; text: string | null }
+
+type GradeOutcome = { outcome: 'graded' } | { outcome: 'not_found' | 'conflict'; message: string }
+
+/**
+ * A person says what the agent's cause was worth, or what a write would have been that was only recorded; the newest word counts. A
+ * wrong cause for which something was written takes its trust, in this transaction.
+ */
+export async function gradeIncident(db: Db, person: Person, id: string, given: Grading): Promise<GradeOutcome> {
+  return await db.transaction().execute(async (trx) => {
+    const row = await lockIncident(trx, id)
+    if (!row) return { outcome: 'not_found', message: `there is no incident ${id}` }
+    if ([manualChangeType, trustLostType, questionType].includes(row.type) || row.attempt === 0)
+      return { outcome: 'conflict', message: 'no agent said a cause of it' }
+    if (given.callId === null && !closedStatuses.includes(row.status))
+      return { outcome: 'conflict', message: 'it is not closed yet: its cause may change' }
+    const card = given.callId === null ? null : await shadowCall(trx, id, given)
+    if (given.callId !== null && !card)
+      return { outcome: 'conflict', message: `nothing was recorded in shadow as ${given.callId}` }
+    const { operatorId, name, actor } = person
+    const { verdict, text } = given
+    const about = card ? `${card.tool}, had it been carried out` : 'the cause'
+    await append(trx, id, null, {
+      kind: 'graded',
+      actor,
+      detail: `${name} on ${about}: ${verdict}${text ? `. ${text}` : ''}`,
+      metadata: {
+        ...(card && { callId: card.callId, tool: card.tool }),
+        attempt: card?.attempt ?? row.attempt,
+        verdict,
+        text,
+        operatorId,
+        name,
+      },
+    })
+    if (given.callId === null && verdict === 'wrong')
+      await loseTrust(trx, id, { callIds: 'all', why: `${name} said that its cause was wrong` })
+    return { outcome: 'graded' }
+  })
+}
+
+async function shadowCall(
+  trx: Trx,
+  id: string,
+  { callId, attempt }: { callId: string; attempt: number },
+): Promise<{ callId: string; attempt: number; tool: string } | null> {
+  const row = await trx
+    .selectFrom('incidentEvent')
+    .select(sql<string>`metadata->>'tool'`.as('tool'))
+    .where('incidentId', '=', id)
+    .where('kind', '=', 'call_judged')
+    .where('attempt', '=', attempt)
+    .where(sql<boolean>`metadata->>'callId' = ${callId} and metadata->>'code' = 'SHADOW'`)
+    .executeTakeFirst()
+  return row ? { callId, attempt, tool: row.tool } : null
+}
+
+/** What people said of an incident's cause, and what would have been written in it, newest attempt first. */
+export async function incidentTrust({ db }: Scope, id: string): Promise<IncidentTrust> {
+  const { rows } = await sql<ShadowCard>`
+    select event.attempt, event.seq, event.at, event.metadata->>'callId' as "callId", event.metadata->>'tool' as tool,
+      event.metadata->'arguments' as arguments, event.metadata->'targets' as targets, event.metadata->>'risk' as risk,
+      event.metadata #>> '{details,would}' as would, event.metadata->>'shadow' as summary, graded.metadata->>'verdict' as grade,
+      graded.metadata->>'name' as "gradedBy"
+    from incident_event as event
+    left join lateral (
+      select metadata from incident_event as grade
+      where grade.incident_id = event.incident_id and grade.kind = 'graded' and grade.metadata->>'callId' = event.metadata->>'callId'
+        and (grade.metadata->>'attempt')::int = event.attempt
+      order by grade.seq desc limit 1) as graded on true
+    where event.incident_id = ${id} and event.kind = 'call_judged' and event.metadata->>'effect' = 'write'
+      and event.metadata->>'code' = 'SHADOW'
+    order by event.seq desc limit 50`.execute(db)
+  return { cause: await causeGradeOf(db, id), shadow: rows }
+}
+
+/** The newest word on the cause of the attempt that is current; null where nobody gave one. */
+async function causeGradeOf(db: Db | Trx, id: string): Promise<IncidentTrust['cause']> {
+  const { rows } = await sql<{ verdict: CauseGrade; by: string; at: string }>`
+    select metadata->>'verdict' as verdict, metadata->>'name' as by, at from incident_event
+    where incident_id = ${id} and kind = 'graded' and not metadata ? 'callId'
+      and (metadata->>'attempt')::int = (select attempt from incident where id = ${id})
+    order by seq desc limit 1`.execute(db)
+  return rows[0] ?? null
+}
+
+/** The newest word on the cause of each incident, as SQL over `incident_event` of the incident that `id` names. */
+export const causeGrade = (id: string) =>
+  sql<Grade | null>`(select metadata->>'verdict' from incident_event as grade
+    where grade.incident_id = ${sql.ref(id)} and grade.kind = 'graded' and not grade.metadata ? 'callId' order by grade.seq desc limit 1)`

@@ -1,0 +1,68 @@
+import { sql } from 'kysely'
+import { formerTypes } from '../../domain/incident-type.ts'
+import type { PairTrust, TrustCause, TrustLevel, TrustPair, TrustStep } from '../../domain/trust.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import type { SettingsReader } from '../settings.ts'
+
+/** The level that was set last for a pair, whose type may have had another spelling; null where none was. */
+export async function setTrustOf(
+  db: Db | Trx,
+  { type, tool }: TrustPair,
+): Promise<{ id: number; level: TrustLevel; cause: TrustCause; at: string } | null> {
+  const row = await db
+    .selectFrom('trustChange')
+    .select(['id', 'level', 'cause', 'at'])
+    .where('incidentType', 'in', [type, ...formerTypes(type)])
+    .where('tool', '=', tool)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row ?? null
+}
+
+/** How far a tool goes by itself now: as it was set last, else as a new pair begins. */
+export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsReader): Promise<PairTrust> {
+  const set = await setTrustOf(db, pair)
+  if (set) return { level: set.level, since: set.at }
+  return { level: settings.value<TrustLevel>('agent.trust'), since: null }
+}
+
+/** Holds a pair until the transaction ends: of two that change its level, the second sees what the first did. */
+export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type} ${tool}`}, 0))`.execute(trx)
+}
+
+/** Every pair whose level somebody set, with the newest. */
+export async function setPairs({
+  db,
+}: Scope): Promise<(TrustPair & { level: TrustLevel; cause: TrustCause; at: string })[]> {
+  return await db
+    .selectFrom('trustChange')
+    .distinctOn(['incidentType', 'tool'])
+    .select(['incidentType as type', 'tool', 'level', 'cause', 'at'])
+    .orderBy('incidentType')
+    .orderBy('tool')
+    .orderBy('id', 'desc')
+    .execute()
+}
+
+/** Pairs that an older version ran unasked, and that no person has confirmed since. */
+export async function unconfirmedPairs(scope: Scope): Promise<TrustPair[]> {
+  const pairs = await setPairs(scope)
+  return pairs.filter(({ cause }) => cause === 'upgrade').map(({ type, tool }) => ({ type, tool }))
+}
+
+/** Every level that a pair had, newest first. */
+export async function stepsOf({ db }: Scope, { type, tool }: TrustPair, limit: number): Promise<TrustStep[]> {
+  const { rows } = await sql<TrustStep>`
+    select change.level, change.cause, change.at, change.incident_id as "incidentId", said.who as by, said.detail as reason
+    from trust_change as change
+    left join lateral (
+      select who, detail from audit
+      where audit.tx = change.tx and audit.what in ('trust.set', 'trust.lost') and audit.subject = change.incident_type || ' ' || change.tool
+      limit 1) as said on true
+    where change.incident_type = any(${[type, ...formerTypes(type)]}) and change.tool = ${tool}
+    order by change.id desc limit ${limit}`.execute(db)
+  return rows
+}

@@ -1,0 +1,129 @@
+import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import { levelAfterLoss, pairName, type TrustLevel, type TrustPair, trustLostType } from '../../domain/trust.ts'
+import type { Trx } from '../connect.ts'
+import { closeIncident } from '../incidents/close-incident.ts'
+import { lockIncident, openedAs, openIncident } from '../incidents/incidents.ts'
+import { append } from '../log/append.ts'
+import { recordAudit } from '../log/audit.ts'
+import type { IncidentRow } from '../tables.ts'
+import { lockPair, setTrustOf } from './levels.ts'
+
+/** A write of the agent, with the level that its ruling was judged at. */
+type WriteAtLevel = { callId: string; tool: string; level: TrustLevel }
+
+/**
+ * One repair was wrong, or did not last: its pair acts unasked no more, from this transaction on, and people get an incident about
+ * Nightshift itself. A pair that asks already has nothing to lose.
+ */
+export async function loseTrust(
+  trx: Trx,
+  incidentId: string,
+  { callIds, why }: { callIds: readonly string[] | 'all'; why: string },
+): Promise<TrustPair[]> {
+  const row = await lockIncident(trx, incidentId)
+  if (!row || row.type === manualChangeType || row.type === trustLostType) return []
+  const writes = await writesOf(trx, row)
+  const lost = writes.filter(({ callId }) => callIds === 'all' || callIds.includes(callId))
+  const pairs: TrustPair[] = []
+  for (const tool of new Set(lost.map((write) => write.tool))) {
+    const pair = { type: row.type, tool }
+    await lockPair(trx, pair)
+    const set = await setTrustOf(trx, pair)
+    const acted = lost.some((write) => write.tool === tool && write.level === 'act')
+    if (set ? set.level !== 'act' : !acted) continue
+    await demote(trx, row, pair, why)
+    pairs.push(pair)
+  }
+  return pairs
+}
+
+/** The agent's writes of the attempt, each once. What an older version judged was judged as trusted to act. */
+async function writesOf(trx: Trx, { id, attempt }: IncidentRow): Promise<WriteAtLevel[]> {
+  const { rows } = await sql<WriteAtLevel>`
+    select started.metadata->>'callId' as "callId", started.metadata->>'tool' as tool,
+      coalesce(judged.metadata #>> '{basis,policy,trust,level}', 'act') as level
+    from incident_event as started
+    left join lateral (
+      select metadata from incident_event as event
+      where event.incident_id = started.incident_id and event.attempt = started.attempt and event.kind = 'call_judged'
+        and event.metadata->>'callId' = started.metadata->>'callId' and event.metadata->>'verdict' = 'run'
+      order by event.seq desc limit 1) as judged on true
+    where started.incident_id = ${id} and started.attempt = ${attempt} and started.kind = 'tool_started'
+      and started.metadata->>'effect' = 'write' and started.actor like 'agent:%'
+    order by started.seq`.execute(trx)
+  return rows
+}
+
+async function demote(trx: Trx, row: IncidentRow, pair: TrustPair, why: string): Promise<void> {
+  await trx
+    .insertInto('trustChange')
+    .values({
+      incidentType: pair.type,
+      tool: pair.tool,
+      level: levelAfterLoss,
+      cause: 'lost',
+      setBy: null,
+      incidentId: row.id,
+    })
+    .execute()
+  const text = `${pair.tool} acts unasked no more in incidents of type ${pair.type}: ${why}`
+  await append(trx, row.id, null, {
+    kind: 'noted',
+    actor: systemActor,
+    detail: text,
+    metadata: { code: 'trust_lost', text },
+  })
+  await recordAudit(trx, {
+    who: 'nightshift',
+    what: 'trust.lost',
+    subject: pairName(pair),
+    detail: lostWords(row.id, why),
+  })
+  await openAboutOurselves(trx, row, pair, why)
+}
+
+/** As the audit says it; `verify` looks for its beginning. */
+const lostWords = (incidentId: string, why: string) => `To ${levelAfterLoss} after ${incidentId}: ${why}`
+
+/** An incident that is with people from its first moment: no run takes it, and no alert belongs to it. */
+async function openAboutOurselves(trx: Trx, row: IncidentRow, pair: TrustPair, why: string): Promise<void> {
+  const incident = await openIncident(trx, {
+    type: trustLostType,
+    severity: 'info',
+    severitySource: 'default',
+    title: `Nightshift: ${pair.tool} is trusted no more in ${pair.type}`,
+    resource: null,
+    requestedBy: null,
+    previousId: null,
+  })
+  const text = `${pair.tool} in incidents of type ${pair.type}, by ${row.id}: ${why}`
+  await append(trx, incident.id, null, {
+    kind: 'commented',
+    actor: systemActor,
+    detail: text,
+    metadata: { text, confidence: null, action: 'opened', opened: openedAs(incident) },
+  })
+  const reason = `${text}. It was set to ${levelAfterLoss}: people are asked before it writes again.`
+  await closeIncident(
+    trx,
+    incident.id,
+    null,
+    { status: 'escalated', code: 'TRUST_LOST', category: 'does_not_last', reason },
+    { actor: systemActor, stepKey: null },
+  )
+}
+
+/** After this long a repair has lasted, whatever fires then. */
+const lastedSeconds = 24 * 3600
+
+/** The alert came back after an ending of the agent as repaired. The caller holds the incident's lock, before it is opened again. */
+export async function loseRepair(trx: Trx, row: IncidentRow, why: string): Promise<void> {
+  if (row.outcome !== 'repaired' || row.closedBy !== 'agent' || row.closedAt === null) return
+  const { rows } = await sql<{ recent: boolean }>`
+    select nightshift_now() - ${row.closedAt}::timestamptz < make_interval(secs => ${lastedSeconds}) as recent`.execute(
+    trx,
+  )
+  if (rows[0]?.recent) await loseTrust(trx, row.id, { callIds: 'all', why: `its repair did not last. ${why}` })
+}

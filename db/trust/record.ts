@@ -1,0 +1,134 @@
+import { type RawBuilder, sql } from 'kysely'
+import { formerTypes } from '../../domain/incident-type.ts'
+import { reopenText } from '../../domain/lifecycle.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import {
+  emptyRecord,
+  type GradedWeek,
+  type PairStanding,
+  type TrustCall,
+  type TrustPair,
+  type TrustRecord,
+} from '../../domain/trust.ts'
+import type { Db, Trx } from '../connect.ts'
+import type { Scope } from '../scope.ts'
+import type { SettingsReader } from '../settings.ts'
+import { setPairs } from './levels.ts'
+
+/** What became of the writes that the agent proposed, counted from the log each time: nothing else keeps it. */
+
+/** Of one pair, or of all where it is null. */
+type Question = TrustPair | null
+
+/** A call that the kernel would have let run or asked about, with what the log says became of it. What people did directly is not the agent's. */
+function calls(pair: Question): RawBuilder<unknown> {
+  const isOfPair =
+    pair === null
+      ? sql``
+      : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]}) and event.metadata->>'tool' = ${pair.tool}`
+  return sql`
+    judged as materialized (
+      select incident.type, event.incident_id, event.attempt, event.metadata->>'callId' as call_id, event.metadata->>'tool' as tool,
+        max(event.seq) as seq, max(event.at) as at, bool_or(event.metadata->>'code' = 'SHADOW') as shadowed
+      from incident_event as event join incident on incident.id = event.incident_id
+      where event.kind = 'call_judged' and event.metadata->>'effect' = 'write'
+        and (event.metadata->>'verdict' in ('run', 'ask') or event.metadata->>'code' = 'SHADOW')
+        and incident.type <> ${manualChangeType} ${isOfPair}
+      group by 1, 2, 3, 4, 5),
+    became as (
+      select judged.*, coalesce(own.approved, false) as approved, coalesce(own.denied, false) as denied, coalesce(own.ran, false) as ran,
+        own.verified, own.grade, coalesce(own.done, false) as done, round.cause_grade,
+        coalesce(round.came_back, false) or exists (
+          select 1 from incident as next join incident as before on before.id = next.previous_id
+          where next.previous_id = judged.incident_id and round.repaired and next.created_at < before.closed_at + interval '1 day') as came_back
+      from judged
+      left join lateral (
+        select bool_or(kind = 'approval_decided' and metadata->>'status' = 'approved') as approved,
+          bool_or(kind = 'approval_decided' and metadata->>'status' = 'denied') as denied,
+          bool_or(kind = 'tool_started') as ran,
+          bool_or(kind = 'tool_finished' and metadata->>'outcome' = 'done') as done,
+          (array_agg(metadata->>'outcome' order by seq desc) filter (where kind = 'verification'))[1] as verified,
+          (array_agg(metadata->>'verdict' order by seq desc) filter (where kind = 'graded'))[1] as grade
+        from incident_event as row
+        where row.incident_id = judged.incident_id and row.metadata->>'callId' = judged.call_id
+          and case row.kind when 'graded' then (row.metadata->>'attempt')::int else row.attempt end = judged.attempt) as own on true
+      left join lateral (
+        select bool_or(kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor like 'agent:%') as repaired,
+          bool_or(kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor like 'agent:%') and bool_or(
+            kind = 'noted' and metadata->>'code' = 'reopened' and detail in (${reopenText.came_back}, ${reopenText.did_not_last})
+            or kind = 'escalated' and metadata->>'code' in ('ALERT_GOES_ON', 'DOES_NOT_LAST')) as came_back,
+          (array_agg(metadata->>'verdict' order by seq desc) filter (where kind = 'graded' and not metadata ? 'callId'))[1] as cause_grade
+        from incident_event as row
+        where row.incident_id = judged.incident_id
+          and case row.kind when 'graded' then (row.metadata->>'attempt')::int else row.attempt end = judged.attempt) as round on true)`
+}
+
+const isHeld = sql.raw(`verified = 'held'`)
+const isLost = sql.raw(
+  `(ran and (done and verified = 'not_held' or verified is distinct from 'not_held' and came_back))`,
+)
+const isRight = sql.raw(`(grade = 'right' or ran and cause_grade = 'right')`)
+const isWrong = sql.raw(`(grade in ('wrong', 'harmful') or ran and cause_grade = 'wrong')`)
+
+async function countedOf(db: Db | Trx, pair: Question): Promise<(TrustPair & TrustRecord)[]> {
+  const { rows } = await sql<TrustPair & TrustRecord>`
+    with ${calls(pair)}
+    select type, tool, count(*)::int as proposed,
+      (count(*) filter (where shadowed))::int as shadowed,
+      (count(*) filter (where shadowed and grade is null))::int as ungraded,
+      (count(*) filter (where approved))::int as approved,
+      (count(*) filter (where denied))::int as denied,
+      (count(*) filter (where ran))::int as ran,
+      (count(*) filter (where ${isHeld}))::int as held,
+      (count(*) filter (where ${isHeld} and not came_back))::int as lasted,
+      (count(*) filter (where ${isLost}))::int as lost,
+      (count(*) filter (where ${isRight}))::int as right,
+      (count(*) filter (where ${isWrong}))::int as wrong
+    from became group by type, tool order by type, tool`.execute(db)
+  return rows
+}
+
+/** The record of one pair, also where its type had another spelling. */
+export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustRecord> {
+  const total = { ...emptyRecord }
+  for (const row of await countedOf(db, pair))
+    for (const name of Object.keys(total) as (keyof TrustRecord)[]) total[name] += row[name]
+  return total
+}
+
+/** So many pairs are listed at most. */
+const maxPairs = 500
+
+/** Every pair that was proposed or set. */
+export async function standings(scope: Scope, settings: SettingsReader): Promise<PairStanding[]> {
+  const [counted, set] = await Promise.all([countedOf(scope.db, null), setPairs(scope)])
+  const names = new Map([...set, ...counted].map(({ type, tool }) => [`${type} ${tool}`, { type, tool }]))
+  const found = [...names.values()].map(({ type, tool }): PairStanding => {
+    const isThis = (each: TrustPair) => each.type === type && each.tool === tool
+    const own = set.find(isThis)
+    const { type: _, tool: __, ...record } = counted.find(isThis) ?? { type, tool, ...emptyRecord }
+    const level = own?.level ?? settings.value<PairStanding['level']>('agent.trust')
+    return { type, tool, level, cause: own?.cause ?? null, since: own?.at ?? null, record }
+  })
+  return found.sort((a, b) => (`${a.type} ${a.tool}` < `${b.type} ${b.tool}` ? -1 : 1)).slice(0, maxPairs)
+}
+
+/** The newest calls of a pair, with what became of each. */
+export async function callsOf({ db }: Scope, pair: TrustPair, limit: number): Promise<TrustCall[]> {
+  const { rows } = await sql<TrustCall>`
+    with ${calls(pair)}
+    select incident_id as "incidentId", attempt, call_id as "callId", seq, at, shadowed, approved, denied, ran, verified,
+      ${isLost} as lost, coalesce(grade, case when ran then cause_grade end) as grade
+    from became order by at desc limit ${limit}`.execute(db)
+  return rows
+}
+
+/** What people said of a pair, week by week (its Monday, UTC), newest first. */
+export async function gradedWeeksOf({ db }: Scope, pair: TrustPair, limit: number): Promise<GradedWeek[]> {
+  const { rows } = await sql<GradedWeek>`
+    with ${calls(pair)}
+    select to_char(date_trunc('week', at at time zone 'UTC'), 'YYYY-MM-DD') as week,
+      (count(*) filter (where ${isRight}))::int as right, (count(*) filter (where ${isWrong}))::int as wrong
+    from became where ${isRight} or ${isWrong} group by 1 order by 1 desc limit ${limit}`.execute(db)
+  return rows
+}

@@ -1,0 +1,83 @@
+import { mayDecideEverywhere } from '../../domain/approvers.ts'
+import { digestOf } from '../../domain/digest.ts'
+import {
+  type PairTrust,
+  pairName,
+  type TrustLevel,
+  type TrustPair,
+  type TrustRecord,
+  trustLevels,
+} from '../../domain/trust.ts'
+import { deciderOf, lockOperator } from '../access/operators.ts'
+import { databaseTime } from '../clock.ts'
+import type { Db } from '../connect.ts'
+import type { Person } from '../incidents/close-incident.ts'
+import { recordAudit } from '../log/audit.ts'
+import type { SettingsReader } from '../settings.ts'
+import { lockPair, setTrustOf, trustOf } from './levels.ts'
+import { recordOf } from './record.ts'
+
+type SetOutcome =
+  | { outcome: 'set'; before: PairTrust }
+  | { outcome: 'forbidden' | 'conflict' | 'moved_on'; message: string }
+
+/** What stands for a record that somebody saw: another one has another digest. */
+export const recordDigest = (record: TrustRecord): string => digestOf(record)
+
+type SetTrust = {
+  to: TrustLevel
+  reason: string
+  /** Digest of the record on the person's screen. */
+  seen: string
+  /** The risk of the tool by itself: who may not decide about that may not let it act. */
+  risk: string
+}
+
+/**
+ * A person sets a level. Giving more takes what deciding about such a write needs, at this very moment, and the record as it is
+ * now before them; taking away asks for neither.
+ */
+export async function setTrust(
+  db: Db,
+  person: Person,
+  pair: TrustPair,
+  { to, reason, seen, risk }: SetTrust,
+  settings: SettingsReader,
+): Promise<SetOutcome> {
+  return await db.transaction().execute(async (trx) => {
+    await lockPair(trx, pair)
+    // Locked, so that nobody who is disabled meanwhile gives anything.
+    const operator = await lockOperator(trx, person.operatorId)
+    if (!operator || operator.disabledAt !== null)
+      return { outcome: 'forbidden', message: `${person.name} is disabled` }
+    const before = await trustOf(trx, pair, settings)
+    const set = await setTrustOf(trx, pair)
+    const isConfirmation = set?.cause === 'upgrade' && before.level === to
+    if (set && before.level === to && !isConfirmation) return { outcome: 'conflict', message: `it is ${to} already` }
+    const isMore = isConfirmation || trustLevels.indexOf(to) > trustLevels.indexOf(before.level)
+    if (isMore) {
+      const refused = mayDecideEverywhere(deciderOf(operator), {
+        risk,
+        incidentType: pair.type,
+        at: await databaseTime(trx),
+      })
+      if (refused) return { outcome: 'forbidden', message: refused }
+      if (recordDigest(await recordOf(trx, pair)) !== seen)
+        return { outcome: 'moved_on', message: 'the record moved on since it was shown: look at it again' }
+    }
+    await trx
+      .insertInto('trustChange')
+      .values({
+        incidentType: pair.type,
+        tool: pair.tool,
+        level: to,
+        cause: 'person',
+        setBy: person.operatorId,
+        incidentId: null,
+      })
+      .execute()
+    const detail = `From ${before.level} to ${to}: ${reason}`
+    await recordAudit(trx, { who: person.name, what: 'trust.set', subject: pairName(pair), detail })
+    return { outcome: 'set', before }
+  })
+}

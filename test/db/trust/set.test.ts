@@ -1,0 +1,89 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { putOperator } from '../../../db/access/operators.ts'
+import { incidentById } from '../../../db/incidents/incidents.ts'
+import { precedentsOf } from '../../../db/incidents/precedents.ts'
+import { gradeIncident } from '../../../db/trust/grade.ts'
+import { setTrustOf } from '../../../db/trust/levels.ts'
+import { openedIncident, useDatabase } from '../../support/database.ts'
+import { pair, playPair } from '../../support/played-pair.ts'
+
+const database = useDatabase()
+const play = playPair(database)
+const acting = playPair(database, { AGENT_TRUST: 'act' })
+let anna: Awaited<ReturnType<typeof play.person>>
+
+beforeEach(async () => {
+  anna = await play.person('anna')
+})
+
+test('whoever gives more has to have the record of now before them', async () => {
+  expect(await play.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
+  expect(await setTrustOf(database.db, pair)).toBeNull()
+  expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'set' })
+  expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'conflict', message: 'it is act already' })
+  // Taking away asks for no record.
+  expect(await play.set(anna, 'propose', { seen: '' })).toMatchObject({ outcome: 'set' })
+})
+
+test('nobody lets act what they may not decide about', async () => {
+  const ben = await play.person('ben', { maxRisk: 'low' })
+  const cleo = await play.person('cleo', { incidentTypes: ['disk_pressure'] })
+  const dora = await play.person('dora', { role: 'operator' })
+  expect(await play.set(ben, 'act', { risk: 'high' })).toMatchObject({ outcome: 'forbidden' })
+  expect(await play.set(cleo, 'act')).toMatchObject({ outcome: 'forbidden' })
+  expect(await play.set(dora, 'act')).toMatchObject({ outcome: 'forbidden' })
+})
+
+test('who is disabled in the same moment gives nothing', async () => {
+  const eve = await play.person('eve')
+  const given = { name: 'eve', role: 'approver' as const, maxRisk: 'high' as const, incidentTypes: null }
+  const began = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const disabling = database.db.transaction().execute(async (trx) => {
+    await putOperator(trx, { ...given, disabled: true })
+    began.resolve()
+    await goOn.promise
+  })
+  await began.promise
+  const setting = play.set(eve, 'act')
+  goOn.resolve()
+  await disabling
+  expect(await setting).toEqual({ outcome: 'forbidden', message: 'eve is disabled' })
+})
+
+test('one that did not hold is taken back in the transaction of its row, and once', async () => {
+  await acting.set(anna, 'act')
+  const first = await acting.propose()
+  const second = await acting.propose()
+  expect([first.outcome, second.outcome]).toMatchObject([{ kind: 'run' }, { kind: 'next' }])
+  await acting.verify(first.incidentId, 'not_held')
+  expect(await setTrustOf(database.db, pair)).toMatchObject({ level: 'propose', cause: 'lost' })
+  expect((await acting.propose()).outcome).toMatchObject({ kind: 'ask' })
+  const lost = await database.db.selectFrom('trustChange').selectAll().where('cause', '=', 'lost').execute()
+  expect(lost).toHaveLength(1)
+})
+
+test('a cause that was wrong takes the trust of what was written for it, and is no precedent any more', async () => {
+  const { db } = database
+  await acting.set(anna, 'act')
+  const { incidentId, outcome } = await acting.propose()
+  expect(outcome).toMatchObject({ kind: 'run' })
+  const wrong = { callId: null, verdict: 'wrong' as const, text: 'the disk was full' }
+  expect(await gradeIncident(db, anna, incidentId, wrong)).toMatchObject({ outcome: 'conflict' })
+  await acting.verify(incidentId, 'held')
+  await acting.resolve(incidentId)
+  const next = (await incidentById(
+    db,
+    await openedIncident(db, { labels: { alertname: 'x', incident_type: pair.type } }),
+  ))!
+  expect((await precedentsOf(db, next, 5)).map(({ id }) => id)).toContain(incidentId)
+  const before = await acting.record()
+  expect(await gradeIncident(db, anna, incidentId, wrong)).toEqual({ outcome: 'graded' })
+  expect(await setTrustOf(db, pair)).toMatchObject({ level: 'propose', cause: 'lost' })
+  expect((await acting.record()).wrong).toBe(before.wrong + 1)
+  expect((await precedentsOf(db, next, 5)).map(({ id }) => id)).not.toContain(incidentId)
+  // The newest word counts; trust comes back by a person alone.
+  await gradeIncident(db, anna, incidentId, { ...wrong, verdict: 'right' as const })
+  expect((await acting.record()).wrong).toBe(before.wrong)
+  expect(await setTrustOf(db, pair)).toMatchObject({ level: 'propose' })
+})

@@ -1,0 +1,145 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import type { Incident } from '../../domain/incident.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import { questionType } from '../../domain/question.ts'
+import {
+  type CauseGrade,
+  causeGrades,
+  type Grade,
+  type IncidentTrust,
+  type ShadowCard,
+  shadowGrades,
+  trustLostType,
+} from '../../domain/trust.ts'
+import { ask, useAsk } from '../api.ts'
+import { Exact, Inert } from '../inert.tsx'
+import { Resource } from '../marks.tsx'
+import { Failed } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { useSession } from '../session.ts'
+
+const ungraded: readonly string[] = [manualChangeType, trustLostType, questionType]
+
+/** What people say of the agent's cause, in one press, and of what it would have written: both are its record. */
+export function Grades({ incident }: { incident: Incident }) {
+  const isGraded = incident.attempt > 0 && !ungraded.includes(incident.type)
+  const trust = useAsk<IncidentTrust>(
+    ['incident-trust', incident.id, incident.events],
+    `/incidents/${incident.id}/trust`,
+    {
+      enabled: isGraded,
+      placeholderData: (before) => before,
+    },
+  )
+  if (!isGraded || !trust.data) return null
+  const isClosed = ['resolved', 'escalated', 'cancelled'].includes(incident.status)
+  return (
+    <>
+      {trust.data.shadow.map((card) => (
+        <Shadow key={`${card.attempt} ${card.callId}`} incidentId={incident.id} card={card} />
+      ))}
+      {isClosed && <Cause incidentId={incident.id} given={trust.data.cause} />}
+    </>
+  )
+}
+
+const causeWords: Record<CauseGrade, string> = { right: 'Cause right', partly: 'Partly', wrong: 'Wrong' }
+
+function Cause({ incidentId, given }: { incidentId: string; given: IncidentTrust['cause'] }) {
+  return (
+    <section className="stack tight" aria-label="Was the cause right?">
+      <Presses
+        incidentId={incidentId}
+        grades={causeGrades}
+        words={causeWords}
+        given={given?.verdict ?? null}
+        by={given?.by ?? null}
+        toBody={(verdict) => ({ verdict })}
+      />
+    </section>
+  )
+}
+
+const shadowWords = { right: 'Right', wrong: 'Wrong', harmful: 'Would have been harmful' } as const
+
+/** A card as people would have been asked, of what was neither asked nor done. */
+function Shadow({ incidentId, card }: { incidentId: string; card: ShadowCard }) {
+  const { callId, attempt, tool, would, targets, summary, risk, grade, gradedBy } = card
+  return (
+    <section className="said stack tight" aria-label="Recorded in shadow, and not carried out">
+      <h2>
+        {would === 'run' ? 'It would have done this unasked' : 'It would have asked to do this'}: <Inert text={tool} />
+      </h2>
+      <p className="wraps">
+        <Inert text={summary ?? 'No dry run was made.'} />
+      </p>
+      <p className="soft small wraps">
+        In shadow: nobody was asked and nothing ran. Its risk is {risk}, on{' '}
+        {targets.map((target, at) => (
+          <span key={`${target.kind} ${target.id}`}>
+            {at > 0 && ', '}
+            <Resource resource={target} />
+          </span>
+        ))}
+      </p>
+      <details>
+        <summary>Exact arguments</summary>
+        <Exact value={card.arguments} label={`arguments of ${tool}`} />
+      </details>
+      <Presses
+        incidentId={incidentId}
+        grades={shadowGrades}
+        words={shadowWords}
+        given={grade}
+        by={gradedBy}
+        toBody={(verdict) => ({ verdict, call: { callId, attempt } })}
+      />
+    </section>
+  )
+}
+
+type PressProps<G extends Grade> = {
+  incidentId: string
+  grades: readonly G[]
+  words: Record<G, string>
+  given: G | null
+  by: string | null
+  toBody(verdict: G): object
+}
+
+function Presses<G extends Grade>({ incidentId, grades, words, given, by, toBody }: PressProps<G>) {
+  const client = useQueryClient()
+  const { data: session } = useSession()
+  const refused = missing(session, 'manage_incident')
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: (verdict: G) => ask(`/incidents/${incidentId}/grade`, { method: 'POST', body: toBody(verdict) }),
+    onSettled: () => {
+      for (const key of ['incident', 'events', 'incident-trust'])
+        void client.invalidateQueries({ queryKey: [key, incidentId] })
+    },
+  })
+  return (
+    <>
+      <div className="tools">
+        {grades.map((grade) => (
+          <button
+            type="button"
+            key={grade}
+            aria-pressed={grade === given}
+            disabled={isPending || refused !== null}
+            title={refused ?? undefined}
+            onClick={() => mutate(grade)}
+          >
+            {words[grade]}
+          </button>
+        ))}
+        {by !== null && (
+          <span className="soft small">
+            by <Inert text={by} />
+          </span>
+        )}
+      </div>
+      {error !== null && <Failed error={error} />}
+    </>
+  )
+}

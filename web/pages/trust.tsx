@@ -1,0 +1,226 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { formatNumber } from '../../domain/format.ts'
+import {
+  type PairHistory,
+  type PairStanding,
+  type TrustCall,
+  type TrustLevel,
+  type TrustList,
+  type TrustPair,
+  trustLevels,
+  trustWords,
+} from '../../domain/trust.ts'
+import { describeCall, describeStep, formatInterval } from '../../domain/trust-words.ts'
+import { ask, type ListPage, useAsk } from '../api.ts'
+import { type Column, DataTable, Table } from '../data-table.tsx'
+import { Choice, ReasonField, useDraft } from '../fields.tsx'
+import { Inert, inertText } from '../inert.tsx'
+import { Fact, TypeName } from '../marks.tsx'
+import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { Link } from '../router.tsx'
+import { useSession } from '../session.ts'
+import { formatMoment } from '../time.ts'
+
+/** A tool's name has no such sign, and neither has a type. */
+const between = '~'
+const hrefOf = ({ type, tool }: TrustPair) => `/trust/${encodeURIComponent(`${type}${between}${tool}`)}`
+
+const levelTones: Record<TrustLevel, string> = { shadow: 'soft', propose: 'tone-ink', act: 'tone-proved' }
+
+function Level({ level, cause }: Pick<PairStanding, 'level' | 'cause'>) {
+  return (
+    <>
+      <strong className={levelTones[level]}>{level}</strong>
+      {cause === 'upgrade' && <span className="soft small"> to confirm</span>}
+      {cause === 'lost' && <span className="soft small"> lost</span>}
+    </>
+  )
+}
+
+const number = (
+  head: string,
+  of: (record: PairStanding['record']) => number,
+  className = 'num',
+): Column<PairStanding> => ({ head, className, cell: ({ record }) => formatNumber(of(record)) })
+
+const columns: Column<PairStanding>[] = [
+  {
+    head: 'Tool',
+    className: 'wraps',
+    cell: (pair) => (
+      <>
+        <Link href={hrefOf(pair)}>
+          <Inert text={pair.tool} />
+        </Link>
+        <div className="soft small">
+          <TypeName type={pair.type} />
+        </div>
+      </>
+    ),
+  },
+  { head: 'Level', cell: Level },
+  number('Proposed', ({ proposed }) => proposed, 'num wide'),
+  number('Approved', ({ approved }) => approved, 'num wide'),
+  number('Denied', ({ denied }) => denied, 'num wide'),
+  number('Ran', ({ ran }) => ran),
+  number('Held', ({ held }) => held, 'num wide'),
+  number('Lasted', ({ lasted }) => lasted),
+  number('Lost', ({ lost }) => lost),
+  number('Wrong', ({ wrong }) => wrong, 'num wide'),
+  number('To grade', ({ ungraded }) => ungraded, 'num wide'),
+]
+
+/** How far each tool goes unasked, by type of incident, and the record that says why. */
+export function TrustPage({ title }: { title: string }) {
+  const trust = useAsk<TrustList & ListPage<PairStanding>>(['trust'], '/trust')
+  return (
+    <>
+      <Heading title={title} />
+      <DataTable
+        query={trust}
+        what="trust"
+        caption="Tools that write, by type of incident"
+        columns={columns}
+        toKey={({ type, tool }) => `${type} ${tool}`}
+        above={
+          <p className="soft small wraps">
+            Every other pair: {trust.data?.newPairs}, {trust.data && trustWords[trust.data.newPairs]}. A level only
+            takes away: what is refused or asked stays so.
+          </p>
+        }
+        empty={<Nothing title="The agent has proposed no write yet.">Each one that it does is counted here.</Nothing>}
+      />
+    </>
+  )
+}
+
+export function TrustPairPage({ id }: { id: string }) {
+  const [type = '', tool = ''] = decodeURIComponent(id).split(between)
+  const path = `/trust/${encodeURIComponent(type)}/${encodeURIComponent(tool)}`
+  const pair = useAsk<PairHistory>(['trust', type, tool], path)
+  return (
+    <>
+      <Heading title={inertText(`${tool} in ${type}`)} of={{ href: '/trust', title: 'Trust' }} />
+      <QueryState query={pair} what="the pair" />
+      {pair.data && <Pair pair={pair.data} path={path} />}
+    </>
+  )
+}
+
+function Pair({ pair, path }: { pair: PairHistory; path: string }) {
+  const { level, cause, record, risk, steps, calls, weeks } = pair
+  return (
+    <article className="about stack">
+      <p className="wraps">
+        <Level level={level} cause={cause} />: {trustWords[level]}.
+        {cause === 'upgrade' && ' An older version ran it unasked; set act once more to confirm that.'}
+      </p>
+      <dl className="facts">
+        <Fact name="Proposed">{formatNumber(record.proposed)}</Fact>
+        <Fact name="Approved">{formatNumber(record.approved)}</Fact>
+        <Fact name="Denied">{formatNumber(record.denied)}</Fact>
+        <Fact name="Ran">{formatNumber(record.ran)}</Fact>
+        <Fact name="Held">{formatNumber(record.held)}</Fact>
+        <Fact name="Lasted">{formatNumber(record.lasted)}</Fact>
+        <Fact name="Failed, or came back">{formatNumber(record.lost)}</Fact>
+        <Fact name="In shadow, to grade">
+          {formatNumber(record.shadowed)}, {formatNumber(record.ungraded)}
+        </Fact>
+        <Fact name="Called right, wrong">
+          {formatNumber(record.right)}, {formatNumber(record.wrong)}
+        </Fact>
+        <Fact name="Risk">{risk}</Fact>
+      </dl>
+      <div className="tools">
+        <SetLevel pair={pair} path={path} />
+      </div>
+      {steps.length > 0 && (
+        <section className="stack tight" aria-labelledby="steps-title">
+          <h2 id="steps-title">Who set it</h2>
+          <ul className="stack tight">
+            {steps.map((step) => (
+              <li key={step.at} className="wraps">
+                <span className="soft">{formatMoment(step.at)}</span> <Inert text={describeStep(step)} />
+                {step.incidentId && (
+                  <>
+                    {' '}
+                    <Link href={`/incidents/${step.incidentId}`}>what happened</Link>
+                  </>
+                )}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {weeks.length > 0 && <Weeks weeks={weeks} />}
+      <section className="stack tight" aria-labelledby="calls-title">
+        <h2 id="calls-title">Newest calls</h2>
+        <Table
+          items={calls}
+          caption="Newest calls"
+          columns={callColumns}
+          toKey={({ incidentId, attempt, callId }) => `${incidentId} ${attempt} ${callId}`}
+          none="It was never proposed."
+        />
+      </section>
+    </article>
+  )
+}
+
+const callColumns: Column<TrustCall>[] = [
+  {
+    head: 'When',
+    cell: ({ at, incidentId, seq }) => <Link href={`/incidents/${incidentId}#e-${seq}`}>{formatMoment(at)}</Link>,
+  },
+  { head: 'What became of it', className: 'wraps', cell: describeCall },
+]
+
+function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
+  return (
+    <section className="stack tight" aria-labelledby="weeks-title">
+      <h2 id="weeks-title">What people called it</h2>
+      <Table<PairHistory['weeks'][number]>
+        items={weeks}
+        caption="What people called it, by week"
+        columns={[
+          { head: 'Week of', cell: ({ week }) => week },
+          { head: 'Right', className: 'num', cell: ({ right, wrong }) => `${right} of ${right + wrong}` },
+          { head: 'With 95 %', className: 'num', cell: (week) => formatInterval(week) },
+        ]}
+        toKey={({ week }) => week}
+      />
+    </section>
+  )
+}
+
+/** The record stands above the button, and is sent back as what the person saw. */
+function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
+  const { data: session } = useSession()
+  const client = useQueryClient()
+  const [to, setTo] = useState<TrustLevel>(pair.level)
+  const [reason, setReason] = useDraft(`level of ${pair.type} ${pair.tool}`)
+  const run = async () => {
+    await ask(path, { method: 'POST', body: { to, reason: reason.trim(), seen: pair.seen } })
+    setReason('')
+  }
+  return (
+    <Confirm
+      button="Set the level"
+      label="of this pair"
+      title={`How far may ${inertText(pair.tool)} go in ${inertText(pair.type)}?`}
+      refused={missing(session, 'decide')}
+      run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['trust'] }))}
+    >
+      <Choice
+        name="level"
+        legend="Level"
+        options={trustLevels.map((each) => [each, `${each}: ${trustWords[each]}`] as const)}
+        value={to}
+        onChange={setTo}
+      />
+      <ReasonField id="trust-reason" label="Why? It stands in the audit." value={reason} onChange={setReason} />
+    </Confirm>
+  )
+}
