@@ -67,6 +67,7 @@ import * as restorations from './0064-restorations.ts'
 import * as erasure from './0065-erasure.ts'
 import * as refusedWindowAge from './0067-refused-window-age.ts'
 import * as answeredAs from './0070-answered-as.ts'
+import * as sitePolicy from './0072-site-policy.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -244,6 +245,7 @@ const migrations: Record<string, Migration> = {
   '0065-erasure': erasure,
   '0067-refused-window-age': refusedWindowAge,
   '0070-answered-as': answeredAs,
+  '0072-site-policy': sitePolicy,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -5,6 +5,7 @@ import { describeOperator } from '../../domain/authority-words.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { now } from '../clock.ts'
 import { type Db, inTransaction, type Trx } from '../connect.ts'
@@ -132,11 +133,14 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
 export async function refusalToDecide(
   db: Db,
   operatorId: string,
-  approval: { incidentId: string; risk: string },
+  approval: { incidentId: string; risk: string; dryRun: { details: Record<string, unknown> } | null },
 ): Promise<string | null> {
   const incidentType = await typeOfIncident(db, approval.incidentId)
   if (incidentType === null) return 'there is no such incident'
-  return await refusalForRisk(db, operatorId, { risk: approval.risk, incidentType })
+  const operator = await operatorById(db, operatorId)
+  if (!operator) return 'there is no such person'
+  const asked = { risk: approval.risk, incidentType }
+  return mayDecide(deciderOf(operator), asked) ?? whyNoMember(operator.name, approval.dryRun)
 }
 
 /** The same where nothing is asked yet. */

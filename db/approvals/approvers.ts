@@ -1,4 +1,5 @@
 import { mayDecide } from '../../domain/approvers.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import { deciderOf, listOperators, typeOfIncident } from '../access/operators.ts'
 import type { Scope } from '../scope.ts'
 import { isOwnRun } from './settle.ts'
@@ -12,19 +13,30 @@ const maxNamed = 20
  */
 export async function approversOf(
   scope: Scope,
-  { id, incidentId, risk, decisions }: Parameters<typeof isOwnRun>[2] & { decisions: readonly { operator: string }[] },
+  {
+    id,
+    incidentId,
+    risk,
+    dryRun,
+    decisions,
+  }: Parameters<typeof isOwnRun>[2] & { decisions: readonly { operator: string }[] },
 ): Promise<string[]> {
   const { db } = scope
   const incidentType = await typeOfIncident(db, incidentId)
   if (incidentType === null) return []
   const decided = new Set(decisions.map(({ operator }) => operator))
   const people = (await listOperators(scope, { after: null, limit: maxPeople }))
-    .filter((each) => !decided.has(each.name) && mayDecide(deciderOf(each), { risk, incidentType }) === null)
+    .filter(
+      (each) =>
+        !decided.has(each.name) &&
+        mayDecide(deciderOf(each), { risk, incidentType }) === null &&
+        whyNoMember(each.name, dryRun) === null,
+    )
     .sort((a, b) => (b.lastSeenAt ?? '').localeCompare(a.lastSeenAt ?? ''))
   const named: string[] = []
   for (const { id: operatorId, name } of people) {
     if (named.length === maxNamed) break
-    if (!(await isOwnRun(db, operatorId, { id, incidentId, risk }))) named.push(name)
+    if (!(await isOwnRun(db, operatorId, { id, incidentId, risk, dryRun }))) named.push(name)
   }
   return named
 }

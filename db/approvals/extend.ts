@@ -27,7 +27,7 @@ export async function extendApproval(
     await lockIncident(trx, incidentId)
     const approval = await trx
       .selectFrom('approval')
-      .select(['id', 'incidentId', 'risk', 'status', 'tool'])
+      .select(['id', 'incidentId', 'risk', 'dryRun', 'status', 'tool'])
       .select(sql<boolean>`expires_at <= nightshift_now()`.as('isLate'))
       .where('id', '=', approvalId)
       .forUpdate()

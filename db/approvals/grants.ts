@@ -60,7 +60,14 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
   const grants = await trx
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
+    .select([
+      'standingGrant.id',
+      'standingGrant.actionDigest',
+      'standingGrant.stateFingerprint',
+      'grantedBy',
+      'risk',
+      'dryRun',
+    ])
     .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
@@ -68,8 +75,8 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .orderBy('standingGrant.expiresAt')
     .execute()
   const usable: { id: string; actionDigest: string; stateFingerprint: string }[] = []
-  for (const { id, actionDigest, stateFingerprint, grantedBy, risk } of grants) {
-    if (await refusalToDecide(trx, grantedBy, { incidentId, risk })) continue
+  for (const { id, actionDigest, stateFingerprint, grantedBy, risk, dryRun } of grants) {
+    if (await refusalToDecide(trx, grantedBy, { incidentId, risk, dryRun })) continue
     usable.push({ id, actionDigest, stateFingerprint })
   }
   return usable
@@ -85,11 +92,10 @@ export async function useGrant(
   const given = await trx
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['grantedBy', 'risk'])
+    .select(['grantedBy', 'risk', 'dryRun'])
     .where('standingGrant.id', '=', grantId)
     .executeTakeFirst()
-  if (!given || (await refusalToDecide(trx, given.grantedBy, { incidentId: run.incidentId, risk: given.risk })))
-    return false
+  if (!given || (await refusalToDecide(trx, given.grantedBy, { ...given, incidentId: run.incidentId }))) return false
   const taken = await trx
     .updateTable('standingGrant')
     .set((update) => ({ usesLeft: update('usesLeft', '-', 1) }))
