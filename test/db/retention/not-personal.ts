@@ -383,6 +383,7 @@ export const notPersonal: Record<string, string[]> = {
     'site_policy.accepted_by',
     'site_policy.digest',
     'site_policy.git_commit',
+    'site_policy.id',
     'site_policy.status',
     'site_policy_reading.digest',
     'site_policy_reading.faults',
