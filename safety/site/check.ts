@@ -43,7 +43,7 @@ function missing(what: string, name: string, known: readonly string[], remedy: s
   const similar = similarNames(name, known)
   return {
     why: `there is no ${what} ${name}`,
-    remedy: similar.length > 0 ? `did you mean ${similar.join(' or ')}?` : remedy,
+    remedy: similar.length > 0 ? `write ${similar.join(' or ')}` : remedy,
   }
 }
 

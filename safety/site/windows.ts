@@ -149,7 +149,7 @@ function describeCut(window: CompiledWindow, before: number, after: number): str
   const beginsInside = start === low ? after < before && end < high : cuts(start)
   if (!beginsInside && !cuts(end)) return null
   const night = `on ${clock(low).slice(0, 10)} the clocks go from ${clock(before).slice(11)} to ${clock(after).slice(11)}`
-  if (after < before) return `${night}: it holds in both of these hours, twice as long`
+  if (after < before) return `${night}: what of it lies in these hours comes twice`
   if (start >= low && end <= high) return `${night}: it does not hold that night`
   return cuts(start)
     ? `${night}: it begins at ${clock(high).slice(11)}`

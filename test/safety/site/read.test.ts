@@ -181,6 +181,6 @@ test('an hour that comes twice holds twice', () => {
   ]
   expect(moments.map((at) => holdsAt(twice, at))).toEqual([true, true, false, true, false])
   expect(clockChangesIn(twice, october)[0]).toBe(
-    'on 2027-10-31 the clocks go from 03:00 to 02:00: it holds in both of these hours, twice as long',
+    'on 2027-10-31 the clocks go from 03:00 to 02:00: what of it lies in these hours comes twice',
   )
 })
