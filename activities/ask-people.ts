@@ -19,6 +19,7 @@ import { actionByKeys, keyReader } from '../domain/approval.ts'
 import { agentActor, type IncidentEvent } from '../domain/event.ts'
 import { type ManualChange, manualChangeType } from '../domain/manual-change.ts'
 import { resourceKey } from '../domain/registry.ts'
+import type { SiteDecision } from '../domain/site-decision.ts'
 import { type CallRef, callId, parseCallId, stepKey } from '../domain/step-key.ts'
 import { type Preparation, requiredApprovals } from '../domain/tool.ts'
 import type { Call, Policy, Ruling } from '../safety/judge.ts'
@@ -159,10 +160,8 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
     reversible: toolFacts.get(call.tool)?.reversible ?? false,
-    required: (await isAlone(trx, manual, ruling))
-      ? 1
-      : Math.max(requiredApprovals[ruling.risk], asking.policy.raised.required),
-    dryRun: withProof(call.tool, preparation.dryRun),
+    required: await countNeeded(trx, asking),
+    dryRun: withSite(withProof(call.tool, preparation.dryRun), ruling),
     expirySeconds: expirySecondsOf(asking.settings, call.tool),
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
     replaces: replaced,
@@ -181,6 +180,22 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     await announceAsked(trx, approval.id)
   }
   return { kind: 'ask', approvalId: approval.id, expiresInMs: await lookAgainInMs(trx, approval.id) }
+}
+
+/** Nobody is alone where the site wants two. */
+async function countNeeded(trx: Trx, { manual, ruling, policy }: Asking): Promise<number> {
+  const bySite = siteOfRuling(ruling)?.demand?.people ?? 1
+  if (await isAlone(trx, manual, ruling)) return bySite
+  return Math.max(requiredApprovals[ruling.risk], policy.raised.required, bySite)
+}
+
+const siteOfRuling = ({ details }: Ruling) => details.site as SiteDecision | undefined
+
+/** People see which rule of the site asks them, and it is bound with what they saw. No tool says this of itself. */
+function withSite(dryRun: Preparation['dryRun'], ruling: Ruling): Preparation['dryRun'] {
+  const { sitePolicy: _, ...details } = dryRun.details
+  const site = siteOfRuling(ruling)
+  return { ...dryRun, details: { ...details, ...(site?.demand && { sitePolicy: site }) } }
 }
 
 /** One person is enough for what is critical only where that is the admin who does it alone, and may still. */

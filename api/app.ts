@@ -82,6 +82,7 @@ import { sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
 import { shardRoutes } from './routes/shards.ts'
 import { signpostRoutes } from './routes/signpost.ts'
+import { sitePolicyRoutes } from './routes/site-policy.ts'
 import { slackRoutes } from './routes/slack.ts'
 import { snsTopicRoutes } from './routes/sns-topics.ts'
 import { sourceRoutes } from './routes/sources.ts'
@@ -171,6 +172,7 @@ const operations = [
   effectRoutes,
   jobRoutes,
   knowledgeRoutes,
+  sitePolicyRoutes,
   proposalRoutes,
   capabilityGapRoutes,
   grantRoutes,

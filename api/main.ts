@@ -39,6 +39,7 @@ import { openAgentDoor } from './agent-door.ts'
 import { createApi } from './app.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { startDatabaseSamples } from './sample-databases.ts'
+import { takeUpSitePolicy } from './site-policy.ts'
 import { startTargetSync } from './sync-targets.ts'
 
 /** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
@@ -147,7 +148,7 @@ const stopRetention = startRetention(deps)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000, 30_000)
 const stopSamples = startDatabaseSamples(deps, 60_000)
-const stopKnowledge = knowledge.keepFresh(60_000)
+const stopKnowledge = knowledge.keepFresh(60_000, () => takeUpSitePolicy(deps))
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
 /** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */

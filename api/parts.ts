@@ -12,6 +12,7 @@ import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
 import { lateRestoration, type Restoration } from '../db/restorations.ts'
 import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
+import { readSitePolicies } from '../db/site-policies.ts'
 import { unconfirmedPairs } from '../db/trust/levels.ts'
 import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
@@ -19,6 +20,7 @@ import { formatCount, formatList, formatMinute, formatSpan } from '../domain/for
 import { inertText } from '../domain/inert-text.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { KnowledgeList } from '../domain/runbook.ts'
+import { describeSitePolicy, type SitePolicyState } from '../domain/site-policy-state.ts'
 import type { SourceHealth } from '../domain/source.ts'
 import type { StatusPart } from '../domain/status.ts'
 import { findSandboxLack, sandboxRemedy } from '../domain/status-words.ts'
@@ -49,6 +51,7 @@ export type PartFacts = {
   platform: { stale: boolean } | null
   model: Awaited<ReturnType<typeof modelHealth>>
   knowledge: KnowledgeList
+  sitePolicy: SitePolicyState
   waiting: WaitingBodies
   refused: RefusedBody[]
   givenUp: GivenUp[]
@@ -84,6 +87,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     restored,
     onCall,
     unconfirmed,
+    sitePolicy,
   ] = await Promise.all([
     databaseTrouble(db),
     runs.isReachable(askWithinMs),
@@ -100,10 +104,11 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     lateRestoration(db, restoredHours),
     lookAtOnCall(scope),
     unconfirmedPairs(scope),
+    readSitePolicies(db),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed, sitePolicy }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -149,6 +154,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
   trust: ({ unconfirmed }) => (unconfirmed.length === 0 ? [] : [lookAtUnconfirmed(unconfirmed)]),
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
+  'site policy': ({ sitePolicy }) => lookAtSitePolicy(sitePolicy),
   devices: ({ devices }) => lookAtDevices(devices),
 }
 
@@ -265,6 +271,13 @@ function lookAtKnowledge(known: KnowledgeList): Look {
     return { status: 'unknown', detail: 'No runbook is read yet.' }
   const { isWell, detail } = describeKnowledge(known)
   return { status: isWell ? 'ok' : 'failed', detail }
+}
+
+/** No line where the site has none. */
+function lookAtSitePolicy(state: SitePolicyState): Look[] {
+  if (state.inForce === null && state.waiting === null && (state.reading?.faults.length ?? 0) === 0) return []
+  const { isWell, detail } = describeSitePolicy(state)
+  return [{ status: isWell ? 'ok' : 'failed', detail }]
 }
 
 /** Do devices answer, and may looks at them run? No line where there are none. */

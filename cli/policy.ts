@@ -7,10 +7,12 @@ import { type ApiClient, ApiProblem } from './api.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { type ApiIncident, apiIncident, listAll, parseEvent } from './read-api.ts'
+import { addSitePolicyCommands } from './site-policy.ts'
+import { replayUnder } from './site-policy-replay.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
-type Options = ConnectionOptions & { incident?: string; since?: string }
+type Options = ConnectionOptions & { incident?: string; since?: string; file?: string }
 
 export function addPolicyCommand(program: CliCommand): void {
   const parent = program
@@ -22,9 +24,14 @@ export function addPolicyCommand(program: CliCommand): void {
     .description('judge stored calls again with the rules of this version, and show what differs')
     .option('--incident <id>', 'only this one, as inc_…')
     .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z')
-    .connected('\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs.')
+    .option('--file <file>', 'under this policy of the site instead of the one that held')
+    .connected(
+      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file it shows what a policy of the site would have made of the same calls, and exits with 0.',
+    )
     .calls(async (api, options: Options) => {
       await loadSql()
+      if (options.file !== undefined)
+        return await replayUnder(api, await selectIncidents(api, options), options.file, options)
       const incidents = await selectIncidents(api, options)
       const total = { incidents: incidents.length, judged: 0, unrepeatable: 0 }
       const differences: ({ incidentId: string } & RulingDifference)[] = []
@@ -39,6 +46,7 @@ export function addPolicyCommand(program: CliCommand): void {
       else printReport(total, differences)
       if (differences.some(({ was, is }) => was.verdict !== is.verdict)) throw new CommandFailed('error', '')
     })
+  addSitePolicyCommands(parent)
 }
 
 async function selectIncidents(api: ApiClient, { incident, since }: Options): Promise<ApiIncident[]> {
@@ -52,7 +60,7 @@ async function selectIncidents(api: ApiClient, { incident, since }: Options): Pr
 }
 
 /** The whole log, page by page: a part of it would give another state. */
-async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
+export async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (;;) {
     const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?limit=200&after=${events.at(-1)?.seq ?? 0}`
@@ -63,7 +71,11 @@ async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[
 }
 
 /** The stored bodies that the replay needs, by digest. Leaves out deleted ones. */
-async function readBodies(api: ApiClient, id: string, events: readonly IncidentEvent[]): Promise<Map<string, string>> {
+export async function readBodies(
+  api: ApiClient,
+  id: string,
+  events: readonly IncidentEvent[],
+): Promise<Map<string, string>> {
   const bodies = new Map<string, string>()
   for (const digest of bodiesToReplay(events, toolFacts)) {
     try {

@@ -6,6 +6,7 @@ import type { ManualChange } from '../domain/manual-change.ts'
 import { questionType } from '../domain/question.ts'
 import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
+import { demandOf } from '../domain/site-decision.ts'
 import type { Risk } from '../domain/tool.ts'
 import { describeDoubt } from '../domain/unproven-end.ts'
 import { usableApproval as usable } from './approvals/find.ts'
@@ -17,6 +18,7 @@ import { leaseKeyByName, leasesOfOthers } from './inventory/registry.ts'
 import { neighboursOf } from './inventory/resources.ts'
 import { alertCounts } from './lifecycle/read-lifecycle.ts'
 import type { SettingsReader } from './settings.ts'
+import { readSiteDecisions } from './site-policy.ts'
 import { trustOf } from './trust/levels.ts'
 
 /** What the judge weighs besides the log: settings in force and standing grants. */
@@ -40,7 +42,9 @@ export async function readPolicy(
   const { resource } = incident
   const { name: tool } = call.facts
   const denials = await readDenials(trx, incident.id)
+  const site = await readSiteDecisions(trx, { tool, type: incident.type, targets: call.targets })
   return {
+    ...(site && { site }),
     incidentId: incident.id,
     resource,
     role: incident.role ?? 'leader',
@@ -99,9 +103,17 @@ async function alertsNow(trx: Trx, incident: Incident, settings: SettingsReader)
 async function usableApproval(trx: Trx, incidentId: string, approvalId: string | null): Promise<Policy['approval']> {
   const approval = approvalId ? await usable(trx, approvalId) : null
   if (approval?.incidentId !== incidentId) return null
-  const { id, callId, actionDigest, stateFingerprint } = approval
+  const { id, callId, actionDigest, stateFingerprint, dryRun } = approval
+  const site = demandOf(dryRun)
   const hostIsOff = await hostsSaidOff(trx, id)
-  return { id, callId, actionDigest, stateFingerprint, ...(hostIsOff.length > 0 && { hostIsOff }) }
+  return {
+    id,
+    callId,
+    actionDigest,
+    stateFingerprint,
+    ...(hostIsOff.length > 0 && { hostIsOff }),
+    ...(site && { site }),
+  }
 }
 
 type Denial = {

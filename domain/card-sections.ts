@@ -1,6 +1,6 @@
 import type { Approval, Evidence } from './approval.ts'
 import type { JudgedDeath } from './death.ts'
-import { formatList, formatSpan } from './format.ts'
+import { capitalize, formatList, formatSpan } from './format.ts'
 import { parseRehearsal } from './format-approval.ts'
 import { deathsOfDryRun, hostsToSay, isDisputed, nameOff, whatConfirms } from './format-death.ts'
 import {
@@ -13,6 +13,7 @@ import {
 } from './format-plan.ts'
 import type { Standing } from './placement.ts'
 import type { ResourceRef } from './registry.ts'
+import { demandOf, nameSiteRule } from './site-decision.ts'
 
 /** The questions that a card answers, in the order in which a person asks them. */
 const cardTitles = {
@@ -25,6 +26,7 @@ const cardTitles = {
   counted: 'How sizes are counted',
   proof: 'What will prove it',
   back: 'The way back',
+  site: 'Who decides',
   approve: 'If you approve',
   deny: 'If you deny',
   wait: 'If you do nothing',
@@ -86,6 +88,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
     ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
     section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
+    ...siteSection(approval),
     ...(isOpen
       ? [
           section('approve', [formatStart(approval)]),
@@ -254,6 +257,14 @@ export function formatProof(proof: CardApproval['dryRun']['proof']): string {
 const maxStarted = 3
 
 /** When and how it begins, once it is approved. */
+/** By which rule of the site people are asked, and who of them may decide. */
+function siteSection({ dryRun }: CardApproval): CardSection[] {
+  const site = demandOf(dryRun)
+  if (!site) return []
+  const who = site.members === null ? [] : [`It is for ${formatList(site.members)} (${formatList(site.groups)}).`]
+  return [section('site', [`${capitalize(nameSiteRule(site))} wants it asked.`, ...who])]
+}
+
 function formatStart({ tool, targets, required, approvals }: CardApproval): string {
   const others = required - approvals - 1
   const when = others > 0 ? `Once ${others === 1 ? 'another person approves' : `${others} more approve`}, the` : 'The'

@@ -91,6 +91,11 @@ export const duties = {
     remedy: '"nightshift knowledge list" names each file and its remedy',
     isVital: false,
   },
+  'site policy': {
+    lostWhen: 'the newest file cannot be taken, so that the last good one holds, or one that widens waits for an admin',
+    remedy: '"nightshift policy show" says what holds, what waits and which line is wrong',
+    isVital: false,
+  },
   devices: {
     lostWhen: 'one does not answer, or does not confine what it reads: each look there asks a person',
     remedy: '"nightshift mesh devices" names each with its reason; docs/how-to/troubleshooting.md has the remedies',

@@ -1,4 +1,5 @@
 import type { ResourceRef } from './registry.ts'
+import type { SiteDecisions, SiteDemand } from './site-decision.ts'
 import type { Risk } from './tool.ts'
 import type { PairTrust } from './trust.ts'
 
@@ -64,6 +65,8 @@ export const refusals = {
   CLAIM_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
   HYPOTHESIS_NOT_SHOWN: { class: 'POLICY_BLOCKED', recoverable: true },
   PHANTOM_CLAIM: { class: 'POLICY_BLOCKED', recoverable: true },
+  /** A rule of the site's policy: no approval lifts it. */
+  SITE_NEVER: { class: 'POLICY_BLOCKED', recoverable: false },
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
   /** A command that somebody would be asked about, where a tool tells the same unasked: said once of each. */
@@ -103,6 +106,9 @@ export const allowances = [
   'REVERSIBLE_NEAR',
   'APPROVED',
   'GRANTED',
+  /** A rule of the site's policy lets it run, or wants it asked. */
+  'SITE_RUNS',
+  'SITE_ASKS',
   'DRIFT',
   'REVERSIBLE_FAR',
   /** It would run unasked, and its tool is not trusted to in incidents of this type. */
@@ -171,6 +177,8 @@ export type Policy = {
   manual?: { stateFingerprint: string }
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
+  /** What the site's policy says of this call. Absent where there is none, and in what older versions stored. */
+  site?: SiteDecisions
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */
   approval: {
     id: string
@@ -179,6 +187,8 @@ export type Policy = {
     stateFingerprint: string
     /** Hosts of which those who approved say that they are off. Absent where they named none, and in what older versions stored. */
     hostIsOff?: readonly string[]
+    /** What the site's policy wanted when it was asked. Absent where nothing, and in what older versions stored. */
+    site?: SiteDemand
   } | null
 }
 

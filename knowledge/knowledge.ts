@@ -12,6 +12,7 @@ import {
   type RunbookOrigin,
   runbookOrigins,
 } from '../domain/runbook.ts'
+import { type FoundPolicy, findPolicyFiles } from './policy-file.ts'
 import { type ReadRunbooks, readFolder } from './read.ts'
 import { askCommit, type Repository, RepositoryError, readRepository } from './repository.ts'
 
@@ -150,8 +151,10 @@ export type Knowledge = {
   readFolders(): Promise<void>
   /** Reads again what has changed. A place that cannot be read keeps what it had, and says why. */
   refresh(): Promise<void>
-  /** Reads again now and every so often; answers what ends it. */
-  keepFresh(everyMs: number): () => void
+  /** The policy files of the repository and of the folder, as they were read last. */
+  policies(): FoundPolicy[]
+  /** Reads again now and every so often, and tells of it; answers what ends it. */
+  keepFresh(everyMs: number, onRead?: () => Promise<void>): () => void
 }
 
 type KnowledgeOptions = { path?: string | null; repository?: Repository | null; shipped?: string }
@@ -194,9 +197,11 @@ export function openKnowledge({
     match: (subject) => matchRunbooks(state.merged, subject),
     readFolders: () => read(['folder']),
     refresh,
-    keepFresh(everyMs) {
-      void refresh()
-      const timer = setInterval(refresh, everyMs)
+    policies: () => [...state.held.values()].flatMap(({ policies = [] }) => policies),
+    keepFresh(everyMs, onRead = async () => {}) {
+      const round = () => refresh().then(onRead)
+      void round()
+      const timer = setInterval(round, everyMs)
       return () => clearInterval(timer)
     },
   }
@@ -209,7 +214,12 @@ export function openKnowledge({
       const at = origin === 'folder' ? (path ?? '') : (repository?.url ?? '')
       const none: KnowledgePlace = { origin, at, commit: null, readAt: null, error: null }
       const place = { ...(before?.place ?? none), error: whyAway(error) }
-      return { runbooks: before?.runbooks ?? [], refused: before?.refused ?? [], place }
+      return {
+        runbooks: before?.runbooks ?? [],
+        refused: before?.refused ?? [],
+        policies: before?.policies ?? [],
+        place,
+      }
     }
   }
 }
@@ -217,7 +227,7 @@ export function openKnowledge({
 async function fromFolder(path: string): Promise<Held> {
   if (!(await stat(path)).isDirectory()) throw Object.assign(new Error('no directory'), { code: 'ENOTDIR' })
   const place = { origin: 'folder' as const, at: path, commit: null, readAt: new Date().toISOString(), error: null }
-  return { ...(await readFolder('folder', path)), place }
+  return { ...(await readFolder('folder', path)), policies: await findPolicyFiles(path), place }
 }
 
 /** Fetched only where its branch is at another commit than the one that is held. */

@@ -6,11 +6,12 @@ import { sha256 } from '../domain/digest.ts'
 import { frontMatter, type RefusedFile, type Runbook, type RunbookOrigin, runbookName } from '../domain/runbook.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
 import { cleanse } from '../safety/redact.ts'
+import type { FoundPolicy } from './policy-file.ts'
 
 /** A file as it was found, before anything of it is believed. `problem`: why it is not even read. */
 export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; problem: Fault }
 type Fault = { why: string; remedy: string }
-export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[] }
+export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[]; policies?: FoundPolicy[] }
 
 export const maxFileBytes = 32_768
 export const maxFiles = 300

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readVariables } from '../config/variables.ts'
 import { redact } from '../safety/redact.ts'
+import { type FoundPolicy, maxPolicyFileBytes, policyPath } from './policy-file.ts'
 import { type FoundFile, faults, fileName, maxFileBytes, maxFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
 /**
@@ -71,7 +72,10 @@ export async function readRepository(repository: Repository): Promise<ReadRunboo
     }
     if (entries.length > maxFiles)
       files.push({ name: entries[maxFiles]!.name, problem: faults.tooMany(entries.length) })
-    return { ...parseFiles('repository', files), commit }
+    const policies: FoundPolicy[] = []
+    for (const entry of policiesOf(listed.toString('utf8')))
+      policies.push(await readPolicyEntry(entry, commit, () => inside('cat-file', 'blob', entry.object)))
+    return { ...parseFiles('repository', files), policies, commit }
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
@@ -81,14 +85,39 @@ type Entry = { name: string; mode: string; bytes: number; object: string }
 
 const runbookPath = new RegExp(`^(?:(?:knowledge|runbooks|skills)/)?([^/]{1,200})/${fileName.replace('.', '\\.')}$`)
 
-/** Of `ls-tree -l -z`: mode, type, object, size, tab, path. */
 function entriesOf(listed: string): Entry[] {
-  return listed.split('\0').flatMap((line) => {
-    const [, mode = '', object = '', size = '', path = ''] =
-      /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line) ?? []
+  return treeOf(listed).flatMap(({ name: path, ...entry }) => {
     const name = runbookPath.exec(path)?.[1]
+    return name === undefined ? [] : [{ name, ...entry }]
+  })
+}
+
+/** As many as show that there are several. */
+const maxPolicies = 3
+
+function policiesOf(listed: string): Entry[] {
+  return treeOf(listed)
+    .filter(({ name }) => policyPath.test(name))
+    .slice(0, maxPolicies)
+}
+
+/** Of `ls-tree -l -z`: mode, type, object, size, tab, path. */
+function treeOf(listed: string): Entry[] {
+  return listed.split('\0').flatMap((line) => {
+    const [, mode = '', object = '', size = '', name] = /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line) ?? []
     return name === undefined ? [] : [{ name, mode, object, bytes: Number(size) || 0 }]
   })
+}
+
+async function readPolicyEntry(entry: Entry, commit: string, read: () => Promise<Buffer>): Promise<FoundPolicy> {
+  const file = { path: entry.name, commit }
+  const problem = entry.mode === '120000' ? faults.link : entry.mode.startsWith('100') ? null : faults.notAFile
+  if (problem) return { ...file, problem }
+  if (entry.bytes < maxPolicyFileBytes) return { ...file, bytes: await read() }
+  return {
+    ...file,
+    problem: { why: `it has ${entry.bytes} bytes, and 1048576 are the most`, remedy: 'name things by kind and label' },
+  }
 }
 
 /** Runs git with none of the machine's settings, and ends it when it takes too long or too much room. */

@@ -68,6 +68,7 @@ import * as erasure from './0065-erasure.ts'
 import * as refusedWindowAge from './0067-refused-window-age.ts'
 import * as answeredAs from './0070-answered-as.ts'
 import * as pageHold from './0071-page-hold.ts'
+import * as sitePolicy from './0072-site-policy.ts'
 import * as trust from './0073-trust.ts'
 import * as decisionRights from './0074-decision-rights.ts'
 import * as questionsPassedOn from './0075-questions-passed-on.ts'
@@ -250,6 +251,7 @@ const migrations: Record<string, Migration> = {
   '0067-refused-window-age': refusedWindowAge,
   '0070-answered-as': answeredAs,
   '0071-page-hold': pageHold,
+  '0072-site-policy': sitePolicy,
   '0073-trust': trust,
   '0074-decision-rights': decisionRights,
   '0075-questions-passed-on': questionsPassedOn,

@@ -23,6 +23,7 @@ import {
   refuse,
   run,
 } from './ruling.ts'
+import { siteForbidsLook, siteOf } from './site/rules.ts'
 import { writeRules } from './write.ts'
 
 export type { Call, Policy, Ruling } from './ruling.ts'
@@ -44,6 +45,7 @@ const policyRules: readonly PolicyRule[] = [
   forbiddenCommand,
   unboundedCommand,
   commandBeforeLook,
+  siteForbidsLook,
   look,
   record,
   ending,
@@ -102,11 +104,12 @@ export function judge(
   const digest = actionDigest(call.tool, preparation?.identity ?? resolved.arguments)
   const { effect, risk } = weighWhere(weigh(facts, resolved, policy), preparation)
   const judging = { call, facts: { ...facts, risk }, resolved, effect, digest, state, policy, nowMs }
-  const { hint = null, details = {}, ...rule } = firstAnswer(policyRules, judging) ?? undecided
+  const answer = firstAnswer(policyRules, judging) ?? undecided
+  const { hint = null, details = {}, ...rule } = answer
   return {
     ...rule,
     hint,
-    details,
+    details: { ...details, ...siteOf(judging, answer) },
     phase: phaseOf(state),
     effect,
     risk,

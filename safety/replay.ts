@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { IncidentEvent, JudgedBasis, Verdict } from '../domain/event.ts'
 import { editedByPerson, type Policy, plainPolicy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKind, resourceRef } from '../domain/registry.ts'
+import type { SiteDecisions } from '../domain/site-decision.ts'
 import type { ToolFacts } from '../domain/tool.ts'
 import { bodiesToCheck } from './claims/rows.ts'
 import { type CommandVerdict, judgeCommand } from './command/judge.ts'
@@ -132,13 +133,15 @@ type Replay = {
 
 /**
  * Judges every stored ruling of one incident again with today's kernel: the rows before it are folded, and what it weighed
- * besides is on its own row. No model, no network, no clock. A difference in the code alone is one too: somebody reads it.
+ * besides is on its own row. No model, no network, no clock. A difference in the code alone is one too: somebody reads it. `site` says what
+ * another policy of the site would have said; without it the one counts that held.
  */
 export function replay(
   events: readonly IncidentEvent[],
   tools: ReadonlyMap<string, ToolFacts>,
   resource: ResourceRef | null,
   bodies: ReadonlyMap<string, string> = new Map(),
+  site?: (event: IncidentEvent<'call_judged'>) => SiteDecisions | undefined,
 ): Replay {
   const report: Replay = { judged: 0, differences: [], unrepeatable: 0 }
   for (const event of events) {
@@ -155,7 +158,10 @@ export function replay(
     }
     report.judged += 1
     const state = fold(before, event.attempt, resource)
-    const now = judge({ ...callOf(events, event), bodies }, tools, state, policyOf(basis), Date.parse(basis.at))
+    const policy = policyOf(basis)
+    const { site: _, ...rest } = policy
+    const under = site ? { ...rest, site: site(event) } : policy
+    const now = judge({ ...callOf(events, event), bodies }, tools, state, under as Policy, Date.parse(basis.at))
     if (now.verdict === verdict && now.code === code) continue
     report.differences.push({
       seq: event.seq,

@@ -7,6 +7,7 @@ import { whyNotDead } from './death.ts'
 import type { OpenWrite } from './fold.ts'
 import { isFresh } from './resolved.ts'
 import { ask, firstAnswer, type Judging, type PolicyRule, quote, type RuleAnswer, refuse, run } from './ruling.ts'
+import { siteAsks, siteAsksMore, siteForbids, siteRuns } from './site/rules.ts'
 import { boundByTrust, isGrantTrusted } from './trust.ts'
 
 /** Who must agree to a write. */
@@ -16,8 +17,10 @@ const agreement: readonly PolicyRule[] = [
   placeAsks,
   answeredUnasked,
   unprovenCommand,
+  siteAsks,
   reversibleAndNear,
   granted,
+  siteRuns,
   ({ facts: { risk, reversible } }) =>
     risk === 'low' && reversible
       ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
@@ -35,6 +38,7 @@ export const writeRules: readonly PolicyRule[] = [
   deniedBefore,
   targetBusy,
   notPrepared,
+  siteForbids,
   manualOnOtherState,
   (judging) => boundByTrust(judging, firstAnswer(agreement, judging)),
 ]
@@ -120,11 +124,13 @@ function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging
 }
 
 /** People agreed to exactly this action on exactly this state; on another state they are asked again. */
-function approved({ call, digest, policy: { approval } }: Judging): RuleAnswer | null {
+function approved(judging: Judging): RuleAnswer | null {
+  const { call, digest, policy } = judging
+  const { approval } = policy
   if (!approval) return null
   const isSameAction = approval.callId === call.callId && approval.actionDigest === digest
   if (isSameAction && approval.stateFingerprint === fingerprint({ call })) {
-    return run('APPROVED', `approved (${approval.id})`)
+    return siteAsksMore(judging) ?? run('APPROVED', `approved (${approval.id})`)
   }
   return ask('DRIFT', 'the platform changed since this was approved: it is asked again for what is there now')
 }

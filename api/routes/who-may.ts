@@ -9,6 +9,7 @@ import { readSettings } from '../../db/settings.ts'
 import { faultOfPattern } from '../../domain/decision-right.ts'
 import { parseTime } from '../../domain/format.ts'
 import { incidentType } from '../../domain/incident.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import { highestRisk, type Risk, requiredApprovals, risks } from '../../domain/tool.ts'
 import { type WhoMay, whoMay } from '../../domain/who-may.ts'
 import { toolFacts } from '../../tools/registry.ts'
@@ -61,7 +62,7 @@ export const whoMayRoutes = endpoint({
     const now = await databaseTime(deps.db)
     const at = asked.at ? new Date(parseTime(asked.at)).toISOString() : now
     if (Date.parse(at) > Date.parse(now)) throw wrong('at', 'lies in the future, and nobody knows what will hold then')
-    const { ownRunOf, ...subject } = await readSubject(deps, scope, asked)
+    const { ownRunOf, dryRun, ...subject } = await readSubject(deps, scope, asked)
     const people = await whoMayAt(scope, { ...subject, at })
     if (!people)
       throw new Problem(404, 'NOT_FOUND', `Nothing is known of who was here at ${at}: the record begins later.`)
@@ -69,24 +70,29 @@ export const whoMayRoutes = endpoint({
     return {
       at,
       ...subject,
-      people: people.map((each) =>
-        each.why === null && each.name === own
-          ? { ...each, why: `${own} asked for this run, and somebody else has to agree` }
-          : each,
-      ),
+      people: people.map((each) => ({
+        ...each,
+        why:
+          each.why ??
+          whyNoMember(each.name, dryRun) ??
+          (each.name === own ? `${own} asked for this run, and somebody else has to agree` : null),
+      })),
     }
   },
 })
 
-type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & { ownRunOf: string | null }
+type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & {
+  ownRunOf: string | null
+  dryRun: { details: Record<string, unknown> } | null
+}
 
 async function readSubject(deps: ApiDeps, scope: Scope, asked: z.output<typeof query>): Promise<Subject> {
   if (!asked.approval) return await supposeSubject(deps, asked)
   const [found] = await listApprovals(scope, { id: asked.approval }, { before: null, limit: 1 })
   const type = found && (await typeOfIncident(deps.db, found.incidentId))
   if (!found || !type) throw notFound(`approval ${asked.approval}`)
-  const { risk, targets, required } = found
-  return { risk, targets, required, incidentType: type, ownRunOf: await requesterOf(deps, found) }
+  const { risk, targets, required, dryRun } = found
+  return { risk, targets, required, dryRun, incidentType: type, ownRunOf: await requesterOf(deps, found) }
 }
 
 /** The person whose own run asks, where its question is for others. */
@@ -115,7 +121,7 @@ async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Pro
   const settings = await readSettings(deps.db, deps.environment)
   const risk = highestRisk(facts.risk, settings.value<Risk | null>('approval.risk', facts.name), asked.risk)
   const required = Math.max(requiredApprovals[risk], settings.value<number>('approval.required', facts.name))
-  return { risk, incidentType: asked.type, targets, required, ownRunOf: null }
+  return { risk, incidentType: asked.type, targets, required, dryRun: null, ownRunOf: null }
 }
 
 function toTarget(text: string): WhoMay['targets'][number] {

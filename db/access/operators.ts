@@ -6,6 +6,7 @@ import type { DecisionSubject } from '../../domain/decision-right.ts'
 import { newId, sha256 } from '../../domain/digest.ts'
 import type { PersonRole } from '../../domain/permissions.ts'
 import { type Identity, isFreeName, operatorNameOf } from '../../domain/sign-in.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import type { Risk } from '../../domain/tool.ts'
 import { databaseTime, now } from '../clock.ts'
 import { type Db, inTransaction, type Trx } from '../connect.ts'
@@ -139,7 +140,10 @@ export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boole
 }
 
 /** What an approval asks somebody to decide. */
-type AskedDecision = { incidentId: string } & Pick<DecisionSubject, 'risk' | 'targets'>
+type AskedDecision = { incidentId: string; dryRun: { details: Record<string, unknown> } | null } & Pick<
+  DecisionSubject,
+  'risk' | 'targets'
+>
 
 /**
  * Why this person may not decide this approval; null when they may. Read at every door where authority is handed out or used:
@@ -148,11 +152,14 @@ type AskedDecision = { incidentId: string } & Pick<DecisionSubject, 'risk' | 'ta
 export async function refusalToDecide(
   db: Db,
   operatorId: string,
-  { incidentId, risk, targets }: AskedDecision,
+  { incidentId, risk, targets, dryRun }: AskedDecision,
 ): Promise<string | null> {
   const incidentType = await typeOfIncident(db, incidentId)
   if (incidentType === null) return 'there is no such incident'
-  return await refusalForRisk(db, operatorId, { risk, incidentType, targets })
+  const operator = await operatorById(db, operatorId)
+  if (!operator) return 'there is no such person'
+  const asked = { risk, incidentType, targets, at: await databaseTime(db) }
+  return mayDecide(deciderOf(operator), asked) ?? whyNoMember(operator.name, dryRun)
 }
 
 /** The same where nothing is asked yet. */

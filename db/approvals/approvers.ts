@@ -1,4 +1,5 @@
 import { mayDecide } from '../../domain/approvers.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import { deciderOf, listOperators, typeOfIncident } from '../access/operators.ts'
 import { databaseTime } from '../clock.ts'
 import type { Scope } from '../scope.ts'
@@ -18,10 +19,9 @@ export async function approversOf(
     incidentId,
     risk,
     targets,
+    dryRun,
     decisions,
-  }: Parameters<typeof isOwnRun>[2] & {
-    decisions: readonly { operator: string }[]
-  },
+  }: Parameters<typeof isOwnRun>[2] & { decisions: readonly { operator: string }[] },
 ): Promise<string[]> {
   const { db } = scope
   const incidentType = await typeOfIncident(db, incidentId)
@@ -29,12 +29,17 @@ export async function approversOf(
   const asked = { risk, incidentType, targets, at: await databaseTime(db) }
   const decided = new Set(decisions.map(({ operator }) => operator))
   const people = (await listOperators(scope, { after: null, limit: maxPeople }))
-    .filter((each) => !decided.has(each.name) && mayDecide(deciderOf(each), asked) === null)
+    .filter(
+      (each) =>
+        !decided.has(each.name) &&
+        mayDecide(deciderOf(each), asked) === null &&
+        whyNoMember(each.name, dryRun) === null,
+    )
     .sort((a, b) => (b.lastSeenAt ?? '').localeCompare(a.lastSeenAt ?? ''))
   const named: string[] = []
   for (const { id: operatorId, name } of people) {
     if (named.length === maxNamed) break
-    if (!(await isOwnRun(db, operatorId, { id, incidentId, risk, targets }))) named.push(name)
+    if (!(await isOwnRun(db, operatorId, { id, incidentId, risk, targets, dryRun }))) named.push(name)
   }
   return named
 }

@@ -27,7 +27,7 @@ export async function extendApproval(
     await lockIncident(trx, incidentId)
     const approval = await trx
       .selectFrom('approval')
-      .select(['id', 'incidentId', 'risk', 'targets', 'status', 'tool'])
+      .select(['id', 'incidentId', 'risk', 'targets', 'dryRun', 'status', 'tool'])
       .select(sql<boolean>`expires_at <= nightshift_now()`.as('isLate'))
       .where('id', '=', approvalId)
       .forUpdate()

@@ -61,7 +61,7 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
     .select(['standingGrant.id', 'standingGrant.actionDigest', 'standingGrant.stateFingerprint', 'grantedBy', 'risk'])
-    .select(['standingGrant.targets', 'standingGrant.grantedAt'])
+    .select(['standingGrant.targets', 'standingGrant.grantedAt', 'dryRun'])
     .where('standingGrant.tool', '=', tool)
     .where('usesLeft', '>', 0)
     .where('revokedAt', 'is', null)
@@ -69,8 +69,8 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
     .orderBy('standingGrant.expiresAt')
     .execute()
   const usable: Policy['grants'][number][] = []
-  for (const { id, actionDigest, stateFingerprint, grantedAt, grantedBy, risk, targets } of grants) {
-    if (await refusalToDecide(trx, grantedBy, { incidentId, risk, targets })) continue
+  for (const { id, actionDigest, stateFingerprint, grantedAt, grantedBy, risk, targets, dryRun } of grants) {
+    if (await refusalToDecide(trx, grantedBy, { incidentId, risk, targets, dryRun })) continue
     usable.push({ id, actionDigest, stateFingerprint, grantedAt })
   }
   return usable
@@ -86,7 +86,7 @@ export async function useGrant(
   const given = await trx
     .selectFrom('standingGrant')
     .innerJoin('approval', 'approval.id', 'standingGrant.approvalId')
-    .select(['grantedBy', 'risk', 'standingGrant.targets'])
+    .select(['grantedBy', 'risk', 'standingGrant.targets', 'dryRun'])
     .where('standingGrant.id', '=', grantId)
     .executeTakeFirst()
   if (!given) return false

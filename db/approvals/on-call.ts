@@ -2,6 +2,7 @@ import { mayDecide } from '../../domain/approvers.ts'
 import { listOnCall, type OnCallRule } from '../../domain/on-call.ts'
 import { permissions } from '../../domain/permissions.ts'
 import { isRouted } from '../../domain/route.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import { deciderOf, type OperatorRow, operatorByName, typeOfIncident } from '../access/operators.ts'
 import { databaseTime } from '../clock.ts'
 import type { Trx } from '../connect.ts'
@@ -23,7 +24,7 @@ export async function askFirst(trx: Trx, approval: ApprovalRow, incident: Incide
 
 /** Those whom the list names now and who may decide and have said nothing, in its order. */
 export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow[]> {
-  const { id, incidentId, risk, targets } = approval
+  const { id, incidentId, risk, targets, dryRun } = approval
   const at = await databaseTime(trx)
   const rules = (await readSettings(trx)).value<OnCallRule[]>('approval.on_call')
   const names = rules.length > 0 ? listOnCall(rules, { targets, at }) : []
@@ -34,7 +35,7 @@ export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: Inci
   for (const name of names) {
     const person = await operatorByName(systemScope(trx), name)
     if (!person || incidentType === null || voted.some(({ operatorId }) => operatorId === person.id)) continue
-    if (mayDecide(deciderOf(person), { risk, incidentType, targets, at }) !== null) continue
+    if (mayDecide(deciderOf(person), { risk, incidentType, targets, at }) ?? whyNoMember(name, dryRun)) continue
     if (!(await isOwnRun(trx, person.id, approval))) found.push(person)
   }
   return found

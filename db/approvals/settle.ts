@@ -123,7 +123,9 @@ export async function unreadDecisions(db: Db): Promise<{ approvalId: string; inc
     .execute()
 }
 
-type Asked = Pick<ApprovalRow, 'id' | 'incidentId' | 'risk' | 'targets'>
+type Asked = Pick<ApprovalRow, 'id' | 'incidentId' | 'risk' | 'targets'> & {
+  dryRun: { details: Record<string, unknown> } | null
+}
 
 /** Did this person ask for the run whose critical action is asked about? Then somebody else has to agree. */
 export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked): Promise<boolean> {

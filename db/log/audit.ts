@@ -12,7 +12,7 @@ import { erasedAmong } from './erased.ts'
 type AuditEntry = {
   /** A person's name, or what stands for one that is not known. */
   who: string
-  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'destination' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation' | 'incident' | 'retention' | 'trust'}.${string}`
+  what: `${'token' | 'operator' | 'grant' | 'approval' | 'device' | 'sign_in' | 'security' | 'inventory' | 'source' | 'model' | 'push' | 'webhook' | 'destination' | 'postmortem' | 'platform' | 'change' | 'config' | 'expectation' | 'incident' | 'retention' | 'trust' | 'policy'}.${string}`
   subject: string
   detail: string
   address?: string | null

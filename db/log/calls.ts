@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { IncidentEvent, ProposedCall } from '../../domain/event.ts'
 import { findManualChange } from '../../domain/manual-change.ts'
+import type { SiteDecision } from '../../domain/site-decision.ts'
 import { type CallRef, callId, firstPlaceOfCode, siblingKey, stepKey } from '../../domain/step-key.ts'
 import type { Db, Trx } from '../connect.ts'
 import { eventByStepKey, eventsOf } from './events.ts'
@@ -65,11 +66,13 @@ export async function wasApprovalUsed(
 
 /**
  * What a person gave leave by for an announced action: an approval of exactly this, used up by the run, or a standing grant of
- * exactly this, one use of which the run took. Null where there is neither.
+ * exactly this, one use of which the run took; else the site's policy, which an admin accepted. Null where there is neither.
  */
 export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   const { approvalId: id, actionDigest } = row.metadata
   const { incidentId } = row
+  const site = await siteAuthorityOf(db, row)
+  if (site !== null) return site
   if (id !== null) return (await wasApprovalUsed(db, { id, incidentId, actionDigest })) ? id : null
   const used = await eventByStepKey(db, siblingKey(row.stepKey, 'grant_used'), 'grant_used')
   if (!used || used.incidentId !== incidentId || used.attempt !== row.attempt) return null
@@ -80,6 +83,20 @@ export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started
     .where('actionDigest', '=', actionDigest)
     .executeTakeFirst()
   return granted?.id ?? null
+}
+
+/** The policy of the site whose rule let the call run, where that one was in force. */
+async function siteAuthorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
+  if (row.metadata.approvalId !== null) return null
+  const { site } = (await rulingDetailsOf(db, row)) as { site?: SiteDecision }
+  if (site?.action !== 'run') return null
+  const policy = await db
+    .selectFrom('sitePolicy')
+    .select('digest')
+    .where('digest', '=', site.digest)
+    .where('inForceAt', 'is not', null)
+    .executeTakeFirst()
+  return policy ? `policy_${policy.digest.slice(0, 24)}` : null
 }
 
 /** What the ruling on an announced call found: the details of its last `call_judged` row. */

@@ -12,7 +12,10 @@ import { slackDestination } from './slack-thread-updates.ts'
 /** The channels that notify people of appended rows: webhooks here, Slack, browsers and what people set up in files beside it. */
 
 /** What is to be decided, which says who may answer; `of`: the person whose turn it is, by the site's list. */
-export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & { of?: string | undefined }
+export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & {
+  of?: string | undefined
+  dryRun?: { details: Record<string, unknown> } | null
+}
 
 /** What there is to tell. */
 type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined }

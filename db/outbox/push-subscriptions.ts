@@ -1,11 +1,13 @@
-import { mayDecide } from '../../domain/approvers.ts'
+import { type Decider, mayDecide } from '../../domain/approvers.ts'
+import type { DecisionSubject } from '../../domain/decision-right.ts'
 import { newId } from '../../domain/digest.ts'
 import type { NewSubscription, PushDevice } from '../../domain/push.ts'
+import { whyNoMember } from '../../domain/site-decision.ts'
 import { cleanse } from '../../safety/redact.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
-import type { OutboxDestination } from './destinations.ts'
+import type { AskedOf, OutboxDestination } from './destinations.ts'
 
 type PushKeys = { publicKey: string; privateKey: string }
 
@@ -107,11 +109,16 @@ export const pushDestination: OutboxDestination = {
     const asked = told?.asked && { ...told.asked, incidentType: told.incidentType, at: await databaseTime(trx) }
     const of = told?.asked?.of
     return rows.flatMap(({ id, operatorId, disabledAt, ...decider }) =>
-      (of && of !== operatorId) || (asked && mayDecide({ ...decider, disabled: disabledAt !== null }, asked) !== null)
+      (of && of !== operatorId) || (asked && whyNot({ ...decider, disabled: disabledAt !== null }, asked) !== null)
         ? []
         : [`${pushPrefix}${id}`],
     )
   },
+}
+
+/** By a person's own rights, and by the group that the site's policy asks. */
+function whyNot(decider: Decider, asked: DecisionSubject & Pick<AskedOf, 'dryRun'>): string | null {
+  return mayDecide(decider, asked) ?? whyNoMember(decider.name, asked.dryRun ?? null)
 }
 
 async function devicesOfDeciders(trx: Trx) {

@@ -1,9 +1,34 @@
 import type { Generated } from 'kysely'
 import type { EnvironmentVariable } from '../../domain/setting-row.ts'
-import type { Json, Time } from '../tables.ts'
+import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
+
+/** What the site's policy was and is: one in force, one that may wait for an admin. */
+type SitePolicyTables = {
+  sitePolicy: {
+    id: string
+    digest: string
+    place: string
+    gitCommit: string | null
+    text: string
+    /** What it allows that the one before did not; none: it held at once. */
+    widens: Generated<string[]>
+    readAt: Time
+    status: 'waiting' | 'in_force' | 'past'
+    inForceAt: NullableTime
+    /** Whose word that was, by id. */
+    acceptedBy: string | null
+  }
+  /** What was found last: one row. */
+  sitePolicyReading: {
+    onlyRow: Generated<boolean>
+    readAt: Deadline
+    digest: string | null
+    faults: Json<{ line: number; why: string; remedy: string }[]>
+  }
+}
 
 /** Settings that people change while it runs, and every value they had. */
-export type ConfigTables = {
+export type ConfigTables = SitePolicyTables & {
   platformConfig: {
     key: string
     value: string

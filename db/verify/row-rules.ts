@@ -159,6 +159,9 @@ function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRow
   )
 }
 
+const isPolicyTaken = (told: TransactionRows): boolean =>
+  told.audit.some(({ what }) => what === 'policy.in_force' || what === 'policy.accepted')
+
 /** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
 export const rules: Record<string, Rule> = {
   operator: {
@@ -258,6 +261,21 @@ export const rules: Record<string, Rule> = {
       op === 'insert'
         ? says(told, /^expectation\.marked$/, rowKey, describeMark(inCamelCase(kept)))
         : says(told, /^expectation\.ended$/, rowKey),
+  },
+  site_policy: {
+    kind: 'policies of the site',
+    key: 'id',
+    without: ['text'],
+    isTold: ({ op, kept, before }, told, names) => {
+      const { digest, status, accepted_by: id } = kept ?? {}
+      const who = names.person(id)
+      // What ends does so by what takes its place, in the same transaction.
+      if (status === 'past') return before?.status === 'waiting' ? says(told, /^policy\./, digest) : isPolicyTaken(told)
+      if (op === 'insert') return says(told, status === 'waiting' ? /^policy\.waits$/ : /^policy\.in_force$/, digest)
+      return told.audit.some(
+        (entry) => entry.what === 'policy.accepted' && entry.subject === digest && entry.who === who,
+      )
+    },
   },
   incident_hold: {
     kind: 'holds',

@@ -42,6 +42,7 @@ const well: PartFacts = {
   onCall: { isEmpty: false, useless: [] },
   unconfirmed: [],
   devices: [],
+  sitePolicy: { inForce: null, waiting: null, reading: null },
 }
 
 const failing = (detail: string): Partial<PartFacts> => ({
@@ -119,6 +120,16 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
         places: [],
         refused: [{ origin: 'folder', file: 'x/SKILL.md', why: 'it is not UTF-8', remedy: 'save it as UTF-8' }],
       } as unknown as PartFacts['knowledge'],
+    },
+  ],
+  [
+    'site policy',
+    {
+      sitePolicy: {
+        inForce: null,
+        waiting: null,
+        reading: { readAt: '', digest: null, faults: [{ line: 3, why: 'there is no tool x', remedy: 'correct it' }] },
+      },
     },
   ],
   ['devices', { devices: [{ id: 'node-1', health: null, healthProblem: 'connect ECONNREFUSED' }] }],

@@ -1,0 +1,161 @@
+import { readFileSync } from 'node:fs'
+import { InvalidArgumentError } from 'commander'
+import { capitalize } from '../domain/format.ts'
+import { parseResourceKey, type ResourceRef } from '../domain/registry.ts'
+import {
+  describeSitePolicy,
+  type SiteExplanation,
+  type SitePolicyState,
+  siteExplanation,
+  sitePolicyState,
+} from '../domain/site-policy-state.ts'
+import { maxPolicyBytes, readSitePolicy } from '../safety/site/read.ts'
+import { clockChangesIn, compileWindow } from '../safety/site/windows.ts'
+import { toolFacts } from '../tools/registry.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
+import { connect } from './connection.ts'
+import { CommandFailed } from './exit-codes.ts'
+import { formatTable } from './ui/table.ts'
+import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
+
+/** The site's own policy: checked from a file, shown, explained, and accepted where it widens. */
+export function addSitePolicyCommands(parent: CliCommand): void {
+  addLint(parent)
+  addExplain(parent)
+  addShow(parent)
+  addAccept(parent)
+}
+
+/** A file of the person who types, no larger than what the API would take. */
+export function readPolicyText(path: string): Buffer {
+  try {
+    const bytes = readFileSync(path)
+    return bytes.length > maxPolicyBytes ? bytes.subarray(0, maxPolicyBytes + 1) : bytes
+  } catch (error) {
+    const { code = 'failed' } = error as { code?: string }
+    throw new CommandFailed('usage', `${inert(path)} cannot be read (${code}).`)
+  }
+}
+
+function addLint(parent: CliCommand): void {
+  parent
+    .command('lint')
+    .argument('<file>', 'as policy.yaml')
+    .option('--json', 'as JSON')
+    .description("every fault of a site's policy, with its line; nothing is asked")
+    .addHelpText(
+      'after',
+      '\nExample:\n  nightshift policy lint policy.yaml\n\nExits with 1 where the file would be refused.',
+    )
+    .action((file: string, { json }: { json?: boolean }) => {
+      const read = readSitePolicy(readPolicyText(file), toolFacts, null)
+      const faults = read.ok ? [] : read.faults
+      const notes = read.ok ? clockNotes(read.policy) : []
+      if (json) printJson({ ok: read.ok, faults, notes })
+      else {
+        for (const { line, why, remedy } of faults)
+          print(`${inert(file)}:${line}: ${paint('red', '✖')} ${inert(why)}. ${capitalize(inert(remedy))}.`)
+        for (const note of notes) print(`${inert(file)}: ${paint('yellow', '!')} ${inert(note)}.`)
+        if (read.ok) printNote(`${read.policy.rules.length} rules, digest ${read.compiled.digest.slice(0, 12)}.`)
+      }
+      if (!read.ok) throw new CommandFailed('error', '')
+    })
+}
+
+/** Said and taken: what a clock change makes of a window. */
+function clockNotes({ windows }: Extract<ReturnType<typeof readSitePolicy>, { ok: true }>['policy']): string[] {
+  return Object.entries(windows).flatMap(([name, window]) => {
+    const compiled = compileWindow(name, window)
+    return 'why' in compiled ? [] : clockChangesIn(compiled, Date.now()).map((said) => `the window ${name}: ${said}`)
+  })
+}
+
+function parseTarget(text: string, before: ResourceRef[] = []): ResourceRef[] {
+  const target = parseResourceKey(text)
+  if (!target) throw new InvalidArgumentError('It takes a resource as KIND:ID, such as vm:vm-101.')
+  return [...before, target]
+}
+
+type ExplainOptions = ConnectionOptions & { on?: ResourceRef[]; type: string; at?: string; file?: string }
+
+function addExplain(parent: CliCommand): void {
+  parent
+    .command('explain')
+    .argument('<tool>', 'as vm_start')
+    .description('which rule of the policy decides about a call, and why the ones before it do not')
+    .option('--on <kind:id>', 'what it would touch; several times for several', parseTarget)
+    .option('--type <type>', 'of the incident', 'manual_change')
+    .option('--at <time>', 'at this moment, as 2026-12-24T02:00:00Z')
+    .option('--file <file>', 'under this file instead of the policy in force')
+    .connected('\nExample:\n  nightshift policy explain vm_start --on vm:vm-101 --at 2026-12-24T02:00:00Z')
+    .action(async (tool: string, options: ExplainOptions) => {
+      const { on = [], type, at, file } = options
+      if (!toolFacts.has(tool)) throw new CommandFailed('usage', `There is no tool ${inert(tool)}.`)
+      const text = file === undefined ? {} : { text: readPolicyText(file).toString('utf8') }
+      const call = { tool, targets: on, type, ...(at !== undefined && { at }) }
+      const answer = (await connect(options).api.post('/api/v1/policy/explain', { calls: [call], ...text })) as {
+        items: unknown[]
+      }
+      const explained = siteExplanation.parse(answer.items[0])
+      if (options.json) return printJson(explained)
+      printExplanation(explained, toolFacts.get(tool)?.effect === 'write')
+    })
+}
+
+function printExplanation({ write, look, rules }: SiteExplanation, isWrite: boolean): void {
+  const reasons = {
+    resource: 'another resource',
+    labels: 'other labels',
+    type: 'another type',
+    during: 'no window holds',
+  }
+  const rows = rules.map(({ rule, line, action, whyNot }) => [
+    String(line),
+    inert(rule),
+    action,
+    whyNot === null ? 'fits' : (reasons[whyNot as keyof typeof reasons] ?? whyNot),
+  ])
+  if (rows.length > 0) print(formatTable(['LINE', 'RULE', 'ACTION', 'FITS'], rows, 2))
+  const decision = isWrite ? write : (look ?? write)
+  const commit = decision?.commit ? ` of commit ${decision.commit.slice(0, 12)}` : ''
+  if (decision === null) print('No rule decides: the kernel alone does.')
+  else print(`${decision.action}: line ${decision.line}, "${inert(decision.rule)}"${commit}.`)
+}
+
+function addShow(parent: CliCommand): void {
+  parent
+    .command('show')
+    .description("the site's policy in force, what waits for an admin, and why the newest file was not taken")
+    .connected('\nExample:\n  nightshift policy show')
+    .action(async (options: ConnectionOptions) => {
+      const state = sitePolicyState.parse(await connect(options).api.get('/api/v1/policy'))
+      if (options.json) return printJson(state)
+      printState(state)
+    })
+}
+
+function printState(state: SitePolicyState): void {
+  print(inert(describeSitePolicy(state).detail))
+  const { inForce, waiting, reading } = state
+  if (inForce) {
+    const who = inForce.acceptedBy === null ? 'it widened nothing' : `accepted by ${inert(inForce.acceptedBy)}`
+    printNote(`In force since ${inForce.inForceAt}, ${who}.`)
+  }
+  for (const each of waiting?.widens ?? []) print(`  widens: ${inert(each)}`)
+  for (const { line, why, remedy } of reading?.faults ?? [])
+    print(`  line ${line}: ${inert(why)}. ${capitalize(inert(remedy))}.`)
+}
+
+function addAccept(parent: CliCommand): void {
+  parent
+    .command('accept')
+    .argument('<digest>', 'as "policy show" prints it; its first twelve figures will do')
+    .description('let the policy hold that waits because it widens')
+    .connected('\nExample:\n  nightshift policy accept 9f86d081884c')
+    .action(async (digest: string, options: ConnectionOptions) => {
+      const answer = await connect(options).api.post('/api/v1/policy/accept', { digest })
+      const state = sitePolicyState.parse(answer)
+      if (options.json) return printJson(state)
+      printState(state)
+    })
+}

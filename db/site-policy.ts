@@ -1,0 +1,136 @@
+import { sql } from 'kysely'
+import { sha256 } from '../domain/digest.ts'
+import { type ResourceRef, resourceKey } from '../domain/registry.ts'
+import type { SiteDecisions } from '../domain/site-decision.ts'
+import type { SiteExplanation } from '../domain/site-policy-state.ts'
+import { type CompiledPolicy, compilePolicy } from '../safety/site/compile.ts'
+import { decideBySite, type SiteThing, whyNot } from '../safety/site/decide.ts'
+import { parseSitePolicy } from '../safety/site/read.ts'
+import { databaseTime } from './clock.ts'
+import type { Db, Trx } from './connect.ts'
+import { otherNames } from './inventory/registry.ts'
+
+/** What the site's policy in force says of a call, read in the transaction that writes its ruling. */
+
+type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[] }
+
+/** Undefined where no policy is in force. One that this build cannot read refuses every write. */
+export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise<SiteDecisions | undefined> {
+  const row = await db
+    .selectFrom('sitePolicy')
+    .select(['id', 'digest', 'gitCommit'])
+    .where('status', '=', 'in_force')
+    .executeTakeFirst()
+  if (!row) return undefined
+  const policy = await compiledPolicy(db, row)
+  if (policy === null) return unreadable(row)
+  return await decideWith(db, policy, call, Date.parse(await databaseTime(db)))
+}
+
+/** The same under any policy and at any moment. */
+async function decideWith(
+  db: Db | Trx,
+  policy: CompiledPolicy,
+  { tool, type, targets }: PolicyCall,
+  nowMs: number,
+): Promise<SiteDecisions> {
+  const rules = policy.ofTool(tool)
+  const hasResource = rules.some(({ kinds, ids }) => kinds !== null || ids !== null)
+  const hasLabels = rules.some(({ labels }) => labels.length > 0)
+  const things = await readThings(db, targets, { names: hasResource || hasLabels, labels: hasLabels })
+  return decideBySite(policy, { tool, type, things, nowMs })
+}
+
+/** The same with each rule that may fit, and what of it does not. */
+export async function explainUnder(
+  db: Db | Trx,
+  policy: CompiledPolicy,
+  call: PolicyCall,
+  nowMs: number,
+): Promise<SiteExplanation> {
+  const things = await readThings(db, call.targets, { names: true, labels: true })
+  const asked = { tool: call.tool, type: call.type, things, nowMs }
+  const rules = policy.ofTool(call.tool).map((rule) => ({
+    ...{ rule: rule.name, line: rule.line, action: rule.action },
+    whyNot: whyNot(rule, asked, things[0] ?? null),
+  }))
+  return { ...decideBySite(policy, asked), rules }
+}
+
+/** A policy is compiled once a process: what a row holds never changes. */
+const compiled = new Map<string, CompiledPolicy | null>()
+const maxCompiled = 20
+
+type StoredPolicy = { id: string; digest: string; gitCommit: string | null }
+
+/** Null where this build cannot read it, or its text is not the one that was accepted. */
+export async function compiledPolicy(
+  db: Db | Trx,
+  { id, digest, gitCommit }: StoredPolicy,
+): Promise<CompiledPolicy | null> {
+  const key = `${id} ${digest} ${gitCommit}`
+  const known = compiled.get(key)
+  if (known !== undefined) return known
+  const { text } = await db.selectFrom('sitePolicy').select('text').where('id', '=', id).executeTakeFirstOrThrow()
+  const policy = compileStored(text, digest, gitCommit)
+  if (compiled.size >= maxCompiled) compiled.clear()
+  compiled.set(key, policy)
+  return policy
+}
+
+function compileStored(text: string, digest: string, commit: string | null): CompiledPolicy | null {
+  if (sha256(text) !== digest) return null
+  const parsed = parseSitePolicy(text)
+  if (!parsed.ok) return null
+  try {
+    return compilePolicy(parsed.policy, { digest, commit, lineOf: (at) => parsed.lines(['rules', at]) })
+  } catch {
+    return null
+  }
+}
+
+function unreadable({ digest, gitCommit }: StoredPolicy): SiteDecisions {
+  const rule = 'what this build cannot read'
+  return { write: { action: 'never', rule, line: 1, digest, commit: gitCommit }, look: null }
+}
+
+/** Things by all their names, with what sources with authority say of them. Only what a rule asks for is read. */
+async function readThings(
+  db: Db | Trx,
+  targets: readonly ResourceRef[],
+  wanted: { names: boolean; labels: boolean },
+): Promise<SiteThing[]> {
+  const others = wanted.names ? await otherNames(db, targets) : new Map<string, ResourceRef[]>()
+  const things = targets.map((target) => [target, ...(others.get(resourceKey(target)) ?? [])])
+  const labels = wanted.labels ? await labelsOf(db, things.flat()) : new Map<string, [string, string][]>()
+  return things.map((names) => ({
+    names,
+    labels: groupValues(names.flatMap((name) => labels.get(resourceKey(name)) ?? [])),
+  }))
+}
+
+function groupValues(pairs: readonly [string, string][]): Record<string, string[]> {
+  // A label may be called `__proto__`.
+  const grouped: Record<string, string[]> = Object.create(null)
+  for (const [key, value] of pairs) grouped[key] = [...(grouped[key] ?? []), value]
+  return grouped
+}
+
+/** Attributes as texts, and the team, by the key of each. */
+async function labelsOf(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, [string, string][]>> {
+  const { rows } = await sql<{ key: string; name: string; value: string }>`
+    with wanted as (
+      select kind, id from jsonb_to_recordset(${JSON.stringify(refs.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+        as named (kind text, id text))
+    select kind || ':' || id as key, attribute.key as name, attribute.value
+      from resource_source join registry_source using (source) join wanted using (kind, id),
+        jsonb_each_text(resource_source.attributes) as attribute
+      where has_authority and attribute.value is not null
+    union all
+    select kind || ':' || id, 'team', team from resource join wanted using (kind, id) where team is not null`.execute(
+    db,
+  )
+  const byKey = new Map<string, [string, string][]>()
+  for (const { key, name, value } of rows) byKey.set(key, [...(byKey.get(key) ?? []), [name, value]])
+  return byKey
+}

@@ -1,0 +1,115 @@
+import { listOf, type SitePolicy, type SiteRule } from '../../domain/site-policy.ts'
+import type { ToolFacts } from '../../domain/tool.ts'
+import { similarNames } from '../../domain/tool-name.ts'
+import { type CompiledPolicy, type CompiledRule, mayRunBySite } from './compile.ts'
+import type { PolicyFault, PolicyLines } from './read.ts'
+import { standsBefore } from './widens.ts'
+
+type Tools = ReadonlyMap<string, ToolFacts>
+type Said = Omit<PolicyFault, 'line'>
+
+/** What is wrong with rules one by one: what they name, and what they can never do. */
+export function checkRules(policy: SitePolicy, tools: Tools, lines: PolicyLines): PolicyFault[] {
+  const names = new Map<string, number>()
+  return policy.rules.flatMap((rule, at) => {
+    const line = lines(['rules', at])
+    const before = names.get(rule.name)
+    names.set(rule.name, line)
+    const twice: Said[] =
+      before === undefined
+        ? []
+        : [{ why: `the rule of line ${before} has this name, too`, remedy: 'give each rule a name of its own' }]
+    return [...twice, ...checkNames(policy, rule, tools), ...checkForm(rule, tools)].map(({ why, remedy }) => ({
+      line,
+      why: `"${rule.name}": ${why}`,
+      remedy,
+    }))
+  })
+}
+
+function checkNames(policy: SitePolicy, rule: SiteRule, tools: Tools): Said[] {
+  const found: Said[] = []
+  for (const tool of listOf(rule.tool) ?? [])
+    if (!tools.has(tool)) found.push(missing('tool', tool, [...tools.keys()], '"nightshift prompt" lists them'))
+  for (const window of listOf(rule.during) ?? [])
+    if (!Object.hasOwn(policy.windows, window))
+      found.push(missing('window', window, Object.keys(policy.windows), 'write it under windows'))
+  if (rule.group !== undefined && !Object.hasOwn(policy.groups, rule.group))
+    found.push(missing('group', rule.group, Object.keys(policy.groups), 'write it under groups'))
+  return found
+}
+
+function missing(what: string, name: string, known: readonly string[], remedy: string): Said {
+  const similar = similarNames(name, known)
+  return {
+    why: `there is no ${what} ${name}`,
+    remedy: similar.length > 0 ? `write ${similar.join(' or ')}` : remedy,
+  }
+}
+
+/** Sentences on what a rule can never do, so that nobody relies on it. */
+function checkForm(rule: SiteRule, tools: Tools): Said[] {
+  const { action, tool, resource, type, during, group, people } = rule
+  const facts = (listOf(tool) ?? []).flatMap((name) => tools.get(name) ?? [])
+  const found: Said[] = []
+  if (tool === undefined && type === undefined && during === undefined && isEmpty(resource))
+    found.push({
+      why: 'it fits everything',
+      remedy: 'name a tool, a resource, a type or a window; agent.paused stops all writes of the agent',
+    })
+  if (resource?.id !== undefined && listOf(resource.kind)?.length !== 1)
+    found.push({ why: 'it names ids of no one kind', remedy: 'write exactly one kind beside id' })
+  if (action !== 'ask' && (group !== undefined || people !== undefined))
+    found.push({
+      why: `group and people say nothing beside "action: ${action}"`,
+      remedy: 'leave them out, or write action: ask',
+    })
+  const own = facts.find(({ effect }) => effect === 'record' || effect === 'terminal')
+  if (own) found.push({ why: `${own.name} only writes to the incident's own log, or ends it`, remedy: 'leave it out' })
+  const look = facts.find(({ effect, command }) => (effect === 'read' || effect === 'resolve') && command === undefined)
+  if (look && action !== 'never')
+    found.push({
+      why: `${look.name} only looks: "${action}" is about writes`,
+      remedy: 'leave it out, or write action: never',
+    })
+  if (look && resource !== undefined)
+    found.push({
+      why: `what ${look.name} looks at is not weighed: it only looks`,
+      remedy: 'leave resource out, or name tools that write or carry a command',
+    })
+  const barred = action === 'run' && facts.find((each) => each.effect === 'write' && !mayRunBySite(each))
+  if (barred)
+    found.push({
+      why: `${barred.name} never runs by a policy: ${whyBarred(barred)}`,
+      remedy: 'leave it out, or write action: ask',
+    })
+  return found
+}
+
+const isEmpty = (resource: SiteRule['resource']) => resource === undefined || Object.keys(resource).length === 0
+
+function whyBarred({ command, reversible, risk }: ToolFacts): string {
+  if (command) return 'it carries a command'
+  return reversible ? `its risk is ${risk}` : 'it cannot be undone'
+}
+
+/** Rules that never decide, since an earlier one stands before all that they fit. */
+export function checkOrder({ rules }: CompiledPolicy, tools: Tools): PolicyFault[] {
+  const mayLook = ({ tools: names }: CompiledRule) => [...(names ?? [])].some((name) => !isWriteAlone(tools.get(name)))
+  return rules.flatMap((rule, at) => {
+    const looks = mayLook(rule)
+    const earlier = rules.slice(0, at).find((each) => standsBefore(each, rule, looks))
+    return earlier ? [coveredBy(earlier, rule, standsBefore(rule, earlier, mayLook(earlier)))] : []
+  })
+}
+
+const isWriteAlone = (facts: ToolFacts | undefined): boolean => facts?.effect === 'write' && facts.command === undefined
+
+function coveredBy(earlier: CompiledRule, rule: CompiledRule, isSame: boolean): PolicyFault {
+  const where = `"${earlier.name}" (line ${earlier.line})`
+  const why =
+    isSame && earlier.action !== rule.action
+      ? `it contradicts ${where}: both fit the same, one says ${earlier.action} and the other ${rule.action}`
+      : `it never decides: ${where} fits all that it fits, and stands before it`
+  return { line: rule.line, why: `"${rule.name}": ${why}`, remedy: 'remove one of the two, or put this one before it' }
+}

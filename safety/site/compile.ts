@@ -1,0 +1,89 @@
+import type { SitePolicy, SiteRule } from '../../domain/site-policy.ts'
+import { listOf } from '../../domain/site-policy.ts'
+import type { ToolFacts } from '../../domain/tool.ts'
+import { type CompiledWindow, compileWindow } from './windows.ts'
+
+/** A rule with its lists as sets: what a call is held against. Null stands for all. */
+export type CompiledRule = {
+  name: string
+  line: number
+  tools: ReadonlySet<string> | null
+  kinds: ReadonlySet<string> | null
+  ids: ReadonlySet<string> | null
+  labels: readonly [key: string, values: ReadonlySet<string>][]
+  types: ReadonlySet<string> | null
+  windows: readonly CompiledWindow[] | null
+  action: SiteRule['action']
+  people: number
+  groups: readonly string[]
+  /** Null: anybody who may decide such a risk. */
+  members: ReadonlySet<string> | null
+}
+
+export type CompiledPolicy = {
+  digest: string
+  commit: string | null
+  rules: readonly CompiledRule[]
+  /** The rules that may fit a call of a tool, in their order. */
+  ofTool(tool: string): readonly CompiledRule[]
+}
+
+/** What is known of the file besides its rules. */
+type PolicyOrigin = { digest: string; commit: string | null; lineOf?: (rule: number) => number }
+
+/** Sets instead of lists, and an index by tool. The file was checked before: of what is wrong all the same it throws. */
+export function compilePolicy(
+  policy: SitePolicy,
+  { digest, commit, lineOf = (at) => at + 1 }: PolicyOrigin,
+): CompiledPolicy {
+  const windows = new Map(
+    Object.entries(policy.windows).map(([name, window]) => {
+      const compiled = compileWindow(name, window)
+      if ('why' in compiled) throw new Error(`the window ${name} of the site's policy: ${compiled.why}`)
+      return [name, compiled]
+    }),
+  )
+  const rules = policy.rules.map((rule, at) => compileRule(policy, windows, rule, lineOf(at)))
+  const any = rules.filter(({ tools }) => tools === null)
+  const byTool = new Map<string, readonly CompiledRule[]>()
+  for (const tool of new Set(rules.flatMap(({ tools }) => [...(tools ?? [])])))
+    byTool.set(
+      tool,
+      rules.filter(({ tools }) => tools === null || tools.has(tool)),
+    )
+  return { digest, commit, rules, ofTool: (tool) => byTool.get(tool) ?? any }
+}
+
+function compileRule(
+  policy: SitePolicy,
+  windows: ReadonlyMap<string, CompiledWindow>,
+  rule: SiteRule,
+  line: number,
+): CompiledRule {
+  const { name, action, group, people = 1, resource = {} } = rule
+  const kinds = listOf(resource.kind)
+  const ids = listOf(resource.id)
+  return {
+    ...{ name, line, action, people },
+    tools: toSet(listOf(rule.tool)),
+    kinds: toSet(kinds),
+    ids: ids && new Set(ids.map((id) => `${kinds?.[0]}:${id}`)),
+    labels: Object.entries(resource.labels ?? {}).map(([key, values]) => [key, new Set(listOf(values)?.map(String))]),
+    types: toSet(listOf(rule.type)),
+    windows: listOf(rule.during)?.map((each) => windows.get(each) as CompiledWindow) ?? null,
+    groups: group === undefined ? [] : [group],
+    members: group === undefined ? null : new Set(policy.groups[group]),
+  }
+}
+
+const toSet = <T>(list: readonly T[] | null): ReadonlySet<T> | null => list && new Set(list)
+
+/** May a rule that says `run` ever let a call of this tool run? */
+export function mayRunBySite({
+  effect,
+  risk,
+  reversible,
+  command,
+}: Pick<ToolFacts, 'effect' | 'risk' | 'reversible' | 'command'>): boolean {
+  return effect === 'write' && reversible && command === undefined && (risk === 'low' || risk === 'medium')
+}

@@ -1,0 +1,72 @@
+import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { SiteDecision, SiteDecisions, SiteDemand } from '../../domain/site-decision.ts'
+import type { CompiledPolicy, CompiledRule } from './compile.ts'
+import { isInWindow } from './windows.ts'
+
+/** A thing by all its names, with what sources with authority say of it. */
+export type SiteThing = { names: readonly ResourceRef[]; labels: Readonly<Record<string, readonly string[]>> }
+
+type SiteCall = { tool: string; type: string; things: readonly SiteThing[]; nowMs: number }
+
+/** What the policy says of a call, as a write and as a look. Each thing is judged by itself, and the strictest answer counts. */
+export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisions {
+  const rules = policy.ofTool(call.tool)
+  return { write: decide(policy, rules, call), look: decide(policy, rules.filter(isAboutLooks), call) }
+}
+
+/** A look is refused by the rules that name its tool, and by no other. */
+export const isAboutLooks = ({ action, tools }: Pick<CompiledRule, 'action' | 'tools'>): boolean =>
+  action === 'never' && tools !== null
+
+function decide(
+  { digest, commit }: CompiledPolicy,
+  rules: readonly CompiledRule[],
+  call: SiteCall,
+): SiteDecision | null {
+  if (rules.length === 0) return null
+  const things = call.things.length > 0 ? call.things : [null]
+  const found = things.map((thing) => rules.find((rule) => fits(rule, call, thing)) ?? null)
+  const never = found.find((rule) => rule?.action === 'never')
+  if (never) return { action: 'never', ...placeOf(never, { digest, commit }) }
+  const asking = found.filter((rule) => rule?.action === 'ask') as CompiledRule[]
+  if (asking[0]) return { action: 'ask', ...placeOf(asking[0], { digest, commit }), demand: demandOf(asking) }
+  const [first] = found
+  if (!first || found.includes(null)) return null
+  return { action: 'run', ...placeOf(first, { digest, commit }), isNamed: found.every((rule) => rule?.ids != null) }
+}
+
+const placeOf = ({ name, line }: CompiledRule, of: Pick<CompiledPolicy, 'digest' | 'commit'>) => ({
+  rule: name,
+  line,
+  ...of,
+})
+
+/** As many people as the rule that wants most, each in every group that one names. */
+function demandOf(asking: readonly CompiledRule[]): SiteDemand {
+  const groups = [...new Set(asking.flatMap((rule) => rule.groups))]
+  const sets = asking.flatMap(({ members }) => members ?? [])
+  const members = sets[0] ? [...sets[0]].filter((name) => sets.every((each) => each.has(name))) : null
+  return { people: Math.max(...asking.map(({ people }) => people)), groups, members }
+}
+
+/** From what costs least to what costs most. */
+function fits(rule: CompiledRule, call: SiteCall, thing: SiteThing | null): boolean {
+  return whyNot(rule, call, thing) === null
+}
+
+/** What of a rule does not fit a call about a thing; null where all of it does. The tool was looked up already. */
+export function whyNot(
+  { ids, kinds, labels, types, windows }: CompiledRule,
+  { type, nowMs }: SiteCall,
+  thing: SiteThing | null,
+): 'resource' | 'labels' | 'type' | 'during' | null {
+  if (
+    ids
+      ? !thing?.names.some((name) => ids.has(resourceKey(name)))
+      : kinds && !thing?.names.some(({ kind }) => kinds.has(kind))
+  )
+    return 'resource'
+  if (types && !types.has(type)) return 'type'
+  if (!labels.every(([key, values]) => thing?.labels[key]?.some((value) => values.has(value)))) return 'labels'
+  return windows && !windows.some((window) => isInWindow(window, nowMs)) ? 'during' : null
+}

@@ -1,0 +1,153 @@
+import type { CompiledPolicy, CompiledRule } from './compile.ts'
+import { isAboutLooks } from './decide.ts'
+
+/**
+ * Where one policy may allow what another one did not. A proof by pairs: whatever a call is, one rule of each file decides about it, or none
+ * does. For every pair of rules that may meet, the new one has to be as strict, or an earlier rule of either file has to stand before
+ * them. What this does not show is taken to widen.
+ */
+export function widens(before: CompiledPolicy | null, after: CompiledPolicy): string[] {
+  const [old, now] = [
+    [...(before?.rules ?? []), noRule],
+    [...after.rules, noRule],
+  ]
+  const [firstOld, firstNow] = [firstPlaces(old), firstPlaces(now)]
+  const found: string[] = []
+  const budget = { left: maxLooks }
+  for (const [at, rule] of now.entries()) {
+    for (const [was, other] of old.entries()) {
+      if (isAsStrict(rule, other) || !mayMeet(rule, other)) continue
+      // In files that differ in a few places, what fits the same stands in both.
+      const hasTwin = (firstOld.get(partsOf(rule)) ?? was) < was || (firstNow.get(partsOf(other)) ?? at) < at
+      if (hasTwin && rule !== noRule) continue
+      const stands = (each: CompiledRule) => covers(each, rule, other, budget)
+      if (hasBefore(now, at, stands) || hasBefore(old, was, stands)) continue
+      found.push(describe(rule, other))
+      if (budget.left <= 0) return [...found, 'the two are too long to be compared in full']
+      if (found.length >= maxSaid) return found
+      break
+    }
+  }
+  return found
+}
+
+/** Where what fits the same stands first, by its parts. */
+function firstPlaces(rules: readonly CompiledRule[]): ReadonlyMap<string, number> {
+  return new Map(rules.map((rule, at) => [partsOf(rule), at] as const).toReversed())
+}
+
+const parts = new WeakMap<CompiledRule, string>()
+
+/** All that a rule asks of a call, as a text. */
+function partsOf(rule: CompiledRule): string {
+  const known = parts.get(rule)
+  if (known !== undefined) return known
+  const sorted = (set: ReadonlySet<string> | null) => set && [...set].sort()
+  const { tools, kinds, ids, types, labels } = rule
+  const said = [
+    ...[tools, kinds, ids, types, keysOf(rule)].map(sorted),
+    labels.map(([key, some]) => [key, sorted(some)]),
+  ]
+  const text = JSON.stringify(said)
+  parts.set(rule, text)
+  return text
+}
+
+function hasBefore(rules: readonly CompiledRule[], end: number, isSo: (rule: CompiledRule) => boolean): boolean {
+  for (let at = 0; at < end; at += 1) if (isSo(rules[at] as CompiledRule)) return true
+  return false
+}
+
+/** Sentences and looks enough for a thousand rules that change in a few places. */
+const maxSaid = 20
+const maxLooks = 1_000_000
+
+/** What no rule fits: the kernel alone decides. */
+const noRule: CompiledRule = {
+  ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
+  ...{ action: 'run', people: 1, groups: [], members: null },
+}
+
+/** `run` without an id leaves the kernel's answer as it is. */
+const mayRun = ({ action, ids }: CompiledRule): boolean => action === 'run' && ids !== null
+
+function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
+  if (rule.action === 'never') return true
+  if (other.action === 'never') return false
+  if (rule.action === 'ask' && other.action === 'ask')
+    return rule.people >= other.people && isWithin(rule.members, other.members)
+  if (rule.action === 'ask') return true
+  return other.action === 'run' && (!mayRun(rule) || mayRun(other))
+}
+
+/** May one call be fitted by both? Only tools tell them apart for sure: a thing has several names, and a label several values. */
+function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
+  // A look is met by rules that name its tool and refuse: one of them is as strict as any.
+  const { tools } = rule
+  const others = other.tools
+  if (tools === null || others === null) return true
+  for (const tool of tools) if (others.has(tool)) return true
+  return false
+}
+
+/** Does a rule fit every call that both others fit? Each part of it has to hold all of one of theirs. */
+function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
+  budget.left -= 1
+  // Looks that both may fit are fitted by rules about looks alone.
+  if (isAboutLooks(other) && rule === noRule && !isAboutLooks(each)) return false
+  const either = (part: (one: CompiledRule) => boolean) => part(rule) || part(other)
+  return (
+    either((one) => hasResource(each, one)) &&
+    either((one) => isWithin(one.types, each.types)) &&
+    isWithinBoth(rule.tools, other.tools, each.tools) &&
+    each.labels.every(([key, values]) =>
+      either((one) => one.labels.some(([name, some]) => name === key && isWithin(some, values))),
+    ) &&
+    either((one) => isWithin(keysOf(one), keysOf(each)))
+  )
+}
+
+/** Is what both have in common within a third? */
+function isWithinBoth(
+  left: ReadonlySet<string> | null,
+  right: ReadonlySet<string> | null,
+  all: ReadonlySet<string> | null,
+): boolean {
+  if (isWithin(left, all) || isWithin(right, all)) return true
+  if (all === null || left === null || right === null) return false
+  for (const each of left) if (right.has(each) && !all.has(each)) return false
+  return true
+}
+
+function isWithin(some: ReadonlySet<string> | null, all: ReadonlySet<string> | null): boolean {
+  if (all === null || some === all) return true
+  if (some === null || some.size > all.size) return false
+  for (const each of some) if (!all.has(each)) return false
+  return true
+}
+
+/** Does one rule name every thing that the other names? */
+function hasResource(all: CompiledRule, { ids, kinds }: CompiledRule): boolean {
+  if (all.ids) return isWithin(ids, all.ids)
+  return isWithin(kinds, all.kinds)
+}
+
+const keysOf = ({ windows }: CompiledRule): ReadonlySet<string> | null =>
+  windows && new Set(windows.map(({ key }) => key))
+
+/** Does an earlier rule fit all that a later one fits, so that the later one never decides? `mayLook`: one of its tools may only look. */
+export function standsBefore(earlier: CompiledRule, later: CompiledRule, mayLook: boolean): boolean {
+  if (mayLook && isAboutLooks(later) && !isAboutLooks(earlier)) return false
+  return covers(earlier, later, later, { left: 1 })
+}
+
+function describe(rule: CompiledRule, other: CompiledRule): string {
+  const was = other === noRule ? 'the kernel alone decided' : `"${other.name}" said ${wordsOf(other)}`
+  if (rule === noRule) return `no rule decides any more where ${was}`
+  return `"${rule.name}" (line ${rule.line}) says ${wordsOf(rule)} where ${was}`
+}
+
+function wordsOf({ action, people, groups }: CompiledRule): string {
+  if (action !== 'ask') return action
+  return `ask ${groups[0] ? `${people} of ${groups[0]}` : people}`
+}

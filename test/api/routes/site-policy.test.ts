@@ -1,0 +1,59 @@
+import { expect, test } from '@jest/globals'
+import { takeUpSitePolicy } from '../../../api/site-policy.ts'
+import { verifyChanges, verifyKept } from '../../../db/verify/row-changes.ts'
+import type { FoundPolicy } from '../../../knowledge/policy-file.ts'
+import { useApi } from '../../support/api.ts'
+
+const api = useApi()
+
+const file = (text: string, path = 'policy.yaml'): FoundPolicy => ({ path, commit: 'c0ffee', bytes: Buffer.from(text) })
+const take = (...policies: FoundPolicy[]) =>
+  takeUpSitePolicy({ db: api.db, knowledge: { policies: () => policies }, log: { error: () => {} } } as never)
+const runs =
+  'version: 1\nrules:\n  - { name: start, tool: vm_start, resource: { kind: vm, id: vm-101 }, action: run }\n'
+/** An answer as it came, without the types of the routes. */
+const read = async (path: string) => JSON.parse(JSON.stringify((await api.get(path)).body))
+const policyPart = async () =>
+  (await read('/status')).parts.find(({ name }: { name: string }) => name === 'site policy')
+
+test('a site without a policy has none, and no part for it', async () => {
+  expect((await api.get('/policy')).body).toEqual({ inForce: null, waiting: null, reading: null })
+  expect(await policyPart()).toBeUndefined()
+})
+
+test('a policy that widens waits in sight of everybody until an admin accepts it, and `verify` finds the row of that', async () => {
+  await take(file(runs))
+  expect((await api.get('/policy')).body).toMatchObject({ inForce: null, waiting: { commit: 'c0ffee' } })
+  expect(await policyPart()).toMatchObject({ status: 'failed', detail: expect.stringContaining('waits for an admin') })
+  const { digest } = (await read('/policy')).waiting
+  expect((await api.post('/policy/accept', { body: { digest: '0'.repeat(12) } })).status).toBe(404)
+  const accepted = await api.post('/policy/accept', { body: { digest: digest.slice(0, 12) } })
+  expect(accepted.body).toMatchObject({ inForce: { digest, acceptedBy: expect.any(String) }, waiting: null })
+  const audit = await api.db.selectFrom('audit').select('what').where('what', '=', 'policy.accepted').execute()
+  expect(audit).toHaveLength(1)
+  expect((await verifyChanges(api.owner, 0)).differences).toEqual([])
+  expect((await verifyKept(api.owner)).differences).toEqual([])
+})
+
+test('a wrong line, and a second policy, leave the last good one in force and are named', async () => {
+  await take(file('version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n'))
+  const { inForce, reading } = await read('/policy')
+  expect(inForce).toMatchObject({ commit: 'c0ffee' })
+  expect(reading.faults).toMatchObject([
+    { line: 3, why: '"a": there is no tool vm_strat', remedy: expect.stringContaining('vm_start') },
+  ])
+  await take(file(runs), file(runs, 'knowledge/policy.yaml'))
+  expect((await policyPart()).detail).toContain('there are two policies: policy.yaml and knowledge/policy.yaml')
+  expect((await api.get('/policy')).body.inForce).not.toBeNull()
+})
+
+test('a call is explained under the policy in force, and under another text', async () => {
+  const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-102' }], type: 'vm_stopped' }
+  const { items } = (await api.post('/policy/explain', { body: { calls: [call] } })).body
+  expect(items).toMatchObject([{ write: null, rules: [{ rule: 'start', whyNot: 'resource' }] }])
+  const text = 'version: 1\nrules:\n  - { name: no, resource: { kind: vm }, action: never }\n'
+  const other = await api.post('/policy/explain', { body: { calls: [call], text } })
+  expect(other.body).toMatchObject({ items: [{ write: { action: 'never', rule: 'no', line: 3 } }] })
+  const wrong = await api.post('/policy/explain', { body: { calls: [call], text: 'version: 2' } })
+  expect(wrong.status).toBe(400)
+})

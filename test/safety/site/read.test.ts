@@ -1,0 +1,186 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { z } from 'zod'
+import { sitePolicy } from '../../../domain/site-policy.ts'
+import { readSitePolicy } from '../../../safety/site/read.ts'
+import { clockChangesIn, compileWindow, isInWindow } from '../../../safety/site/windows.ts'
+import { toolFacts } from '../../../tools/registry.ts'
+
+const read = (text: string | Uint8Array) => readSitePolicy(text, toolFacts, null)
+const faultsOf = (text: string | Uint8Array) => {
+  const found = read(text)
+  return found.ok ? [] : found.faults.map(({ line, why }) => `${line}: ${why}`)
+}
+const rules = (...lines: string[]) => `version: 1\nrules:\n${lines.map((line) => `  - { ${line} }\n`).join('')}`
+const window = (text: string) =>
+  `version: 1\nwindows:\n  w: { ${text} }\nrules:\n  - { name: a, during: w, action: never }\n`
+
+test('the example of the documentation is taken, word for word', () => {
+  const page = readFileSync('docs/reference/policy.md', 'utf8')
+  const [, example = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
+  expect(read(example)).toMatchObject({ ok: true, policy: { rules: { length: 4 } } })
+})
+
+test('the published schema is that of the reader', () => {
+  const schema = `${JSON.stringify(z.toJSONSchema(sitePolicy, { io: 'input' }), null, 2)}\n`
+  expect(readFileSync('docs/reference/policy.schema.json', 'utf8')).toBe(schema)
+})
+
+const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
+  ['a file of more than a megabyte', `# ${'x'.repeat(1_048_577)}`, /^1: the file has 1048579 bytes/],
+  ['what is not UTF-8', new Uint8Array([0xff, 0xfe]), /^1: the file is not UTF-8/],
+  ['what is no YAML', 'version: 1\nrules: [', /^2: it is no YAML/],
+  ['two documents', 'version: 1\nrules: []\n---\nversion: 1\n', /^\d: it is no YAML/],
+  [
+    'a key that stands twice',
+    'version: 1\nrules: []\nrules: []\n',
+    /^3: it is no YAML that can be taken: Map keys must be unique/,
+  ],
+  ['an anchor', 'version: 1\ngroups:\n  a: &all [ada]\nrules: []\n', /^3: it has an anchor or an alias/],
+  [
+    'aliases that explode',
+    `a: &a [x]\n${'bcdefg'.replaceAll(/./g, (n) => `${n}: &${n} [*a, *a]\n`)}`,
+    /^1: it has an anchor/,
+  ],
+  ['what is nested without an end', '['.repeat(100_000), /^1: it is/],
+  [
+    'a key that nobody knows',
+    rules('name: a, tool: exec, action: never, hosts: x'),
+    /^3: rules\.0: "hosts" is not known here/,
+  ],
+  ['an action that nobody knows', rules('name: a, tool: exec, action: allow'), /^3: rules\.0\.action/],
+  ['a tool that does not exist', rules('name: a, tool: vm_strat, action: never'), /^3: "a": there is no tool vm_strat/],
+  [
+    'a group that does not exist',
+    rules('name: a, tool: exec, action: ask, group: dba'),
+    /^3: "a": there is no group dba/,
+  ],
+  ['a window that does not exist', rules('name: a, during: xmas, action: never'), /^3: "a": there is no window xmas/],
+  [
+    'a kind that does not exist',
+    rules('name: a, resource: { kind: server }, action: never'),
+    /^3: rules\.0\.resource\.kind/,
+  ],
+  ['a rule that fits everything', rules('name: a, action: ask'), /^3: "a": it fits everything/],
+  [
+    'ids without a kind',
+    rules('name: a, resource: { id: db-1 }, action: never'),
+    /^3: "a": it names ids of no one kind/,
+  ],
+  [
+    'people beside never',
+    rules('name: a, tool: exec, action: never, people: 2'),
+    /^3: "a": group and people say nothing/,
+  ],
+  [
+    'a rule about an ending',
+    rules('name: a, tool: resolve_incident, action: never'),
+    /^3: "a": resolve_incident only writes/,
+  ],
+  ['a question about a look', rules('name: a, tool: get_host, action: ask'), /^3: "a": get_host only looks/],
+  [
+    'a command that would run',
+    rules('name: a, tool: exec, action: run'),
+    /^3: "a": exec never runs by a policy: it carries a command/,
+  ],
+  [
+    'what cannot be undone and would run',
+    rules('name: a, tool: vm_restart, action: run'),
+    /^3: "a": vm_restart never runs by a policy: it cannot be undone/,
+  ],
+  [
+    'two rules of one name',
+    rules('name: a, tool: exec, action: never', 'name: a, tool: vm_stop, action: never'),
+    /^4: "a": the rule of line 3 has this name/,
+  ],
+  [
+    'a rule that never decides',
+    rules(
+      'name: a, resource: { kind: [host, vm] }, action: ask',
+      'name: b, tool: vm_stop, resource: { kind: vm, id: vm-1 }, action: never',
+    ),
+    /^4: "b": it never decides: "a" \(line 3\) fits all that it fits/,
+  ],
+  [
+    'a rule that contradicts another',
+    rules('name: a, tool: vm_stop, action: ask', 'name: b, tool: [vm_stop], action: never'),
+    /^4: "b": it contradicts "a" \(line 3\)/,
+  ],
+  [
+    'a window that ends before it begins',
+    window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-19T00:00'),
+    /^3: the window w: it ends/,
+  ],
+  [
+    'a day that does not exist',
+    window('timezone: UTC, start: 2026-02-30T00:00, end: 2026-03-19T00:00'),
+    /^3: the window w: 2026-02-30T00:00 is no time/,
+  ],
+  [
+    'a time zone that does not exist',
+    window('timezone: Europe/Olso, start: 2026-12-20T00:00, end: 2026-12-21T00:00'),
+    /^3: the window w: there is no time zone/,
+  ],
+  [
+    'a rule that never gives a day',
+    window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-20T01:00, rrule: FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30'),
+    /^3: the window w: its rrule never gives a day/,
+  ],
+  [
+    'a rule of every second',
+    window('timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-20T01:00, rrule: FREQ=SECONDLY'),
+    /^3: the window w: its rrule repeats SECONDLY/,
+  ],
+]
+
+test.each(refused)('refused with its line: %s', (_what, text, said) => {
+  expect(faultsOf(text)[0]).toMatch(said)
+})
+
+test('a rule behind one that holds at times alone is no rule that never decides', () => {
+  const text = `version: 1\nwindows:\n  w: { timezone: UTC, start: 2026-12-20T00:00, end: 2026-12-21T00:00 }\nrules:\n  - { name: a, tool: vm_stop, during: w, action: never }\n  - { name: b, tool: vm_stop, action: ask }\n`
+  expect(faultsOf(text)).toEqual([])
+})
+
+function windowOf(start: string, end: string, rrule?: string) {
+  const compiled = compileWindow('w', { timezone: 'Europe/Oslo', start, end, ...(rrule && { rrule }) })
+  if ('why' in compiled) throw new Error(compiled.why)
+  return compiled
+}
+const holdsAt = (compiled: ReturnType<typeof windowOf>, at: string) => isInWindow(compiled, Date.parse(at))
+const [march, october] = [Date.parse('2027-03-01T00:00Z'), Date.parse('2027-10-01T00:00Z')]
+
+test('an hour that a clock change skips never comes, and the check of a file says so', () => {
+  const inside = windowOf('2027-01-03T02:15', '2027-01-03T02:45', 'FREQ=WEEKLY;BYDAY=SU')
+  // At one in the morning of UTC the clocks of Oslo go from two to three.
+  expect(['2027-03-28T00:59Z', '2027-03-28T01:00Z', '2027-03-28T01:30Z'].map((at) => holdsAt(inside, at))).toEqual([
+    false,
+    false,
+    false,
+  ])
+  expect(clockChangesIn(inside, march)[0]).toBe(
+    'on 2027-03-28 the clocks go from 02:00 to 03:00: it does not hold that night',
+  )
+  const across = windowOf('2027-01-03T02:30', '2027-01-03T05:00', 'FREQ=WEEKLY;BYDAY=SU')
+  expect(
+    ['2027-03-28T00:59Z', '2027-03-28T01:00Z', '2027-03-28T02:59Z', '2027-03-28T03:00Z'].map((at) =>
+      holdsAt(across, at),
+    ),
+  ).toEqual([false, true, true, false])
+  expect(clockChangesIn(across, march)[0]).toBe('on 2027-03-28 the clocks go from 02:00 to 03:00: it begins at 03:00')
+})
+
+test('an hour that comes twice holds twice', () => {
+  const twice = windowOf('2027-01-03T01:30', '2027-01-03T02:30', 'FREQ=WEEKLY;BYDAY=SU')
+  const moments = [
+    '2027-10-30T23:30Z',
+    '2027-10-31T00:29Z',
+    '2027-10-31T00:30Z',
+    '2027-10-31T01:00Z',
+    '2027-10-31T01:30Z',
+  ]
+  expect(moments.map((at) => holdsAt(twice, at))).toEqual([true, true, false, true, false])
+  expect(clockChangesIn(twice, october)[0]).toBe(
+    'on 2027-10-31 the clocks go from 03:00 to 02:00: what of it lies in these hours comes twice',
+  )
+})
