@@ -14,6 +14,7 @@ import { usableGrants } from './approvals/grants.ts'
 import { databaseTime } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
 import { hostsSaidOff } from './inventory/deaths.ts'
+import { ownAmong } from './inventory/footprint.ts'
 import { leaseKeyByName, leasesOfOthers } from './inventory/registry.ts'
 import { neighboursOf } from './inventory/resources.ts'
 import { alertCounts } from './lifecycle/read-lifecycle.ts'
@@ -42,6 +43,7 @@ export async function readPolicy(
   const { resource } = incident
   const { name: tool } = call.facts
   const denials = await readDenials(trx, incident.id)
+  const own = await ownAmong(trx, call.targets, settings.value<string[]>('agent.footprint'))
   const site = await readSiteDecisions(trx, { tool, type: incident.type, targets: call.targets })
   return {
     ...(site && { site }),
@@ -60,6 +62,7 @@ export async function readPolicy(
     denied: denials.map(({ actionDigest }) => actionDigest),
     ...(await deniedByKey(trx, denials, call)),
     busy: await leasesOfOthers(trx, incident.id, call.targets),
+    ...(own.length > 0 && { own }),
     approval: await usableApproval(trx, incident.id, call.approvalId),
     // Nothing but an ending is judged by its alerts.
     ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),

@@ -128,6 +128,9 @@ export function refusalOf(code: string): Refusal {
   return Object.hasOwn(refusals, code) ? refusals[code as RefusalCode] : { class: 'POLICY_BLOCKED', recoverable: false }
 }
 
+/** A target that Nightshift itself stands on, and what of it: `its database`. */
+export type OwnTarget = { target: string; why: string }
+
 /** What the judge weighs besides the log: read in the transaction that writes its ruling, and stored on that row. */
 export type Policy = {
   incidentId: string
@@ -177,6 +180,8 @@ export type Policy = {
   manual?: { stateFingerprint: string }
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
+  /** Targets that Nightshift itself stands on: whatever touches them is critical. Absent in what older versions stored. */
+  own?: readonly OwnTarget[]
   /** What the site's policy says of this call. Absent where there is none, and in what older versions stored. */
   site?: SiteDecisions
   /** An approval that a person gave for this call and that is still in time; binding is checked here. */

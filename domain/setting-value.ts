@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
+import { faultOfPattern } from './decision-right.ts'
 import { parseOnCall } from './on-call.ts'
 import { parsePageHold } from './page-hold.ts'
 import { parsePrices } from './price.ts'
@@ -51,6 +52,13 @@ export const resourceRules = parsedBy((text) => {
 export const onCallRules = parsedBy((text) => {
   const parsed = parseOnCall(text)
   return parsed.ok ? { ok: true, value: parsed.rules } : parsed
+})
+export const resourcePatterns = parsedBy((text) => {
+  const patterns = text.split(/[\s,;]+/).filter(Boolean)
+  const wrong = patterns.find((each) => faultOfPattern(each) !== null)
+  return wrong === undefined
+    ? { ok: true, value: patterns }
+    : { ok: false, reason: `"${wrong}" ${faultOfPattern(wrong)}` }
 })
 export const stateRules = parsedBy((text) => {
   const parsed = parseStateRules(text)

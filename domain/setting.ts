@@ -17,6 +17,7 @@ import {
   pageHold,
   prices,
   prompt,
+  resourcePatterns,
   resourceRules,
   type SettingKind,
   type SettingUnit,
@@ -129,6 +130,11 @@ const agentSettings = [
     description:
       'How far a tool goes by itself in incidents of a type for which nobody has set it: shadow, propose or act. A level that was set on *Trust* counts before it.',
     environment: 'AGENT_TRUST',
+  }),
+  setting('agent.footprint', resourcePatterns, '', {
+    label: 'What Nightshift stands on',
+    description:
+      'Resources that Nightshift itself stands on, beside those of its database, Temporal and model that it finds by their addresses: `KIND:ID` with `*` for any characters, several between blanks. Whatever changes them is critical.',
   }),
   setting('agent.tools.*', names, null, {
     label: 'Tools offered, by type',

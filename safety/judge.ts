@@ -102,7 +102,7 @@ export function judge(
   const preparation = call.prepared?.ok ? call.prepared.preparation : null
   const resolved = resolveArguments(facts, parsed.data as Record<string, unknown>, state, nowMs, preparation?.rootReads)
   const digest = actionDigest(call.tool, preparation?.identity ?? resolved.arguments)
-  const { effect, risk } = weighWhere(weigh(facts, resolved, policy), preparation)
+  const { effect, risk } = weighOwn(weighWhere(weigh(facts, resolved, policy), preparation), policy)
   const judging = { call, facts: { ...facts, risk }, resolved, effect, digest, state, policy, nowMs }
   const answer = firstAnswer(policyRules, judging) ?? undecided
   const { hint = null, details = {}, ...rule } = answer
@@ -149,6 +149,11 @@ function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
 }
 
 type Weight = { effect: EffectKind; risk: Risk }
+
+/** A change of its own machines could end Nightshift in the middle of a repair: it is critical. */
+function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
+  return weight.effect === 'write' && own.length > 0 ? { effect: 'write', risk: 'critical' } : weight
+}
 
 /**
  * A command is what it does, whatever tool carries it: proven to look, or a write whose risk is that of the worst thing in it; as root

@@ -21,6 +21,7 @@ const agreement: readonly PolicyRule[] = [
   reversibleAndNear,
   granted,
   siteRuns,
+  onOwnGround,
   ({ facts: { risk, reversible } }) =>
     risk === 'low' && reversible
       ? ask('REVERSIBLE_FAR', "reversible, but not on the incident's resource or next to it")
@@ -42,6 +43,17 @@ export const writeRules: readonly PolicyRule[] = [
   manualOnOtherState,
   (judging) => boundByTrust(judging, firstAnswer(agreement, judging)),
 ]
+
+/** Says why it is critical: two people should know whose ground it is. */
+function onOwnGround({ policy: { own = [] } }: Judging): RuleAnswer | null {
+  const [first] = own
+  return first
+    ? ask(
+        'RISK_CRITICAL',
+        `Nightshift itself stands on ${first.target} (${first.why}): a critical-risk change requires approval`,
+      )
+    : null
+}
 
 function paused({ policy }: Judging): RuleAnswer | null {
   if (!policy.paused || policy.manual) return null

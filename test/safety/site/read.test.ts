@@ -22,8 +22,8 @@ test('the example of the documentation is taken, word for word', () => {
 })
 
 test('the published schema is that of the reader', () => {
-  const schema = `${JSON.stringify(z.toJSONSchema(sitePolicy, { io: 'input' }), null, 2)}\n`
-  expect(readFileSync('docs/reference/policy.schema.json', 'utf8')).toBe(schema)
+  const schema: unknown = JSON.parse(JSON.stringify(z.toJSONSchema(sitePolicy, { io: 'input' })))
+  expect(JSON.parse(readFileSync('docs/reference/policy.schema.json', 'utf8'))).toEqual(schema)
 })
 
 const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
