@@ -150,7 +150,7 @@ function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
 
 type Weight = { effect: EffectKind; risk: Risk }
 
-/** A change of its own machines could end Nightshift in the middle of a repair: it is critical. */
+/** Changing the machines it stands on could end Nightshift in the middle of a repair: it is critical. */
 function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
   return weight.effect === 'write' && own.length > 0 ? { effect: 'write', risk: 'critical' } : weight
 }

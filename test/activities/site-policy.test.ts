@@ -28,7 +28,7 @@ const runs =
   'version: 1\nrules:\n  - { name: may start, tool: vm_start, resource: { kind: vm, id: vm-101 }, action: run }\n'
 
 /** One proposed start of a VM, judged as the run judges it. */
-async function propose(id = 'vm-101') {
+async function propose(id = 'vm-101', environment: Record<string, string> = {}) {
   const { db } = database
   const vm = { kind: 'vm' as const, id }
   const incidentId = await claimedIncident(db)
@@ -62,7 +62,7 @@ async function propose(id = 'vm-101') {
   const prepared = { ok: true as const, preparation }
   const outcome = await db
     .transaction()
-    .execute((trx) => rule({ environment: {} }, trx, place, { call: { ...call, edit: null }, prepared, later: null }))
+    .execute((trx) => rule({ environment }, trx, place, { call: { ...call, edit: null }, prepared, later: null }))
   const events = await eventsOf(db, incidentId)
   const judged = events.findLast((event) => event.kind === 'call_judged') as IncidentEvent<'call_judged'>
   return { outcome, events, judged: judged.metadata }
@@ -90,7 +90,9 @@ test('one that widens waits, the old one holds until an admin accepts its digest
   expect(waiting?.widens).toEqual(expect.arrayContaining([expect.stringContaining('"may start"')]))
   expect(await acceptSitePolicy(db, 'f'.repeat(64), admin)).toBeNull()
   await acceptSitePolicy(db, waiting?.digest ?? '', admin)
-  const { judged, events, outcome } = await propose()
+  // The tool has to be trusted as well.
+  expect((await propose()).judged).toMatchObject({ verdict: 'ask', code: 'PROPOSED' })
+  const { judged, events, outcome } = await propose('vm-101', { AGENT_TRUST: 'act' })
   expect(judged).toMatchObject({ verdict: 'run', code: 'SITE_RUNS' })
   expect(outcome).toMatchObject({ kind: 'run' })
   const started = events.find((event) => event.kind === 'tool_started') as IncidentEvent<'tool_started'>

@@ -89,6 +89,7 @@ test('the status tells what waits, and what is not there', async () => {
     alerts: 'ok',
     'large bodies': 'ok',
     messages: 'ok',
+    questions: 'off',
   })
 })
 
