@@ -17,6 +17,7 @@ import { recordAudit } from '../../../db/log/audit.ts'
 import { storeBytes } from '../../../db/log/bodies.ts'
 import { holdIncident } from '../../../db/retention/holds.ts'
 import { putConfig, readSettings } from '../../../db/settings.ts'
+import { acceptSitePolicy, readSitePolicies, takeSitePolicy } from '../../../db/site-policies.ts'
 import { setTrust } from '../../../db/trust/set.ts'
 import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
 import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
@@ -24,6 +25,8 @@ import { beginPlatformEffect, endPlatformEffect } from '../../../db/writes/platf
 import { describeDevice } from '../../../domain/authority-words.ts'
 import { actionDigest } from '../../../domain/digest.ts'
 import { agentActor } from '../../../domain/event.ts'
+import { readSitePolicy } from '../../../safety/site/read.ts'
+import { toolFacts } from '../../../tools/registry.ts'
 import { announced, asked, consumed } from '../../support/announced.ts'
 import type { TestApi } from '../../support/api.ts'
 import { openedIncident } from '../../support/database.ts'
@@ -58,6 +61,7 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
     { to: 'shadow', reason: 'it is new', seen: '', risk: 'low' },
     await readSettings(db),
   )
+  await aSitesPolicy(api)
   await aSitesSettings(api)
   const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
   await inTrx((trx) => claimed(trx, stays))
@@ -72,6 +76,20 @@ const repaired = {
   resolution: 'The replica reads again.',
   claims: [],
   confidence: null,
+}
+
+/** One that held at once, and one that an admin accepted. */
+async function aSitesPolicy({ db, tokens }: TestApi): Promise<void> {
+  const admin = (await principalOf(db, tokens.admin))!
+  const rule = (action: string) =>
+    `version: 1\nrules:\n  - { name: start, tool: vm_start, resource: { kind: vm, id: vm-101 }, action: ${action} }\n`
+  for (const text of [rule('never'), rule('run')]) {
+    const read = readSitePolicy(text, toolFacts, 'c0ffee')
+    if (!read.ok) throw new Error(JSON.stringify(read.faults))
+    await takeSitePolicy(db, { text: read.text, compiled: read.compiled, place: 'policy.yaml', commit: 'c0ffee' })
+  }
+  const { waiting } = await readSitePolicies(db)
+  await acceptSitePolicy(db, waiting?.digest ?? '', { operatorId: admin.operatorId as string, name: admin.name })
 }
 
 /** Taken by a run, with the row that says so. */
