@@ -83,7 +83,8 @@ export const duties = {
   },
   trust: {
     lostWhen: 'what an older version ran unasked goes on doing so, and no person has confirmed it',
-    remedy: '"nightshift trust" has the record of each; "nightshift trust promote TYPE TOOL --to act --reason WHY" confirms one',
+    remedy:
+      '"nightshift trust" has the record of each; "nightshift trust promote TYPE TOOL --to act --reason WHY" confirms one',
     isVital: false,
   },
   knowledge: {
