@@ -3,6 +3,9 @@ import type { Attachment } from './attachment.ts'
 import type { VerificationOutcome } from './envelope.ts'
 import { formatCount, formatMinute, withSpaces } from './format.ts'
 
+/** A yes within so many seconds of the question is counted: perhaps nobody read what was asked. */
+export const hastySeconds = 5
+
 /** Beside the risk, wherever somebody is asked. */
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 

@@ -22,6 +22,8 @@ const reportLine = z.object({
   acknowledgeSeconds: spread,
   resolveSeconds: spread,
   approvals: count,
+  /** Of those, the ones that a person approved within five seconds (`hastySeconds`): perhaps unread. */
+  approvalsWithinSeconds: count,
   /** From the question to its end, by a decision or by time. */
   approvalSeconds: spread,
   /** Endings of the agent as repaired, and those after which it came back. */

@@ -2,7 +2,7 @@ import type { DoneOutcome, IncidentBrief } from './brief.ts'
 import type { ModelAbilities } from './chat.ts'
 import type { IncidentEvent, Verdict } from './event.ts'
 import { formatMinute, formatNumber, formatSpan, withSpaces } from './format.ts'
-import { formatAlsoAsked } from './format-approval.ts'
+import { formatAlsoAsked, hastySeconds } from './format-approval.ts'
 import type { EscalationCategory, Incident, ResolveOutcome } from './incident.ts'
 import type { Home, NeedLine, WorkLine } from './incident-detail.ts'
 import type { MeshHealth } from './mesh.ts'
@@ -118,6 +118,15 @@ export function describeReport(line: ReportLine): ReportFigure[] {
     timed('Time to resolve', line.resolveSeconds),
     timed('Wait for a decision', line.approvalSeconds),
     { name: 'Approvals', figure: formatNumber(approvals), more: 'asked for' },
+    ...(line.approvalsWithinSeconds > 0
+      ? [
+          {
+            name: `Approved within ${hastySeconds} s`,
+            figure: formatNumber(line.approvalsWithinSeconds),
+            more: 'perhaps unread',
+          },
+        ]
+      : []),
     { name: 'Escalated', figure: formatNumber(escalated), more: 'to people' },
     { name: 'Repairs that did not last', figure: formatNumber(repairsNotLasting), more: `of ${formatNumber(repairs)}` },
     ...(pagesHeld > 0

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { hastySeconds } from '../../domain/format-approval.ts'
 import type { EscalationCategory, Severity } from '../../domain/incident.ts'
 import type { Report, ReportLine, Spread } from '../../domain/report.ts'
 import type { Db } from '../connect.ts'
@@ -19,7 +20,7 @@ type Counted = ReportPlace &
     resolve: Seconds
   }
 type Escalated = ReportPlace & { category: EscalationCategory; count: number }
-type QuestionCounts = ReportPlace & { approvals: number; wait: Seconds }
+type QuestionCounts = ReportPlace & { approvals: number; hasty: number; wait: Seconds }
 type Spent = ReportPlace & { dollars: number }
 
 const maxTypes = 100
@@ -43,7 +44,7 @@ export async function reportOf({ db }: Scope, range: ReportRange, filter: Report
   const at = (place: ReportPlace): ReportLine => {
     const isHere = (row: ReportPlace) => row.type === place.type && row.week === place.week
     const { acknowledge = null, resolve = null, ...counts } = counted.find(isHere) ?? {}
-    const { approvals = 0, wait = null } = asked.find(isHere) ?? {}
+    const { approvals = 0, hasty = 0, wait = null } = asked.find(isHere) ?? {}
     return {
       ...nothing,
       ...without(counts),
@@ -51,6 +52,7 @@ export async function reportOf({ db }: Scope, range: ReportRange, filter: Report
       resolveSeconds: spread(resolve),
       escalations: escalated.filter(isHere).map(({ category, count }) => ({ category, count })),
       approvals,
+      approvalsWithinSeconds: hasty,
       approvalSeconds: spread(wait),
       dollars: question.severity === null ? (spent.find(isHere)?.dollars ?? 0) : null,
     }
@@ -195,9 +197,14 @@ async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
   return rows
 }
 
+/** A yes so soon after the question that nobody can have read it. Who wrote the arguments, or asked for the write, knew it before. */
+const isHasty = sql.raw(`exists (
+  select from approval_decision as vote where vote.approval_id = approval.id and vote.decision = 'approve'
+    and vote.via not in ('edit', 'direct') and vote.at < approval.requested_at + make_interval(secs => ${hastySeconds}))`)
+
 async function askedOf(db: Db, question: Question): Promise<QuestionCounts[]> {
   const { rows } = await sql<QuestionCounts>`
-    select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as approvals,
+    select type, to_char(week, 'YYYY-MM-DD') as week, count(*)::int as approvals, (count(*) filter (where ${isHasty}))::int as hasty,
       percentile_cont(array[0.5, 0.9]) within group (order by extract(epoch from decided_at - requested_at)::float8) as wait
     from (${begun(question)}) as begun join approval on approval.incident_id = begun.id
     group by grouping sets ((), (type), (week))`.execute(db)

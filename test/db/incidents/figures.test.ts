@@ -115,6 +115,7 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
     acknowledgeSeconds: spreadOf(taken),
     resolveSeconds: spreadOf(own.filter(isResolved).map((each) => since(each, each.closedAt ?? 0))),
     approvals: approvals.length,
+    approvalsWithinSeconds: 0,
     approvalSeconds: spreadOf(
       approvals.flatMap(({ requestedAt, decidedAt }) =>
         decidedAt === null ? [] : [(decidedAt - requestedAt) / 1_000],

@@ -103,6 +103,23 @@ test('a question waits until it is decided or over, and one that nobody has deci
   expect(await totalOf('asked')).toMatchObject({ approvals: 2, approvalSeconds: { p50: 70, p90: 70 } })
 })
 
+test('a yes within five seconds is counted as perhaps unread, but not of who wrote the call', async () => {
+  const id = await began('hasty')
+  await claimed(id)
+  const vote = async (seconds: number, via: string) => {
+    const approval = await asked(database.db, id)
+    await sql`insert into approval_decision (approval_id, operator_id, decision, via, at)
+      select ${approval}, (select id from operator limit 1), 'approve', ${via}, requested_at + make_interval(secs => ${seconds})
+      from approval where id = ${approval}`.execute(database.owner)
+  }
+  await ensureOperator(database.db, 'hasty', 'approver')
+  await vote(3, 'page')
+  await vote(9, 'page')
+  await vote(1, 'edit')
+  await vote(1, 'direct')
+  expect(await totalOf('hasty')).toMatchObject({ approvals: 4, approvalsWithinSeconds: 1 })
+})
+
 test('a repair did not last where its incident went on, or the same came again on its resource within a day', async () => {
   const [lasting, again, reopened] = [
     await began('lasting', 'a'),
