@@ -113,6 +113,8 @@ test('by keyboard alone: found with j and Enter, decided with a and Tab, and a h
   expect(await focused()).toBe('Back')
   await press('Tab', 'Enter')
   await page.getByText('Approved by approver').waitFor()
+  // A host that is healed while its plan begins is alive, and the plan is refused and asked again.
+  await page.getByText('It ran, and code verified it.').waitFor()
   expect(page.complaints).toEqual([])
 })
 
