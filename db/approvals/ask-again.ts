@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
 import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
@@ -10,7 +11,7 @@ const keptHours = 24
 
 /**
  * Has incidents investigated again whose action was denied with "not now", when that time has come: the agent looks again, and asks only where the
- * action is still needed. Left alone: what was closed, taken, or investigated since. Answers how many it was.
+ * action is still needed. Left alone: what a person ended or took, and what was investigated since. Answers how many it was.
  */
 export async function askAgainDue(db: Db): Promise<number> {
   const due = await dueIncidents(db).execute()
@@ -26,18 +27,21 @@ export async function askAgainDue(db: Db): Promise<number> {
 }
 
 function dueIncidents(db: Db) {
-  return db
-    .selectFrom('incident')
-    .select('incident.id')
-    .distinct()
-    .innerJoin('approval', 'approval.incidentId', 'incident.id')
-    .innerJoin('approvalDecision', 'approvalDecision.approvalId', 'approval.id')
-    .where('approvalDecision.askAgainAt', '<=', now)
-    .where('approvalDecision.askAgainAt', '>', sql<string>`nightshift_now() - make_interval(hours => ${keptHours})`)
-    .where('approval.status', '=', 'denied')
-    .whereRef('approval.attempt', '=', 'incident.attempt')
-    .where('incident.status', '=', 'escalated')
-    .where('incident.closedAt', 'is', null)
-    .where('incident.ownerId', 'is', null)
-    .limit(100)
+  return (
+    db
+      .selectFrom('incident')
+      .select('incident.id')
+      .distinct()
+      .innerJoin('approval', 'approval.incidentId', 'incident.id')
+      .innerJoin('approvalDecision', 'approvalDecision.approvalId', 'approval.id')
+      .where('approvalDecision.askAgainAt', '<=', now)
+      .where('approvalDecision.askAgainAt', '>', sql<string>`nightshift_now() - make_interval(hours => ${keptHours})`)
+      .where('approval.status', '=', 'denied')
+      .whereRef('approval.attempt', '=', 'incident.attempt')
+      .where('incident.status', '=', 'escalated')
+      // A change by a person's hand is never the agent's to look into.
+      .where('incident.type', '!=', manualChangeType)
+      .where('incident.ownerId', 'is', null)
+      .limit(100)
+  )
 }

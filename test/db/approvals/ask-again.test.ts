@@ -4,7 +4,9 @@ import { principalOf } from '../../../db/access/principals.ts'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import { askAgainDue } from '../../../db/approvals/ask-again.ts'
 import { decide } from '../../../db/approvals/decide.ts'
+import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { readDenials } from '../../../db/policy.ts'
+import { agentActor } from '../../../domain/event.ts'
 import type { Principal } from '../../../domain/permissions.ts'
 import { asked } from '../../support/announced.ts'
 import { claimedIncident, useDatabase } from '../../support/database.ts'
@@ -32,9 +34,19 @@ async function denied(askAgainAt: string | null, change = '') {
     ...{ approvalId, incidentId: null, caller: principal.operatorId, via: 'api' },
   })
   expect(outcome).toMatchObject({ outcome: 'recorded', status: 'denied' })
-  await sql`update incident set status = 'escalated', assigned_to = null where id = ${incidentId}`.execute(
-    database.owner,
-  )
+  // As a run that was denied hands over: closed, for people.
+  const reason = 'It was denied, and nothing else may be done.'
+  await database.db
+    .transaction()
+    .execute((trx) =>
+      closeIncident(
+        trx,
+        incidentId,
+        1,
+        { status: 'escalated', code: 'DENIED_BEFORE', category: 'needs_approval', reason },
+        { actor: agentActor, stepKey: null },
+      ),
+    )
   if (change) await sql.raw(change.replace('THIS', `'${incidentId}'`)).execute(database.owner)
   return incidentId
 }
@@ -73,7 +85,6 @@ test.each([
     'what somebody took meanwhile',
     `update incident set owner_id = (select id from operator limit 1), owned_at = now() where id = THIS`,
   ],
-  ['what was closed', `update incident set closed_at = now() where id = THIS`],
   ['what ended by itself', `update incident set status = 'resolved' where id = THIS`],
   ['what was investigated since', `update incident set attempt = attempt + 1 where id = THIS`],
 ])('%s is left alone', async (_, change) => {
