@@ -1,27 +1,27 @@
 import type { Db } from '../db/connect.ts'
-import { noteUnreadablePolicy, takeSitePolicy } from '../db/site-policies.ts'
+import { noteUnreadablePolicy, readSitePolicies, takeSitePolicy } from '../db/site-policies.ts'
 import { sha256 } from '../domain/digest.ts'
-import type { FoundPolicy } from '../knowledge/policy-file.ts'
+import type { Knowledge } from '../knowledge/knowledge.ts'
 import { readSitePolicy } from '../safety/site/read.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 
-/** Takes up what was found beside the runbooks. Without a file nothing changes: the last good policy stays in force. */
+/** Takes up what was found beside the runbooks. Without a file the last good policy stays in force, and the reading says so. */
 export async function takeUpSitePolicy({
   db,
   knowledge,
   log,
 }: Pick<ApiDeps, 'db' | 'knowledge' | 'log'>): Promise<void> {
   try {
-    await takeFound(db, knowledge.policies())
+    await takeFound(db, knowledge)
   } catch (error) {
     log.error({ err: error }, 'the policy of the site was not taken up: the last good one stays in force')
   }
 }
 
-async function takeFound(db: Db, found: readonly FoundPolicy[]): Promise<void> {
-  const [file, second] = found
-  if (!file) return
+async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
+  const [file, second] = knowledge.policies()
+  if (!file) return await noteGone(db, knowledge)
   if (second) {
     const why = `there are two policies: ${file.path} and ${second.path}`
     return await noteUnreadablePolicy(db, null, [{ line: 1, why, remedy: 'keep one of them' }])
@@ -31,4 +31,14 @@ async function takeFound(db: Db, found: readonly FoundPolicy[]): Promise<void> {
   if (!read.ok) return await noteUnreadablePolicy(db, sha256(file.bytes), read.faults)
   const { text, compiled } = read
   await takeSitePolicy(db, { text, compiled, place: file.path, commit: file.commit })
+}
+
+/** A place that cannot be read hides its file, and says so itself: only one that was read without a file has none. */
+async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
+  const { places } = knowledge.list()
+  if (places.some(({ readAt, error }) => readAt === null || error !== null)) return
+  const { inForce, waiting } = await readSitePolicies(db)
+  if (!inForce && !waiting) return
+  const remedy = 'put the file back; one with "rules: []" takes all rules back, once an admin has accepted it'
+  await noteUnreadablePolicy(db, null, [{ line: 1, why: 'policy.yaml is gone', remedy }])
 }

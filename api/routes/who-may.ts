@@ -6,9 +6,11 @@ import { whoMayAt } from '../../db/approvals/who-may.ts'
 import { databaseTime } from '../../db/clock.ts'
 import type { Scope } from '../../db/scope.ts'
 import { readSettings } from '../../db/settings.ts'
+import { readSiteDecisions } from '../../db/site-policy.ts'
 import { faultOfPattern } from '../../domain/decision-right.ts'
 import { parseTime } from '../../domain/format.ts'
 import { incidentType } from '../../domain/incident.ts'
+import { parseResourceKey, type ResourceRef } from '../../domain/registry.ts'
 import { whyNoMember } from '../../domain/site-decision.ts'
 import { highestRisk, type Risk, requiredApprovals, risks } from '../../domain/tool.ts'
 import { type WhoMay, whoMay } from '../../domain/who-may.ts'
@@ -53,7 +55,7 @@ export const whoMayRoutes = endpoint({
   tag: 'approvals',
   summary: 'Who may decide about a call, and why the others may not',
   description:
-    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself. No promise: each decision is weighed when it is used.',
+    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself; the policy of the site counts as it is now. No promise: each decision is weighed when it is used.',
   query,
   answer: whoMay,
   example,
@@ -83,6 +85,7 @@ export const whoMayRoutes = endpoint({
 
 type Subject = Pick<WhoMay, 'risk' | 'incidentType' | 'targets' | 'required'> & {
   ownRunOf: string | null
+  /** What the policy of the site demands stands with what people are shown. */
   dryRun: { details: Record<string, unknown> } | null
 }
 
@@ -120,15 +123,18 @@ async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Pro
     .map(toTarget)
   const settings = await readSettings(deps.db, deps.environment)
   const risk = highestRisk(facts.risk, settings.value<Risk | null>('approval.risk', facts.name), asked.risk)
-  const required = Math.max(requiredApprovals[risk], settings.value<number>('approval.required', facts.name))
-  return { risk, incidentType: asked.type, targets, required, dryRun: null, ownRunOf: null }
+  const site = await readSiteDecisions(deps.db, { tool: facts.name, type: asked.type, targets })
+  const people = site?.write?.demand?.people ?? 0
+  const required = Math.max(requiredApprovals[risk], settings.value<number>('approval.required', facts.name), people)
+  const dryRun = site?.write ? { details: { sitePolicy: site.write } } : null
+  return { risk, incidentType: asked.type, targets, required, dryRun, ownRunOf: null }
 }
 
-function toTarget(text: string): WhoMay['targets'][number] {
+function toTarget(text: string): ResourceRef {
   const fault = text.includes('*') ? 'names many: name one resource' : faultOfPattern(text)
-  if (fault) throw wrong('resources', `"${text}" ${fault}`)
-  const at = text.indexOf(':')
-  return { kind: text.slice(0, at), id: text.slice(at + 1) }
+  const target = fault ? null : parseResourceKey(text)
+  if (!target) throw wrong('resources', `"${text}" ${fault ?? 'is no resource'}`)
+  return target
 }
 
 function wrong(field: string, message: string): Problem {

@@ -7,8 +7,14 @@ import { useApi } from '../../support/api.ts'
 const api = useApi()
 
 const file = (text: string, path = 'policy.yaml'): FoundPolicy => ({ path, commit: 'c0ffee', bytes: Buffer.from(text) })
-const take = (...policies: FoundPolicy[]) =>
-  takeUpSitePolicy({ db: api.db, knowledge: { policies: () => policies }, log: { error: () => {} } } as never)
+const folder = { origin: 'folder', at: '/site', commit: null, readAt: '2026-11-29T00:00:00Z', error: null }
+const takeFrom = (place: object, ...policies: FoundPolicy[]) =>
+  takeUpSitePolicy({
+    db: api.db,
+    knowledge: { policies: () => policies, list: () => ({ places: [place] }) },
+    log: { error: () => {} },
+  } as never)
+const take = (...policies: FoundPolicy[]) => takeFrom(folder, ...policies)
 const runs =
   'version: 1\nrules:\n  - { name: start, tool: vm_start, resource: { kind: vm, id: vm-101 }, action: run }\n'
 /** An answer as it came, without the types of the routes. */
@@ -47,6 +53,20 @@ test('a wrong line, and a second policy, leave the last good one in force and ar
   expect((await api.get('/policy')).body.inForce).not.toBeNull()
 })
 
+test('a file that is gone is named, and the last good policy holds; a place that cannot be read is no file that is gone', async () => {
+  await take(file(runs))
+  await takeFrom({ ...folder, error: 'it could not be read (EACCES)' })
+  expect((await read('/policy')).reading.faults).toEqual([])
+  await take()
+  const { inForce, reading } = await read('/policy')
+  expect(inForce).toMatchObject({ commit: 'c0ffee' })
+  expect(reading.faults).toMatchObject([
+    { why: 'policy.yaml is gone', remedy: expect.stringContaining('put the file back') },
+  ])
+  expect((await policyPart()).detail).toContain('policy.yaml is gone')
+  await take(file(runs))
+})
+
 test('a call is explained under the policy in force, and under another text', async () => {
   const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-102' }], type: 'vm_stopped' }
   const { items } = (await api.post('/policy/explain', { body: { calls: [call] } })).body
@@ -56,4 +76,16 @@ test('a call is explained under the policy in force, and under another text', as
   expect(other.body).toMatchObject({ items: [{ write: { action: 'never', rule: 'no', line: 3 } }] })
   const wrong = await api.post('/policy/explain', { body: { calls: [call], text: 'version: 2' } })
   expect(wrong.status).toBe(400)
+})
+
+test('who may decide about a tool counts the group that the policy asks', async () => {
+  const asks =
+    'version: 1\ngroups: { dba: [anna, ben] }\nrules:\n  - { name: two, tool: vm_start, action: ask, group: dba, people: 2 }\n'
+  await take(file(asks))
+  const answer = await read('/who-may?tool=vm_start&type=vm_stopped&resources=vm:vm-101')
+  expect(answer).toMatchObject({ required: 2 })
+  for (const { role, why } of answer.people)
+    if (role === 'approver' || role === 'admin')
+      expect(why).toContain('is not in dba, whose people decide this by rule "two"')
+  expect(answer.people.map(({ why }: { why: string | null }) => why)).not.toContain(null)
 })
