@@ -7,7 +7,7 @@ import { parseResourceKey } from '../domain/registry.ts'
 import { alertDoubts } from '../domain/unproven-end.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { listAll } from './read-api.ts'
-import { formatMoment, printList } from './ui/table.ts'
+import { formatMoment, printList, shortenIds } from './ui/table.ts'
 import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/terminal.ts'
 
 export function addAlertsCommand(program: CliCommand): void {
@@ -60,11 +60,12 @@ function addListCommand(parent: CliCommand): void {
         if (options.json) return printJson({ labels: items, alerts })
         for (const each of items) print(describeUnmapped(each))
       }
+      const shorten = shortenIds(alerts.flatMap(({ incidentId }) => incidentId ?? []))
       printList(options, alerts, 'No alert fits.', {
         STATUS: (each) => (each.status === 'resolved' && each.endReason ? 'unproven' : inert(each.status)),
         SINCE: (each) => formatMoment(each.startsAt),
         SENDER: (each) => inert(each.source),
-        INCIDENT: (each) => inert(each.incidentId ?? ''),
+        INCIDENT: (each) => shorten(each.incidentId ?? ''),
         ALERT: (each) => [inert(each.name), ...alertDoubts(each).map((doubt) => `(${inert(doubt)})`)].join(' '),
       })
     })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Command, Option } from 'commander'
+import { Command, type ErrorOptions, Option } from 'commander'
 import { commandPrefix } from '../domain/own-command.ts'
 import { lastStateDir, runningStarts, stateDirFor } from '../start/purpose.ts'
 import type { LocalRun } from '../start/run-file.ts'
@@ -9,14 +9,39 @@ import { type ApiClient, createApiClient } from './api.ts'
 import { CommandFailed } from './exit-codes.ts'
 import { findSavedToken, getLastLoginUrl } from './saved-tokens.ts'
 import { startLine } from './start-line.ts'
+import { openPage } from './ui/open-page.ts'
 import { useUtc } from './ui/table.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/** A command of the program: its sub-commands can call the API. */
+/** A command of the program: its sub-commands can call the API. Of each: `--quiet`, `--no-color`. */
 export class CliCommand extends Command {
+  #page: ((...words: string[]) => string) | null = null
+
+  constructor(name?: string) {
+    super(name)
+    this.addOption(new Option('-q, --quiet', 'results and errors alone').hideHelp())
+    this.addOption(new Option('--no-color', 'no colours').hideHelp())
+  }
+
   override createCommand(name?: string): CliCommand {
     return new CliCommand(name)
+  }
+
+  /** Leaves `-q` and `--no-color` to the words of the command, which may mean another program's. */
+  takesForeignWords(): this {
+    ;(this.options as Option[]).length = 0
+    return this
+  }
+
+  /** A parent alone was called: its help is the answer, on stdout and with 0, as of `gh` and `kubectl`. */
+  override help(context?: { error: boolean } | ((text: string) => string)): never {
+    return typeof context === 'function' ? super.help(context) : super.help({ error: false })
+  }
+
+  override error(message: string, options?: ErrorOptions): never {
+    this.showHelpAfterError(`See: ${[...parents(this), this].map((each) => each.name()).join(' ')} --help`)
+    return super.error(message, options)
   }
 
   /** Adds the flags of every command that calls the API: its address, the token, and the output format. */
@@ -31,11 +56,24 @@ export class CliCommand extends Command {
     return help === undefined ? this : this.addHelpText('after', help)
   }
 
+  /** Adds `--web`: opens the page of the same thing instead of printing it. `page` makes its path of the arguments. */
+  web(page: (...words: string[]) => string): this {
+    this.#page = page
+    return this.option('--web', 'open the page of it in a browser')
+  }
+
   /** Runs with the API client of its flags; throws as `resolveTarget` does. */
   calls(run: (api: ApiClient, ...given: never[]) => void | Promise<void>): this {
-    return this.action((...given) => run(connect(given.at(-2)).api, ...(given as never[])))
+    return this.action((...given) => {
+      const options = given.at(-2) as ConnectionOptions & { web?: boolean }
+      const { api, target } = connect(options)
+      if (this.#page && options.web) return openPage(`${target.url}${this.#page(...given)}`)
+      return run(api, ...(given as never[]))
+    })
   }
 }
+
+const parents = (command: Command): Command[] => (command.parent ? [...parents(command.parent), command.parent] : [])
 
 /**
  * The API client for these flags, and the address and token that it uses. Throws as `resolveTarget`

@@ -1,8 +1,8 @@
 import { formatSpan } from '../domain/format.ts'
 import { type DoneLine, home, type NeedLine, type WorkLine } from '../domain/incident-detail.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
-import { type CliCommand, type ConnectionOptions, connect } from './connection.ts'
-import { formatTable, paintState } from './ui/table.ts'
+import type { CliCommand, ConnectionOptions } from './connection.ts'
+import { formatTable, paintState, shortenIds } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
 /** The start page of the terminal: what needs the reader, what is at work, what is done. */
@@ -12,9 +12,10 @@ export function addHomeCommand(program: CliCommand): void {
     .description('the night at a glance: what needs you, what is at work, what is done')
     .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
     .connected('\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
-    .action(async (options: ConnectionOptions & { since?: string }) => {
+    .web(() => '/')
+    .calls(async (api, options: ConnectionOptions & { since?: string }) => {
       const query = options.since ? `?since=${encodeURIComponent(options.since)}` : ''
-      const night = home.parse(await connect(options).api.get(`/api/v1/home${query}`))
+      const night = home.parse(await api.get(`/api/v1/home${query}`))
       if (options.json) return printJson(night)
       print(wrap(describeTonight(night.tonight), getTerminalWidth()))
       const { needsYou, inProgress, done } = night
@@ -53,10 +54,11 @@ function printPart<T extends Line>(
     print(`  ${empty}`)
     return
   }
+  const shorten = shortenIds(part.lines.map((line) => describe(line).id))
   const rows = part.lines.map((line) => {
     const { what, time, id } = describe(line)
     const name = line.count === 1 ? inert(line.incident.title) : `${line.type} × ${line.count}`
-    return [paintState(line.severity), time, inert(id), `${name}: ${inert(what)}`]
+    return [paintState(line.severity), time, shorten(id), `${name}: ${inert(what)}`]
   })
   print(formatTable(['SEVERITY', 'TIME', 'ID', 'WHAT'], rows, 3))
   const left = part.incidents - part.lines.reduce((sum, { count }) => sum + count, 0)

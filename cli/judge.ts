@@ -11,6 +11,7 @@ type JudgeOptions = { json?: boolean; host: string[]; directory?: string; rootRe
 export function addJudgeCommand(program: CliCommand): void {
   program
     .command('judge')
+    .takesForeignWords()
     .description('judge commands and calls: run, ask or refuse; runs nothing')
     .argument('[command...]', 'one command; without it, lines of stdin')
     .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])

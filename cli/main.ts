@@ -9,4 +9,4 @@ enableCompileCache(fileURLToPath(new URL('../.cache/compile', import.meta.url)))
 if (process.argv[2] !== 'start') process.once('SIGINT', () => process.exit(exitCodes.interrupted.code))
 
 const { buildProgram, runCommand } = await import('./program.ts')
-await runCommand(await buildProgram(process.argv[2]), process.argv)
+await runCommand(await buildProgram(process.argv.slice(2).find((word) => !word.startsWith('-')) ?? ''), process.argv)

@@ -26,6 +26,7 @@ export function addReportsCommand(program: CliCommand): void {
     .option('--by <line>', 'a line for each week or type', parseOneOf(['week', 'type']), 'week')
     .option('--csv', 'every line with every number, for a spreadsheet')
     .connected('\nExample:\n  nightshift reports --since 2026-11-01 --by type\n  nightshift reports --csv > report.csv')
+    .web(() => '/reports')
     .calls(async (api, { since, until, type, severity, by, csv, ...options }: ReportOptions) => {
       const query = new URLSearchParams({
         ...(since && { since }),

@@ -21,6 +21,7 @@ export function addTrustCommand(root: CliCommand): void {
     .command('trust')
     .description('how far each tool goes unasked, by type of incident, and its record')
     .connected('\nExample:\n  nightshift trust\n  nightshift trust show replication_lag converge_shard')
+    .web(() => '/trust')
     .calls(listTrust)
   parent
     .command('show')

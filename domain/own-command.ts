@@ -40,6 +40,7 @@ export const ownCommands = [
     'lab',
     'completion',
     'help',
+    'man',
   ],
 ] as const
 

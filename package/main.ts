@@ -109,6 +109,7 @@ function fill(draft: string, files: readonly string[], architecture: Architectur
   writeFileSync(join(folder, 'LICENSES'), licencesText(rootDir, parts, nodeLicence))
   for (const file of ['LICENSE', 'NOTICE', 'CHANGELOG.md']) cpSync(join(rootDir, file), join(folder, file))
   copyPages(join(rootDir, 'docs'), join(folder, 'docs'))
+  run(process.execPath, [join(rootDir, 'cli/main.ts'), 'man', '-q', '--out', join(folder, 'share/man/man1')], rootDir)
   return folder
 }
 

@@ -9,7 +9,7 @@ import { type CliCommand, type ConnectionOptions, commandLine } from '../connect
 import { CommandFailed } from '../exit-codes.ts'
 import { type ApiApproval, apiApproval, listAll, readApproval } from '../read-api.ts'
 import { streamEvents } from '../stream.ts'
-import { formatMoment, paintState, printList } from '../ui/table.ts'
+import { formatMoment, paintState, printList, shortenIds } from '../ui/table.ts'
 import {
   inert,
   parseOneOf,
@@ -51,12 +51,14 @@ function addListCommand(parent: CliCommand): void {
     .option('--status <status>', `one of ${statuses.join(', ')}`, parseOneOf(statuses), 'pending')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 25)
     .connected('\nExample:\n  nightshift approvals list\n  nightshift approvals list --status all --json')
+    .web(() => '/approvals')
     .calls(async (api, options: ListOptions) => {
       const query = options.status === 'all' ? '' : `?${new URLSearchParams({ status: options.status })}`
       const approvals = await listAll(api, `/api/v1/approvals${query}`, apiApproval, options.limit)
       const nothing = options.status === 'pending' ? 'Nothing waits for a decision.' : 'None.'
+      const shorten = shortenIds(approvals.map(({ id }) => id))
       printList(options, approvals, nothing, {
-        ID: (each) => inert(each.id),
+        ID: (each) => shorten(each.id),
         STATUS: (each) => paintState(each.status),
         RISK: (each) => paintState(each.risk),
         EXPIRES: (each) =>
@@ -72,6 +74,7 @@ function addShowCommand(parent: CliCommand): void {
     .description('what the agent asks, why, and what would happen')
     .argument('<id>', 'as apr_…')
     .connected()
+    .web((id) => `/approvals/${id}`)
     .option('--attachments', 'print the texts that its dry run brought along, too')
     .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
     .calls(async (api, id: string, options: ConnectionOptions & { attachments?: boolean }) => {

@@ -1,16 +1,24 @@
 import { text as readText } from 'node:stream/consumers'
 import { verifiedIncident } from '../../domain/chain.ts'
 import { formatCounts, formatUntold } from '../../domain/findings.ts'
-import { formatSpan, truncate } from '../../domain/format.ts'
+import { formatSpan } from '../../domain/format.ts'
 import { foldHypotheses, formatHypothesis } from '../../domain/hypothesis.ts'
 import { incidentStatus, severity } from '../../domain/incident.ts'
 import { remarks } from '../../domain/status-words.ts'
 import { type CliCommand, type ConnectionOptions, commandLine } from '../connection.ts'
 import { CommandFailed } from '../exit-codes.ts'
-import { apiIncident, listAll, listEventsAfter, parseEvent, readAlerts, readIncident } from '../read-api.ts'
+import {
+  type ApiIncident,
+  apiIncident,
+  listAll,
+  listEventsAfter,
+  parseEvent,
+  readAlerts,
+  readIncident,
+} from '../read-api.ts'
 import { addHoldCommand, addReleaseCommand } from '../retention.ts'
 import { addGradeCommand } from '../trust.ts'
-import { paintState, printList } from '../ui/table.ts'
+import { paintState, printList, shortenIds } from '../ui/table.ts'
 import {
   getTerminalWidth,
   inert,
@@ -87,6 +95,7 @@ function addListCommand(parent: CliCommand): void {
     .connected(
       '\nExample:\n  nightshift incidents list --status escalated --json\n  nightshift incidents list --owner me --since 12h',
     )
+    .web(() => '/incidents')
     .calls(async (api, options: ListOptions) => {
       const query = new URLSearchParams({ limit: String(Math.min(options.limit, 100)) })
       for (const [name, value] of Object.entries({ ...options, q: options.search })) {
@@ -94,24 +103,21 @@ function addListCommand(parent: CliCommand): void {
           query.set(name, String(value))
       }
       const incidents = await listAll(api, `/api/v1/incidents?${query}`, apiIncident, options.limit)
-      printList(options, incidents, 'No incidents match.', {
-        ID: (each) => inert(each.id),
-        SEVERITY: (each) => paintState(each.severity),
-        STATUS: (each) => paintState(each.status),
-        AGE: (each) => formatSpan(Date.now() - Date.parse(each.createdAt)),
-        TITLE: (each) => formatTitle(inert(each.title), inert(remarks(each).join(', '))),
-      })
+      const shorten = shortenIds(incidents.map(({ id }) => id))
+      const columns = {
+        ID: (each: ApiIncident) => shorten(each.id),
+        SEVERITY: (each: ApiIncident) => paintState(each.severity),
+        STATUS: (each: ApiIncident) => paintState(each.status),
+        AGE: (each: ApiIncident) => formatSpan(Date.now() - Date.parse(each.createdAt)),
+        TITLE: withResource,
+      }
+      printList(options, incidents, 'No incidents match.', columns, (each) => inert(remarks(each).join(', ')))
     })
 }
 
-/**
- * A title with the remarks on its incident. Truncates the title, so that the remarks stay visible.
- */
-function formatTitle(title: string, notes: string): string {
-  if (notes === '') return title
-  if (!process.stdout.isTTY) return `${title} (${notes})`
-  const room = Math.max(20, getTerminalWidth() - notes.length - 6)
-  return `${truncate(title, room)} (${notes})`
+/** A title that does not name the resource, with its name. */
+function withResource({ title, resource }: ApiIncident): string {
+  return inert(resource && !title.includes(resource.id) ? `${resource.id}: ${title}` : title)
 }
 
 function addShowCommand(parent: CliCommand): void {
@@ -121,6 +127,7 @@ function addShowCommand(parent: CliCommand): void {
     .argument('<id>', 'as inc_…')
     .option('--full', 'nothing cut, and each row with its metadata')
     .connected('\nExample:\n  nightshift incidents show inc_01k… --full')
+    .web((id) => `/incidents/${id}`)
     .calls(async (api, id: string, options: ConnectionOptions & { full?: boolean }) => {
       const [incident, brief, events, alerts] = await Promise.all([
         readIncident(api, id),

@@ -51,45 +51,79 @@ export function paintState(state: keyof typeof stateStyles): string {
 /** A last column narrower than this moves to a separate line. */
 const minReadableWidth = 40
 
+/** The fewest letters of an id, after its prefix, that a list shows. */
+const minIdLetters = 8
+
+/**
+ * Ids as a list shows them at a terminal: with so many letters that no two of its rows look alike, and without a prefix that all have.
+ * What is typed may be as short (complete-ids.ts). In a pipe they are whole.
+ */
+export function shortenIds(ids: readonly string[]): (id: string) => string {
+  if (!process.stdout.isTTY) return inert
+  const different = new Set(ids)
+  const longest = Math.max(0, ...ids.map((id) => id.length))
+  let letters = minIdLetters
+  const afterPrefix = (id: string) => id.indexOf('_') + 1
+  const isMixed = new Set(ids.map((id) => id.slice(0, afterPrefix(id)))).size > 1
+  const cut = (id: string) => id.slice(isMixed ? 0 : afterPrefix(id), afterPrefix(id) + letters)
+  while (letters < longest && new Set([...different].map(cut)).size < different.size) letters += 1
+  return (id) => inert(cut(id))
+}
+
 type Columns<T> = Record<string, (each: T) => string>
 
-/** Prints things as JSON where that was asked for, else `none` (if any) where there are none, else a table whose last column may be cut. */
+/**
+ * Prints things as JSON where that was asked for, else `none` (if any) where there are none, else a table whose last column may be cut.
+ * `remark`: what is to be known besides; at a terminal on a line below, in a pipe in brackets.
+ */
 export function printList<T>(
   { json }: { json?: boolean },
   items: readonly T[],
   none: string | null,
   columns: Columns<T>,
+  remark: (each: T) => string = () => '',
 ): void {
   if (json) printJson(items)
   else if (items.length === 0 && none !== null) printNote(none)
   else {
     const rows = items.map((each) => Object.values(columns).map((column) => column(each)))
     const heads = Object.keys(columns)
-    print(formatTable(heads, rows, heads.length - 1))
+    print(formatTable(heads, rows, heads.length - 1, items.map(remark)))
   }
 }
 
 /**
  * Rows in columns that fit the terminal. Cells must be inert already. The column number `flexible`
  * is truncated to fit; where it is the last one and too narrow to read, its text goes below each
- * row. All other columns are as wide as their widest cell. Without a terminal, no cell is cut.
+ * row, and so does a remark. All other columns are as wide as their widest cell. Without a terminal, no cell is cut.
  */
-export function formatTable(head: string[], rows: string[][], flexible: number): string {
-  const wide = head.map((title, index) => Math.max(title.length, ...rows.map((row) => getVisibleLength(row[index]))))
-  if (!process.stdout.isTTY) return drawRows([head, ...rows], wide).join('\n')
+export function formatTable(head: string[], rows: string[][], flexible: number, remarks: string[] = []): string {
+  if (!process.stdout.isTTY) {
+    const whole = rows.map((row, index) => (remarks[index] ? row.with(-1, `${row.at(-1)} (${remarks[index]})`) : row))
+    return drawRows([head, ...whole], widths(head, whole)).join('\n')
+  }
+  const wide = widths(head, rows)
   const others = wide.reduce((sum, each, index) => sum + (index === flexible ? 0 : each + 2), 0)
   const room = getTerminalWidth() - others
   const needed = wide[flexible] ?? 0
-  if (flexible === head.length - 1 && needed > room && room < minReadableWidth) {
-    const [top, ...lines] = drawRows([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
-    return [
-      top,
-      ...lines.flatMap((line, index) => [line, `  ${truncate(rows[index]?.at(-1) ?? '', getTerminalWidth() - 2)}`]),
-    ].join('\n')
-  }
+  const isBelow = flexible === head.length - 1 && needed > room && room < minReadableWidth
   wide[flexible] = Math.max(10, Math.min(needed, room))
-  return drawRows([head, ...rows], wide).join('\n')
+  const [top, ...lines] = isBelow
+    ? drawRows([head.slice(0, -1), ...rows.map((row) => row.slice(0, -1))], wide.slice(0, -1))
+    : drawRows([head, ...rows], wide)
+  const below = (text: string | undefined) => (text ? [`  ${truncate(text, getTerminalWidth() - 2)}`] : [])
+  return [
+    top,
+    ...lines.flatMap((line, index) => [
+      line,
+      ...below(isBelow ? rows[index]?.at(-1) : ''),
+      ...below(remarks[index]).map((remark) => paint('dim', remark)),
+    ]),
+  ].join('\n')
 }
+
+const widths = (head: string[], rows: string[][]): number[] =>
+  head.map((title, index) => Math.max(title.length, ...rows.map((row) => getVisibleLength(row[index]))))
 
 function drawRows([head = [], ...rows]: string[][], wide: number[]): string[] {
   const made = new Table({

@@ -109,8 +109,20 @@ export function printJsonLine(value: unknown): void {
   print(inertJsonText(value))
 }
 
+let isQuiet = false
+
+/** Leaves out notes from now on, for `--quiet`: what a command answers, and what went wrong, is still printed. */
+export function beQuiet(): void {
+  isQuiet = true
+}
+
 /** Prints a message for people to stderr, with commands as they are typed here. */
 export function printNote(text: string): void {
+  if (!isQuiet) printError(text)
+}
+
+/** Prints what went wrong to stderr, with commands as they are typed here. */
+export function printError(text: string): void {
   process.stderr.write(`${inertOutput(spellCommands(text, commandPrefix(process.env)))}\n`)
 }
 

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import type { Command } from 'commander'
 import { buildProgram } from '../../cli/program.ts'
@@ -18,10 +20,12 @@ test('every command has a line about itself and an example', async () => {
 })
 
 test('one command is loaded without the others, and knows as much', async () => {
-  const one = (await buildProgram('incidents')).commands
-  expect(one.map((command) => command.name())).toEqual(['incidents'])
-  const all = (await buildProgram()).commands.find((command) => command.name() === 'incidents')
-  expect(one[0]?.helpInformation()).toBe(all?.helpInformation())
+  const { commands } = await buildProgram('incidents')
+  expect(commands.filter((command) => command.commands.length > 0).map((command) => command.name())).toEqual([
+    'incidents',
+  ])
+  const of = (from: typeof commands) => from.find((command) => command.name() === 'incidents')?.helpInformation()
+  expect(of(commands)).toBe(of((await buildProgram()).commands))
 })
 
 test('help names every command, and the exit codes', async () => {
@@ -37,11 +41,18 @@ test('the version is that of the package', async () => {
   expect(await runCli(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` })
 })
 
+/** The script, read once: a process that loads every command takes a second. */
+let script: ReturnType<typeof runCli> | null = null
+function bashScript() {
+  script ??= runCli(['completion', 'bash'])
+  return script
+}
+
 async function completed(words: string[]): Promise<string[]> {
-  const { stdout } = await runCli(['completion', 'bash'])
-  const script = `${stdout}
+  const { stdout } = await bashScript()
+  const typed = `${stdout}
 COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _nightshift; printf '%s\\n' "\${COMPREPLY[@]}"`
-  return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n')
+  return execFileSync('bash', ['-c', typed], { encoding: 'utf8' }).trim().split('\n')
 }
 
 test('bash completes commands, what stands below them, and their options', async () => {
@@ -56,9 +67,66 @@ test('bash completes commands, what stands below them, and their options', async
 test('fish is offered the same words as bash', async () => {
   const { stdout } = await runCli(['completion', 'fish'])
   expect(stdout).toMatch(/^complete --command nightshift /m)
-  for (const [, path, words] of (await runCli(['completion', 'bash'])).stdout.matchAll(
-    /^ +'(.*)'\) words='(.*)' ;;$/gm,
-  )) {
+  for (const [, path, words] of (await bashScript()).stdout.matchAll(/^ +'(.*)'\) words='(.*)' ;;$/gm)) {
     expect(stdout).toContain(`case '${path}'\n                set words ${words}\n`)
   }
+})
+
+test('help is in groups, each command on one line of 80 columns, and is there without loading any of them', async () => {
+  const { commands } = await buildProgram('')
+  expect(commands.every((command) => command.commands.length === 0)).toBe(true)
+  const { stdout } = await runCli([])
+  expect((await runCli(['--help'])).stdout).toBe(stdout)
+  expect(stdout).toMatch(/^Every day:\n {2}status +\S/m)
+  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+  for (const command of commands) {
+    expect(command.summary()).not.toBe('')
+    expect(stdout).toContain(`  ${command.name()} `)
+  }
+})
+
+test('a parent alone prints its help and ends with 0; an option that nobody knows names the help of that command', async () => {
+  expect(await runCli(['incidents'])).toMatchObject({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('postmortem'),
+  })
+  expect(await runCli(['incidents', 'list', '--all'])).toMatchObject({
+    code: 2,
+    stderr: "error: unknown option '--all'\nSee: nightshift incidents list --help\n",
+  })
+})
+
+test('every topic that the help names is there, and a word that is none is refused', async () => {
+  const { stdout } = await runCli(['--help'])
+  const topics = /Topics: nightshift help (.*)/.exec(stdout)?.[1]?.split(', ') ?? []
+  expect(topics.length).toBeGreaterThan(2)
+  for (const topic of topics) expect((await runCli(['help', topic])).code).toBe(0)
+  expect(await runCli(['help', 'nonsense'])).toMatchObject({ code: 2, stderr: expect.stringContaining('"nonsense"') })
+})
+
+test('notes are left out with -q, errors are not; a command that judges other commands keeps their -q', async () => {
+  const env = { NIGHTSHIFT_URL: 'http://127.0.0.1:9', NIGHTSHIFT_TOKEN: 'x' }
+  expect((await runCli(['incidents', 'list', '-q', '--no-color'], env)).stderr).toContain('✖')
+  expect((await runCli(['judge', 'ls', '-q'])).code).toBe(2)
+  expect((await runCli(['judge', '--', 'ls', '-q'])).stdout).toContain('ls -q')
+})
+
+test('a manual page says the same words as the help, and man reads it without a complaint', async () => {
+  const { stdout } = await runCli(['man', 'approvals'])
+  expect(stdout).toMatch(/^\.TH "NIGHTSHIFT-APPROVALS" "1"/)
+  expect(stdout).toContain('.SH "nightshift approvals approve"')
+  expect(stdout).not.toMatch(/^[.'](?!TH|SH|B|BR|TP|PP)/m)
+  const folder = mkdtempSync(join(tmpdir(), 'nightshift-man-'))
+  expect(await runCli(['man', '--out', folder])).toMatchObject({ code: 0 })
+  expect(readdirSync(folder)).toHaveLength((await buildProgram()).commands.length + 1)
+  rmSync(folder, { recursive: true })
+})
+
+test('--web prints the address of the page where there is no browser', async () => {
+  const env = { NIGHTSHIFT_URL: 'http://127.0.0.1:9', NIGHTSHIFT_TOKEN: 'x' }
+  expect(await runCli(['approvals', 'list', '--web'], env)).toMatchObject({
+    code: 0,
+    stdout: 'http://127.0.0.1:9/approvals\n',
+  })
 })

@@ -92,7 +92,7 @@ test('a list says what is to be known besides the status, however long the title
     .transaction()
     .execute((trx) => closeIncident(trx, id, null, mitigated, { actor: agentActor, stepKey: null }))
   const { shown } = await runAtTerminal(['incidents', 'list', '--type', 'listed'], api.as('operator'))
-  expect(shown).toContain('(mitigated: the impact is gone, the cause is left')
+  expect(shown).toContain('  mitigated: the impact is gone, the cause is left')
   expect(shown).toContain('Replica lags')
   expect(widest(shown)).toBeLessThanOrEqual(80)
 })
