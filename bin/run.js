@@ -12,6 +12,7 @@ const programs = {
   bench: ['bench/main.ts'],
   eval: ['bench/main.ts', 'eval'],
   simulate: ['test/simulation/main.ts'],
+  pictures: ['test/pictures/main.ts'],
   'test:real': ['test/real/main.ts'],
   'build-web': ['start/web.ts'],
   package: ['package/main.ts'],

@@ -1,9 +1,28 @@
-import { Box, Cable, CircleDot, Database, HardDrive, type LucideIcon, Server } from 'lucide-react'
+import {
+  Box,
+  Boxes,
+  Cable,
+  CircleDot,
+  Cog,
+  Component,
+  Container,
+  Cpu,
+  Cylinder,
+  Database,
+  DoorOpen,
+  Globe,
+  HardDrive,
+  Layers,
+  type LucideIcon,
+  Network,
+  Server,
+  Users,
+  Waypoints,
+} from 'lucide-react'
 import { Fragment, type ReactNode } from 'react'
 import type { ApprovalStatus } from '../domain/approval.ts'
 import type { EventKind } from '../domain/event.ts'
 import type { Incident, IncidentStatus, Severity } from '../domain/incident.ts'
-import type { ResourceRef } from '../domain/registry.ts'
 import { remarks } from '../domain/status-words.ts'
 import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
@@ -176,22 +195,20 @@ export function TypeName({ type }: { type: string }) {
 }
 
 const resourceIcons: Record<string, LucideIcon> = {
-  node: Server,
-  host: HardDrive,
-  vm: Box,
-  link: Cable,
-  shard: Database,
+  ...{ region: Globe, shard: Layers, node: Server, tenant: Users, host: HardDrive, vm: Box, link: Cable },
+  ...{ cluster: Network, namespace: Boxes, workload: Component, container: Container, volume_claim: Cylinder },
+  ...{ cluster_service: Waypoints, ingress: DoorOpen, service_unit: Cog, database: Database, device: Cpu },
 }
 
 /** A thing by its picture and name; who hears the page hears its kind. */
-export function Resource({ resource }: { resource: ResourceRef | null }) {
+export function Resource({ resource }: { resource: { kind: string; id: string } | null }) {
   if (!resource) return <span className="soft">no resource</span>
   const Icon = resourceIcons[resource.kind] ?? CircleDot
   return (
     <span className="of" title={resource.kind.replaceAll('_', ' ')}>
       <Icon aria-hidden="true" />
       <span>
-        <span className="visually-hidden">{resource.kind} </span>
+        <span className="visually-hidden">{resource.kind.replaceAll('_', ' ')} </span>
         <Inert text={resource.id} />
       </span>
     </span>

@@ -547,6 +547,23 @@ test('of a thousand rows a link finds its own, and the search of the page finds 
   await page.context().close()
 })
 
+test('a setting is found by its words or its section, and a search for nothing says so', async () => {
+  const page = await signedIn(browser, spine, 'admin')
+  await settled(page, '/config')
+  const settings = page.locator('.things > li[id]')
+  const all = await settings.count()
+  await page.getByRole('searchbox', { name: 'Search settings' }).fill('turns investigation')
+  await page.waitForURL(/q=turns/)
+  expect(await settings.count()).toBeLessThan(all / 4)
+  await page.locator('[id="agent.max_turns"]').waitFor()
+  await page.getByRole('searchbox', { name: 'Search settings' }).fill('nothing like it')
+  await page.getByText('No setting fits.').waitFor()
+  await settled(page, '/config?section=Model')
+  expect(await page.locator('.sections h2').allTextContents()).toEqual(['Model'])
+  expect(page.complaints).toEqual([])
+  await page.context().close()
+})
+
 test.each([
   ['light', 1440],
   ['dark', 390],

@@ -98,7 +98,7 @@ test.each([
     await on.page.getByLabel('Sender').selectOption('alertmanager')
     await on.page.getByLabel('Body, as the source sends it').fill(body)
     await on.page.getByRole('button', { name: 'Explain' }).click()
-    const found = on.page.getByRole('link', { name: 'service_unit:web-1:nginx.service' })
+    const found = on.page.getByRole('link', { name: 'service unit web-1:nginx.service' })
     await found.waitFor()
     await screenshot(on.page, `try-${width}-${colorScheme}`)
     expect(await on.page.getByText('instance=web-99 is not known').count()).toBeGreaterThan(0)
@@ -108,7 +108,7 @@ test.each([
     const link = on.page.getByRole('link', { name: 'nginx 1.29 <b>everywhere</b>' })
     expect(await link.getAttribute('href')).toBe(changed.url)
     await screenshot(on.page, `resource-${width}-${colorScheme}`)
-    await on.page.getByRole('link', { name: 'node:web-1', exact: true }).first().click()
+    await on.page.getByRole('link', { name: 'node web-1', exact: true }).first().click()
     await on.page.getByRole('heading', { name: 'node:web-1' }).waitFor()
     await on.page.goto(`${on.spine.url}/resources`)
     await on.page.getByRole('table').waitFor()
@@ -299,7 +299,7 @@ test.each([
     for (const text of ['with an id that matches web-[0-9]+ as a whole', 'output matches changed=0'])
       expect(await on.page.getByText(text).count()).toBe(1)
     expect(await on.page.getByText('converge-web: it ended with code 2').count()).toBeGreaterThan(0)
-    expect(await on.page.getByRole('link', { name: 'node:web-1' }).first().getAttribute('href')).toBe(
+    expect(await on.page.getByRole('link', { name: 'node web-1' }).first().getAttribute('href')).toBe(
       '/resources/node%3Aweb-1',
     )
     await screenshot(on.page, `job-${width}-${colorScheme}`)
@@ -385,8 +385,8 @@ test.each([
     await screenshot(on.page, `topology-${width}-${colorScheme}`)
     expect(await on.page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     await topology.getByRole('link', { name: 'and 8 more' }).click()
-    await on.page.getByText('Only what runs on or needs node:app-7').waitFor()
-    await on.page.getByRole('link', { name: 'service_unit:app-7:job-19.service' }).waitFor()
+    await on.page.getByText('Only what runs on or needs node app-7').waitFor()
+    await on.page.getByRole('link', { name: 'service unit app-7:job-19.service' }).waitFor()
     expect(await on.page.getByRole('row').count()).toBe(21)
     expect(on.page.complaints).toEqual([])
   },

@@ -1,10 +1,11 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { formatWithUnit, truncate } from '../../domain/format.ts'
 import type { ShownVariable, StoredSetting } from '../../domain/setting-row.ts'
 import { type ListPage, useAsk } from '../api.ts'
 import { type Column, Table } from '../data-table.tsx'
+import { AddressFacet, SearchField, toOptions } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
-import { Failed, Heading, Loading, QueryState } from '../page-frame.tsx'
+import { Failed, Heading, Loading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { navigate, type PageLocation, usePlace, withSearch } from '../router.tsx'
 import { useSession } from '../session.ts'
@@ -110,6 +111,9 @@ export function ConfigPage({ title }: { title: string }) {
   const refused = missing(session, 'write_config')
   const error = config.error ?? effective.error
   const target = settings?.find(({ name }) => place.hash === name || place.hash.startsWith(`${name}.`))?.name
+  const field = useRef<HTMLInputElement>(null)
+  const isFiltered = place.search.has('q') || place.search.has('section')
+  const shown = settings?.filter((setting) => fits(setting, place))
   useEffect(() => {
     if (target) document.getElementById(target)?.scrollIntoView({ block: 'center' })
   }, [target])
@@ -123,15 +127,22 @@ export function ConfigPage({ title }: { title: string }) {
       {refused && <p className="said">{refused} You can read everything here.</p>}
       {error && <Failed error={error} again={() => void Promise.all([config.refetch(), effective.refetch()])} />}
       {!settings && !error && <Loading what="the configuration" />}
+      {settings && (
+        <search className="filters">
+          <SearchField place={place} field={field} label="Search settings" />
+          <AddressFacet place={place} name="section" legend="Section" options={toOptions(sectionsOf(settings))} />
+        </search>
+      )}
+      {shown?.length === 0 && <Nothing title="No setting fits." />}
       <div className="stack sections">
-        {settings &&
-          sectionsOf(settings).map((section) => (
+        {shown &&
+          sectionsOf(shown).map((section) => (
             <section key={section} className="stack tight" aria-labelledby={`section-${section}`}>
               <h2 id={`section-${section}`}>{section}</h2>
               {section === 'Model' && <TestModel />}
               <div className="sheet">
                 <ul className="things">
-                  {settings
+                  {shown
                     .filter((setting) => setting.section === section)
                     .map((setting) => (
                       <SettingRow
@@ -145,8 +156,8 @@ export function ConfigPage({ title }: { title: string }) {
               </div>
             </section>
           ))}
-        {settings && <Destinations refused={refused} />}
-        {settings && <Environment refused={refused} />}
+        {settings && !isFiltered && <Destinations refused={refused} />}
+        {settings && !isFiltered && <Environment refused={refused} />}
       </div>
       {unknown.length > 0 && (
         <section className="stack tight">
@@ -165,6 +176,13 @@ export function ConfigPage({ title }: { title: string }) {
       )}
     </>
   )
+}
+
+/** Every word of the search is in what the page says of the setting. */
+function fits({ name, label, description, section }: SettingView, { search }: PageLocation): boolean {
+  const text = `${name} ${label} ${description} ${section}`.toLowerCase()
+  const words = (search.get('q') ?? '').toLowerCase().split(/\s+/)
+  return [null, section].includes(search.get('section')) && words.every((word) => text.includes(word))
 }
 
 /** In the order in which the API lists them. */

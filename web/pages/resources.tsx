@@ -9,6 +9,7 @@ import { type Column, DataTable } from '../data-table.tsx'
 import { SearchField, SelectField } from '../fields.tsx'
 import { Inert, inertText } from '../inert.tsx'
 import { useKeys } from '../keys.tsx'
+import { Resource as ResourceMark } from '../marks.tsx'
 import { spelled } from '../own-command.ts'
 import { Failed, Heading, Loading, Nothing } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
@@ -350,7 +351,7 @@ function ResourceLinks({ names }: { names: string[] }) {
 export function ResourceLink({ name }: { name: string }) {
   return (
     <Link href={`/resources/${encodeURIComponent(name)}`}>
-      <Inert text={name} />
+      <ResourceMark resource={{ kind: name.slice(0, name.indexOf(':')), id: name.slice(name.indexOf(':') + 1) }} />
     </Link>
   )
 }
