@@ -107,13 +107,17 @@ function addListCommand(parent: CliCommand): void {
       const columns = {
         ID: (each: ApiIncident) => shorten(each.id),
         SEVERITY: (each: ApiIncident) => paintState(each.severity),
-        STATUS: (each: ApiIncident) => paintState(each.status),
+        STATUS: ({ status }: ApiIncident) => paintState(status, shortStatus(status)),
         AGE: (each: ApiIncident) => formatSpan(Date.now() - Date.parse(each.createdAt)),
         TITLE: withResource,
       }
       printList(options, incidents, 'No incidents match.', columns, (each) => inert(remarks(each).join(', ')))
     })
 }
+
+/** At a terminal the longest status gives its room to the title. */
+const shortStatus = (status: ApiIncident['status']) =>
+  status === 'awaiting_approval' && process.stdout.isTTY ? 'waiting' : status
 
 /** A title that does not name the resource, with its name. */
 function withResource({ title, resource }: ApiIncident): string {

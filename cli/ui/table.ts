@@ -44,8 +44,8 @@ const stateStyles: Record<Severity | IncidentStatus | ApprovalStatus | Risk, Sty
 }
 
 /** The word of a state, in its colour. */
-export function paintState(state: keyof typeof stateStyles): string {
-  return paint(stateStyles[state] ?? 'reset', state)
+export function paintState(state: keyof typeof stateStyles, word: string = state): string {
+  return paint(stateStyles[state] ?? 'reset', word)
 }
 
 /** A last column narrower than this moves to a separate line. */
