@@ -47,7 +47,11 @@ export const trigger = z.enum([
 export type Trigger = z.infer<typeof trigger>
 
 /** `path`: below the public address; null where a line leads nowhere. */
-const cardLine = z.object({ text: z.string(), path: z.string().nullable(), url: z.string().nullable().default(null) })
+export const cardLine = z.object({
+  text: z.string(),
+  path: z.string().nullable(),
+  url: z.string().nullable().default(null),
+})
 export type CardLine = z.infer<typeof cardLine>
 
 /** A thing worth telling, with what a receiver needs to act. */

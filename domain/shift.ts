@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { formatTimeOfDay } from './format.ts'
 import { severity } from './incident.ts'
-import type { CardLine } from './notification.ts'
+import { type CardLine, cardLine } from './notification.ts'
 import { count } from './status.ts'
 
 /** What a night or a shift was, and what it leaves: the data of the morning card and of the hand-over, and the lines that say it. */
@@ -56,6 +56,11 @@ export const shift = z.object({
 })
 export type Shift = z.infer<typeof shift>
 
+const cardView = z.object({ title: z.string(), since: z.string(), until: z.string(), lines: z.array(cardLine) })
+/** Both cards as they would be now, and what is left to do. */
+export const shiftView = z.object({ morning: cardView, handOver: cardView, followUps: several(followUp) })
+export type ShiftView = z.infer<typeof shiftView>
+
 /** Lines of one kind on a card, so that all of it fits a phone. */
 const listedEach = 3
 
@@ -77,6 +82,15 @@ export function headlineOf({ repaired, escalated, spared, questions, followUps }
   if (parts.length === 0 && questions.count > 0)
     parts.push(many(questions.count, 'question is over', 'questions are over'))
   return parts.length > 0 ? parts.join(', ') : null
+}
+
+/** `day`: on which the night ends. */
+export function morningTitle(day: string, shift: Shift): string {
+  return `Morning of ${day}: ${headlineOf(shift) ?? 'a quiet night, and nothing waits'}`
+}
+
+export function handOverTitle(at: string): string {
+  return `Hand-over of ${at.slice(0, 10)}, ${at.slice(11, 16)} UTC`
 }
 
 /** The morning card. What waits stands first. */

@@ -21,7 +21,7 @@ export async function readShift(db: Db | Trx, { since, until }: { since: string;
       sql`closed_at as at, coalesce(category, '') = 'mitigated' as "isMitigated"`,
       sql`status = 'escalated' and ${within('closed_at')}`,
     ),
-    sparedPages(db, until),
+    sparedPages(db, since, until),
     questionsOf(db, since, until),
     listFollowUps(db, { isOverdue: true }),
     incidents(db, sql`created_at as at`, sql`(status in ('open', 'investigating', 'awaiting_approval', 'escalated'))`),
@@ -52,12 +52,12 @@ async function incidents<Each = ShiftIncident>(
   return toSeveral(rows)
 }
 
-/** Pages that were not needed and of which no card has told yet. */
-async function sparedPages(db: Db | Trx, until: string): Promise<Shift['spared']> {
+/** Pages that were not needed in this time, and earlier ones of which no card has told. */
+async function sparedPages(db: Db | Trx, since: string, until: string): Promise<Shift['spared']> {
   const { rows } = await sql<Counted<Shift['spared']['first'][number]>>`
     select incident.id, title, severity, max(released_at) as at, coalesce(max(response), 'No page') as text, count(*) over ()::int as "all"
     from delivery join incident on incident.id = delivery.incident_id
-    where released_why = 'repaired' and told_elsewhere_at is null and released_at < ${until}::timestamptz
+    where released_why = 'repaired' and (told_elsewhere_at is null or released_at >= ${since}::timestamptz) and released_at < ${until}::timestamptz
     group by incident.id order by max(released_at) limit ${listed}`.execute(db)
   return toSeveral(rows)
 }

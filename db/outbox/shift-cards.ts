@@ -1,11 +1,20 @@
 import { sql } from 'kysely'
 import type { Hours } from '../../domain/hours.ts'
-import { type DayTimes, lastNight, lastOf, type MorningCard } from '../../domain/night.ts'
+import { type DayTimes, lastNight, lastOf, type MorningCard, nightAt } from '../../domain/night.ts'
 import type { CardLine, Notification, Trigger } from '../../domain/notification.ts'
-import { handOverLines, headlineOf, morningLines, type Shift } from '../../domain/shift.ts'
+import {
+  handOverLines,
+  handOverTitle,
+  headlineOf,
+  morningLines,
+  morningTitle,
+  type Shift,
+  type ShiftView,
+} from '../../domain/shift.ts'
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
-import { readShift } from '../incidents/shift.ts'
+import { listFollowUps, readShift } from '../incidents/shift.ts'
+import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { enqueueJoined } from './deliveries.ts'
 import { hasDestination } from './destinations.ts'
@@ -26,11 +35,10 @@ export async function sendMorning(db: Db): Promise<number> {
     const night = lastNight(settings.value<Hours>('page.night'), await databaseTime(trx))
     if (!(await takeTurn(trx, 'morning', night.until))) return 0
     const shift = await readShift(trx, night)
-    const headline = headlineOf(shift)
-    if (headline === null && card !== 'always') return 0
-    const title = `Morning of ${night.until.slice(0, 10)}: ${headline ?? 'a quiet night, and nothing waits'}`
+    if (headlineOf(shift) === null && card !== 'always') return 0
     const lines = morningLines(shift)
-    if (await tell(trx, 'morning', title, lines)) await noteSparedTold(trx, shift)
+    if (await tell(trx, 'morning', morningTitle(night.until.slice(0, 10), shift), lines))
+      await noteSparedTold(trx, shift)
     return Math.max(1, lines.length)
   })
 }
@@ -45,9 +53,29 @@ export async function sendHandOver(db: Db): Promise<number> {
     if (!(await takeTurn(trx, 'hand_over', until))) return 0
     const before = lastOf(times, new Date(Date.parse(until) - 60_000).toISOString())
     const lines = handOverLines(await readShift(trx, { since: before, until: at }))
-    await tell(trx, 'hand_over', `Hand-over of ${until.slice(0, 10)}, ${until.slice(11, 16)} UTC`, lines)
+    await tell(trx, 'hand_over', handOverTitle(until), lines)
     return lines.length
   })
+}
+
+/** A shift of a site without set hours. */
+const usualShiftMs = 8 * 3_600_000
+
+/** Both cards as they would be now: of the night that goes on, or of the last one. */
+export async function viewShift({ db }: Scope): Promise<ShiftView> {
+  const settings = await readSettings(db)
+  const at = await databaseTime(db)
+  const hours = settings.value<Hours>('page.night')
+  const going = nightAt(hours, at)
+  const night = going ? { since: going.since, until: at } : lastNight(hours, at)
+  const times = settings.value<DayTimes | null>('hand_over.at')
+  const began = times ? lastOf(times, at) : new Date(Date.parse(at) - usualShiftMs).toISOString()
+  const [ofNight, ofShift] = await Promise.all([readShift(db, night), readShift(db, { since: began, until: at })])
+  return {
+    morning: { ...night, title: morningTitle(night.until.slice(0, 10), ofNight), lines: morningLines(ofNight) },
+    handOver: { since: began, until: at, title: handOverTitle(at), lines: handOverLines(ofShift) },
+    followUps: await listFollowUps(db),
+  }
 }
 
 /**

@@ -1,0 +1,56 @@
+import { sql } from 'kysely'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { Trx } from '../connect.ts'
+import { differs, type Notes } from './findings.ts'
+
+/** Holds the follow-up of an incident against the newest row of its log that tells of it. */
+export async function verifyFollowUp(
+  trx: Trx,
+  incidentId: string,
+  events: readonly IncidentEvent[],
+  notes: Notes,
+): Promise<void> {
+  const stored = await trx
+    .selectFrom('followUp')
+    .select(['ownerId', 'ownerGroup as group', 'createdAt'])
+    .select(sql<string>`to_char(due_on, 'YYYY-MM-DD')`.as('dueOn'))
+    .select(['closedAt', 'closedBy'])
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirst()
+  const told = events.findLast((event) => event.kind === 'noted' && event.metadata.followUp)
+  if (!stored && !told) return
+  notes.check('follow-ups')
+  const said = told?.kind === 'noted' ? told.metadata.followUp : undefined
+  if (!stored || !told || !said) {
+    notes.differ(incidentId, stored ? 'no row tells of its follow-up' : 'its follow-up is missing')
+    return
+  }
+  const { closedAt, closedBy, createdAt, ...state } = stored
+  const now = { ...state, isClosed: closedAt !== null }
+  for (const part of ['ownerId', 'group', 'dueOn', 'isClosed'] as const)
+    if (now[part] !== said[part]) notes.differ(incidentId, differs(`${part} of its follow-up`, now[part], said[part]))
+  await holdEnds(trx, incidentId, { closedAt, closedBy, createdAt, told, events }, notes)
+}
+
+type Ends = {
+  closedAt: string | null
+  closedBy: string | null
+  createdAt: string
+  told: IncidentEvent
+  events: readonly IncidentEvent[]
+}
+
+/** A row and its follow-up are written within one transaction, whose moments are not one moment. */
+const apartMs = 60_000
+
+async function holdEnds(trx: Trx, id: string, { closedAt, closedBy, createdAt, told, events }: Ends, notes: Notes) {
+  const isApart = (a: string, b: string) => Math.abs(Date.parse(a) - Date.parse(b)) > apartMs
+  const opened = events.find((event) => event.kind === 'noted' && event.metadata.code === 'follow_up_opened')
+  if (opened && isApart(createdAt, opened.at))
+    notes.differ(id, differs('when its follow-up began', createdAt, opened.at))
+  if (closedAt === null) return
+  const person = await trx.selectFrom('operator').select('name').where('id', '=', closedBy).executeTakeFirst()
+  if (told.actor !== `user:${person?.name}`)
+    notes.differ(id, differs('who closed its follow-up', person?.name ?? null, told.actor))
+  if (isApart(closedAt, told.at)) notes.differ(id, differs('when its follow-up was closed', closedAt, told.at))
+}
