@@ -1,6 +1,6 @@
 import { type Hours, isTimeZone, isWithin, lastTimeOf, readHours } from './hours.ts'
 
-/** The hours in which people sleep, and when they are told what happened meanwhile. */
+/** The hours in which people sleep, and the times at which cards go out. */
 
 /** When the morning card goes out. */
 export const morningCards = ['news', 'always', 'off'] as const

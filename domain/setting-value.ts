@@ -72,12 +72,12 @@ export const prices = parsedBy((text) => {
 
 export const pageHold = parsedBy(parsePageHold)
 export const nightHours = parsedBy(parseNight)
-/** Questions a night. An empty text is no zero, for with zero nobody is woken. */
+/** Questions a night, or `off` for all of them. */
 export const wakeBudget: SettingKind = {
   schema: z
     .string()
-    .regex(/^\d{1,2}$/, 'takes how many questions, 0 to 99; reset it for no budget')
-    .transform(Number),
+    .regex(/^(?:off|\d{1,2})$/, 'takes how many questions, 0 to 99, or off')
+    .transform((text) => (text === 'off' ? null : Number(text))),
   unit: 'questions',
 }
 export const handOverTimes = parsedBy(parseHandOverTimes)

@@ -321,10 +321,10 @@ const notificationsSettings = [
     description:
       'From when to when people sleep, by a zone: 22:00-07:00 Europe/Oslo. The wake budget counts in these hours, and the morning card goes out as they end.',
   }),
-  setting('page.wake_budget', wakeBudget, null, {
+  setting('page.wake_budget', wakeBudget, 'off', {
     label: 'Questions that wake somebody, a night',
     description:
-      'How many questions about incidents below critical wake somebody in a night; the others wait for the morning card. Unset: all of them wake.',
+      'How many questions about incidents below critical wake somebody in a night; the others wait for the morning card. `off`: all of them wake.',
   }),
   setting('morning.card', oneOf(morningCards), 'news', {
     label: 'Morning card',

@@ -39,7 +39,7 @@ export const followUp = z.object({
 })
 export type FollowUp = z.infer<typeof followUp>
 
-export const shift = z.object({
+const shift = z.object({
   since: z.string(),
   until: z.string(),
   repaired: several(shiftIncident),

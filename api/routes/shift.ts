@@ -74,7 +74,7 @@ const listEndpoint = endpoint({
   description: '`count` is all of them, `first` a hundred.',
   answer: shiftView.shape.followUps,
   example: { count: 1, first: [example] },
-  run: ({ scope: { db } }) => listFollowUps(db),
+  run: ({ scope }) => listFollowUps(scope),
 })
 
 const refusals: Record<FollowUpRefusal, (id: string) => Problem> = {
@@ -88,9 +88,9 @@ const refusals: Record<FollowUpRefusal, (id: string) => Problem> = {
   },
 }
 
-async function answer({ db }: Scope, id: string, refusal: FollowUpRefusal | null): Promise<FollowUp> {
+async function answer(scope: Scope, id: string, refusal: FollowUpRefusal | null): Promise<FollowUp> {
   if (refusal !== null) throw refusals[refusal](id)
-  const [found] = (await listFollowUps(db, { incidentId: id })).first
+  const [found] = (await listFollowUps(scope, { incidentId: id })).first
   if (!found) throw refusals.none(id)
   return found
 }

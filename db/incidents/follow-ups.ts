@@ -4,7 +4,7 @@ import type { EventMetadata } from '../../domain/event-metadata.ts'
 import { addWorkingDays } from '../../domain/night.ts'
 import { listOnCall, type OnCallRule } from '../../domain/on-call.ts'
 import { operatorByName } from '../access/operators.ts'
-import { databaseTime, now } from '../clock.ts'
+import { databaseTime } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { enqueueNotification } from '../outbox/deliveries.ts'
@@ -65,7 +65,7 @@ async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRo
 }
 
 /** What a person says of it; what is absent stays. `owner`: a name. */
-export type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
+type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
 /** `unknown`: there is none, or nobody of that name may sign in. */
 export type FollowUpRefusal = 'none' | 'closed' | 'unknown owner'
 
@@ -109,15 +109,22 @@ export async function closeFollowUp(
     const found = await lockOpen(trx, incidentId)
     if (typeof found === 'string') return found
     const { ownerId, ownerGroup: group, dueOn } = found
+    const closedAt = await note(
+      trx,
+      incidentId,
+      by.actor,
+      'follow_up_closed',
+      `${by.name} closed the follow-up: ${said}`,
+      {
+        ...{ ownerId, group, dueOn },
+        isClosed: true,
+      },
+    )
     await trx
       .updateTable('followUp')
-      .set({ closedAt: now, closedBy: by.operatorId })
+      .set({ closedAt, closedBy: by.operatorId })
       .where('incidentId', '=', incidentId)
       .execute()
-    await note(trx, incidentId, by.actor, 'follow_up_closed', `${by.name} closed the follow-up: ${said}`, {
-      ...{ ownerId, group, dueOn },
-      isClosed: true,
-    })
     return null
   })
 }
@@ -141,6 +148,8 @@ async function note(
   code: 'follow_up_opened' | 'follow_up_changed' | 'follow_up_closed',
   text: string,
   followUp: FollowUpState,
-): Promise<void> {
-  await append(trx, incidentId, null, { kind: 'noted', actor, detail: text, metadata: { code, text, followUp } })
+): Promise<string> {
+  const metadata = { code, text, followUp }
+  const { event } = await append(trx, incidentId, null, { kind: 'noted', actor, detail: text, metadata })
+  return event.at
 }

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { FollowUp, Shift, ShiftIncident, ShiftQuestion } from '../../domain/shift.ts'
 import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
+import { type Scope, systemScope } from '../scope.ts'
 
 /** Rows of a kind that are listed; what is not listed is counted. */
 const listed = 20
@@ -23,7 +24,7 @@ export async function readShift(db: Db | Trx, { since, until }: { since: string;
     ),
     sparedPages(db, since, until),
     questionsOf(db, since, until),
-    listFollowUps(db, { isOverdue: true }),
+    listFollowUps(systemScope(db), { isOverdue: true }),
     incidents(db, sql`created_at as at`, sql`(status in ('open', 'investigating', 'awaiting_approval', 'escalated'))`),
     incidents(db, closed, sql`status = 'resolved' and watch_until is not null`),
     db
@@ -81,7 +82,7 @@ async function questionsOf(db: Db | Trx, since: string, until: string): Promise<
 
 /** Follow-ups that nobody has closed, the longest due first; with `isOverdue` those whose day is over. */
 export async function listFollowUps(
-  db: Db | Trx,
+  { db }: Scope,
   { isOverdue = false, incidentId = null }: { isOverdue?: boolean; incidentId?: string | null } = {},
 ): Promise<Several<FollowUp>> {
   const isLate = sql`(follow_up.closed_at is null and due_on < (${onceNow} at time zone 'UTC')::date)`

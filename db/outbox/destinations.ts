@@ -46,7 +46,7 @@ const webhooks: Record<Trigger, string[]> = {
   reopened: ['news', 'resolved'],
   reminder: ['escalated'],
   digest: ['news', 'escalated'],
-  spared: ['news', 'escalated'],
+  spared: [],
   morning: ['news', 'escalated', 'approval'],
   hand_over: ['news', 'escalated', 'approval'],
   follow_up: ['news', 'escalated'],

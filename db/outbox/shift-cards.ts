@@ -62,7 +62,8 @@ export async function sendHandOver(db: Db): Promise<number> {
 const usualShiftMs = 8 * 3_600_000
 
 /** Both cards as they would be now: of the night that goes on, or of the last one. */
-export async function viewShift({ db }: Scope): Promise<ShiftView> {
+export async function viewShift(scope: Scope): Promise<ShiftView> {
+  const { db } = scope
   const settings = await readSettings(db)
   const at = await databaseTime(db)
   const hours = settings.value<Hours>('page.night')
@@ -74,7 +75,7 @@ export async function viewShift({ db }: Scope): Promise<ShiftView> {
   return {
     morning: { ...night, title: morningTitle(night.until.slice(0, 10), ofNight), lines: morningLines(ofNight) },
     handOver: { since: began, until: at, title: handOverTitle(at), lines: handOverLines(ofShift) },
-    followUps: await listFollowUps(db),
+    followUps: await listFollowUps(scope),
   }
 }
 

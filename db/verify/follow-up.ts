@@ -12,7 +12,7 @@ export async function verifyFollowUp(
 ): Promise<void> {
   const stored = await trx
     .selectFrom('followUp')
-    .select(['ownerId', 'ownerGroup as group', 'createdAt'])
+    .select(['ownerId', 'ownerGroup as group'])
     .select(sql<string>`to_char(due_on, 'YYYY-MM-DD')`.as('dueOn'))
     .select(['closedAt', 'closedBy'])
     .where('incidentId', '=', incidentId)
@@ -25,32 +25,13 @@ export async function verifyFollowUp(
     notes.differ(incidentId, stored ? 'no row tells of its follow-up' : 'its follow-up is missing')
     return
   }
-  const { closedAt, closedBy, createdAt, ...state } = stored
+  const { closedAt, closedBy, ...state } = stored
   const now = { ...state, isClosed: closedAt !== null }
   for (const part of ['ownerId', 'group', 'dueOn', 'isClosed'] as const)
     if (now[part] !== said[part]) notes.differ(incidentId, differs(`${part} of its follow-up`, now[part], said[part]))
-  await holdEnds(trx, incidentId, { closedAt, closedBy, createdAt, told, events }, notes)
-}
-
-type Ends = {
-  closedAt: string | null
-  closedBy: string | null
-  createdAt: string
-  told: IncidentEvent
-  events: readonly IncidentEvent[]
-}
-
-/** A row and its follow-up are written within one transaction, whose moments are not one moment. */
-const apartMs = 60_000
-
-async function holdEnds(trx: Trx, id: string, { closedAt, closedBy, createdAt, told, events }: Ends, notes: Notes) {
-  const isApart = (a: string, b: string) => Math.abs(Date.parse(a) - Date.parse(b)) > apartMs
-  const opened = events.find((event) => event.kind === 'noted' && event.metadata.code === 'follow_up_opened')
-  if (opened && isApart(createdAt, opened.at))
-    notes.differ(id, differs('when its follow-up began', createdAt, opened.at))
-  if (closedAt === null) return
+  if (closedAt === null || !said.isClosed) return
   const person = await trx.selectFrom('operator').select('name').where('id', '=', closedBy).executeTakeFirst()
   if (told.actor !== `user:${person?.name}`)
-    notes.differ(id, differs('who closed its follow-up', person?.name ?? null, told.actor))
-  if (isApart(closedAt, told.at)) notes.differ(id, differs('when its follow-up was closed', closedAt, told.at))
+    notes.differ(incidentId, differs('who closed its follow-up', person?.name ?? null, told.actor))
+  if (closedAt !== told.at) notes.differ(incidentId, differs('when its follow-up was closed', closedAt, told.at))
 }

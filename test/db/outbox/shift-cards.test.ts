@@ -163,7 +163,7 @@ describe('a budget of one', () => {
 
   test.each([
     ['by day', { 'page.night': '22:00-02:00 UTC' }],
-    ['without a budget', { 'page.wake_budget': 'all' }],
+    ['without a budget', { 'page.wake_budget': 'off' }],
     ['while no card goes out', { 'morning.card': 'off' }],
   ])('%s every question wakes', async (_name, settings) => {
     await budget(settings)
