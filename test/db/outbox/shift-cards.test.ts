@@ -3,7 +3,9 @@ import { sql } from 'kysely'
 import { passOnPending } from '../../../db/approvals/pass-on.ts'
 import { remindPending } from '../../../db/approvals/reminders.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
+import { reportOf } from '../../../db/incidents/reports.ts'
 import { sendHandOver, sendMorning } from '../../../db/outbox/shift-cards.ts'
+import { systemScope } from '../../../db/scope.ts'
 import { agentActor, systemActor } from '../../../domain/event.ts'
 import { type Notification, readStored } from '../../../domain/notification.ts'
 import { asked } from '../../support/announced.ts'
@@ -89,6 +91,15 @@ describe('a budget of one', () => {
     expect(rows[0]?.detail).toMatch(
       /^Wakes nobody: 1 of 1 questions have woken somebody this night\. It waits for the morning card, and ends at 03:03 UTC/,
     )
+  })
+
+  test('a report counts a question that woke nobody as a wake that was avoided', async () => {
+    const day = { since: '2099-11-29', until: '2099-11-29' }
+    const before = (await reportOf(systemScope(database.db), day)).total
+    await question()
+    await question()
+    const { questionsHeld, wakesAvoided } = (await reportOf(systemScope(database.db), day)).total
+    expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 1])
   })
 
   test('of two at once one wakes', async () => {
