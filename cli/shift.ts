@@ -30,9 +30,9 @@ export function addHandOverCommand(program: CliCommand): void {
 function printCard({ title, lines }: ShiftView['morning']): void {
   print(paint('bold', inert(title)))
   for (const { text, path } of lines) {
-    print(wrap(`  ${inert(text)}`, getTerminalWidth()))
+    print(wrap(inert(text), getTerminalWidth()))
     const id = path?.split('/')[1]
-    if (id) print(paint('dim', `    ${inert(id)}`))
+    if (id) print(paint('dim', `  ${inert(id)}`))
   }
 }
 

@@ -151,7 +151,7 @@ export function handOverLines(shift: Shift): CardLine[] {
   const waiting = questions.first.filter(({ status }) => status === 'pending')
   const waits = waiting
     .slice(0, listedEach)
-    .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'whom it may concern'} until ${toMinute(expiresAt)}`)
+    .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'all who may decide'} until ${toMinute(expiresAt)}`)
   const critical = open.first.filter((each) => each.severity === 'critical').length
   return [
     line(
@@ -171,7 +171,7 @@ export function handOverLines(shift: Shift): CardLine[] {
       watched.count === 0 ? null : toPage(watched.first, 'incidents?status=resolved'),
     ),
     line(
-      lostDuties.length === 0 ? 'Nightshift: all its duties are done' : `Nightshift lost: ${lostDuties.join(', ')}`,
+      lostDuties.length === 0 ? 'Nightshift: no duty is lost' : `Nightshift lost: ${lostDuties.join(', ')}`,
       lostDuties.length === 0 ? null : 'health',
     ),
     lookFirst(shift),

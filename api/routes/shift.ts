@@ -5,10 +5,12 @@ import { viewShift } from '../../db/outbox/shift-cards.ts'
 import type { Scope } from '../../db/scope.ts'
 import { type FollowUp, followUp, shiftView } from '../../domain/shift.ts'
 import { requirePerson } from '../deps.ts'
+import { lostDuties } from '../heartbeat.ts'
 import { writtenText } from '../http/body.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { calendarDay } from '../http/moments.ts'
 import { notFound, Problem } from '../http/problem.ts'
+import { lookAtParts } from '../parts.ts'
 import { incidentExample, incidentId } from './examples.ts'
 import { incidentParams } from './incidents.ts'
 
@@ -56,13 +58,19 @@ const shiftEndpoint = endpoint({
         line('Open: nothing', null),
         line('Waits: nothing', null),
         line('Watched: nothing', null),
-        line('Nightshift: all its duties are done', null),
+        line('Nightshift: no duty is lost', null),
         line('Look first at: nothing waits', null),
       ],
     },
     followUps: { count: 1, first: [example] },
   },
-  run: ({ scope }) => viewShift(scope),
+  async run({ scope }, deps) {
+    const lost = lostDuties(await lookAtParts(scope, deps))
+    return await viewShift(
+      scope,
+      lost.map(({ name }) => name),
+    )
+  },
 })
 
 const listEndpoint = endpoint({

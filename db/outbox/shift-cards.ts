@@ -61,8 +61,8 @@ export async function sendHandOver(db: Db): Promise<number> {
 /** A shift of a site without set hours. */
 const usualShiftMs = 8 * 3_600_000
 
-/** Both cards as they would be now: of the night that goes on, or of the last one. */
-export async function viewShift(scope: Scope): Promise<ShiftView> {
+/** Both cards as they would be now: of the night that goes on, or of the last one. `lostDuties`: as a look finds them now. */
+export async function viewShift(scope: Scope, lostDuties: string[]): Promise<ShiftView> {
   const { db } = scope
   const settings = await readSettings(db)
   const at = await databaseTime(db)
@@ -74,7 +74,7 @@ export async function viewShift(scope: Scope): Promise<ShiftView> {
   const [ofNight, ofShift] = await Promise.all([readShift(db, night), readShift(db, { since: began, until: at })])
   return {
     morning: { ...night, title: morningTitle(night.until.slice(0, 10), ofNight), lines: morningLines(ofNight) },
-    handOver: { since: began, until: at, title: handOverTitle(at), lines: handOverLines(ofShift) },
+    handOver: { since: began, until: at, title: handOverTitle(at), lines: handOverLines({ ...ofShift, lostDuties }) },
     followUps: await listFollowUps(scope),
   }
 }

@@ -70,8 +70,8 @@ export function HomePage({ title }: { title: string }) {
           ) : (
             <>
               <Tonight home={home.data} span={span} />
-              <ShiftLines />
               <NightParts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+              <ShiftLines />
             </>
           )}
           <System />

@@ -293,7 +293,7 @@ describe('the hand-over', () => {
       'Open: nothing',
       'Waits: nothing',
       'Watched: nothing',
-      'Nightshift: all its duties are done',
+      'Nightshift: no duty is lost',
       'Look first at: nothing waits',
     ])
   })
