@@ -5,6 +5,7 @@ import type { Trx } from '../../../db/connect.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { changeFollowUp, closeFollowUp } from '../../../db/incidents/follow-ups.ts'
 import { listFollowUps } from '../../../db/incidents/shift.ts'
+import { erasePerson } from '../../../db/retention/erasure.ts'
 import { systemScope } from '../../../db/scope.ts'
 import { verifyIncident } from '../../../db/verify/incident.ts'
 import { agentActor } from '../../../domain/event.ts'
@@ -134,4 +135,20 @@ test.each([
   expect((await verifyIncident(database.db, id)).differences).toEqual([
     { subject: id, what: expect.stringMatching(what) },
   ])
+})
+
+test('the erasure of a person takes their words from it, and verify still holds it', async () => {
+  const id = await taken()
+  await mitigate(id)
+  const eve = await person('eve')
+  await changeFollowUp(database.db, id, { owner: 'eve' }, by(eve))
+  await closeFollowUp(database.db, id, 'eve replaced the disk of her laptop', by(eve))
+  const { pseudonym } = await erasePerson(database.db, eve, { name: 'admin' })
+  expect(await followUpOf(id)).toMatchObject({ owner: pseudonym, closedBy: pseudonym })
+  const { rows } =
+    await sql`select from incident_event where incident_id = ${id} and (detail ~ 'eve |laptop' or metadata::text ~ 'laptop')`.execute(
+      database.owner,
+    )
+  expect(rows).toEqual([])
+  expect((await verifyIncident(database.db, id)).differences).toEqual([])
 })

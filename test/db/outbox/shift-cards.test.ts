@@ -102,10 +102,11 @@ describe('a budget of one', () => {
     expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 1])
   })
 
-  test('of two at once one wakes', async () => {
-    const made = await Promise.all([question(), question(), question()])
+  test('of many at once as many wake as the budget says', async () => {
+    await budget({ 'page.wake_budget': '2' })
+    const made = await Promise.all(Array.from({ length: 8 }, () => question()))
     const told = (await Promise.all(made.map(({ incidentId }) => toldOf(incidentId)))).flat()
-    expect(told.filter(({ page }) => page)).toHaveLength(1)
+    expect(told.filter(({ page }) => page)).toHaveLength(2)
   })
 
   test('a question about a critical incident always wakes, and uses up nothing', async () => {
