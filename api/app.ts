@@ -81,6 +81,7 @@ import { retentionRoutes } from './routes/retention.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { configRoutes } from './routes/settings.ts'
 import { shardRoutes } from './routes/shards.ts'
+import { shiftRoutes } from './routes/shift.ts'
 import { signpostRoutes } from './routes/signpost.ts'
 import { sitePolicyRoutes } from './routes/site-policy.ts'
 import { slackRoutes } from './routes/slack.ts'
@@ -144,6 +145,7 @@ const operations = [
   explainRoutes,
   usageRoutes,
   reportRoutes,
+  shiftRoutes,
   trustRoutes,
   statusRoutes,
   modelRoutes,

@@ -8,6 +8,9 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
   'Every day': {
     status: ['what is open, and what waits for a person', async () => (await import('./status.ts')).addStatusCommand],
     home: ['the night at a glance', async () => (await import('./home.ts')).addHomeCommand],
+    morning: ['the card of the night', async () => (await import('./shift.ts')).addMorningCommand],
+    'hand-over': ['a shift in five lines', async () => (await import('./shift.ts')).addHandOverCommand],
+    'follow-ups': ['what is left to do about incidents', async () => (await import('./shift.ts')).addFollowUpsCommand],
     incidents: [
       'list, show, follow, take and close incidents',
       async () => (await import('./incidents/incidents.ts')).addIncidentsCommand,

@@ -57,12 +57,13 @@ function addListCommand(parent: CliCommand): void {
 }
 
 function describeRoute({ route }: Listed): string {
-  const { severities, types, triggers, hours } = route as Partial<Route>
+  const { severities, types, triggers, hours, wakes } = route as Partial<Route>
   const parts = [
     severities?.join(', '),
     types?.join(', '),
     triggers?.join(', '),
     hours && `${hours.from} to ${hours.to} ${hours.zone}`,
+    typeof wakes === 'boolean' && (wakes ? 'wakes' : 'wakes nobody'),
   ]
   return parts.filter(Boolean).join('; ') || 'everything'
 }
@@ -112,6 +113,8 @@ function describeOption(value: unknown): string {
   return text.startsWith('-----BEGIN') ? 'given' : text
 }
 
+const wakesWords = ['yes', 'no', 'kind'] as const
+
 type SetOptions = ConnectionOptions & {
   kind?: string
   option: Record<string, string>
@@ -121,6 +124,7 @@ type SetOptions = ConnectionOptions & {
   triggers?: string
   hours?: string
   zone?: string
+  wakes?: (typeof wakesWords)[number]
   enable?: boolean
   disable?: boolean
 }
@@ -154,6 +158,11 @@ function addSetCommand(parent: CliCommand): void {
     .option('--triggers <list>', 'what there is to tell, as critical,escalated,approval; all')
     .option('--hours <from-to>', 'as 22:00-06:00; all')
     .option('--zone <zone>', 'whose hours these are, as Europe/Oslo')
+    .option(
+      '--wakes <word>',
+      'whether what pages wakes somebody there: yes, no, or kind (pagerduty does, and a webhook of the template generic)',
+      parseOneOf(wakesWords),
+    )
     .option('--disable', 'nothing goes there any more')
     .option('--enable', 'messages go there again')
     .connected(
@@ -214,7 +223,7 @@ function toSecrets(given: Record<string, string>): Record<string, string | null>
   )
 }
 
-function toRoute({ severities, types, triggers, hours, zone }: SetOptions, before: Listed | null): object {
+function toRoute({ severities, types, triggers, hours, zone, wakes }: SetOptions, before: Listed | null): object {
   const listOf = (text: string | undefined) => (text === 'all' ? null : text && splitList(text))
   const known = (before?.route as Partial<Route> | undefined)?.hours
   const [from, to] = hours?.split('-') ?? [known?.from, known?.to]
@@ -230,6 +239,7 @@ function toRoute({ severities, types, triggers, hours, zone }: SetOptions, befor
         : hours === undefined && zone === undefined
           ? undefined
           : { from, to: to ?? '', zone: zone ?? known?.zone ?? 'UTC' },
+    wakes: wakes === undefined ? undefined : wakes === 'kind' ? null : wakes === 'yes',
   }
   return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
 }

@@ -62,6 +62,12 @@ export type NotedCode =
   | 'page_held'
   | 'page_released'
   | 'page_spared'
+  /** A question of the night wakes nobody: the budget of wakes is used up. */
+  | 'wake_held'
+  /** What is left to do about an incident that ended as mitigated. */
+  | 'follow_up_opened'
+  | 'follow_up_changed'
+  | 'follow_up_closed'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
@@ -130,6 +136,8 @@ export type EventMetadata = {
     /** The approval that `approval_extended` is about, and its new end; absent before 0.3. */
     approvalId?: string
     expiresAt?: string
+    /** Of `follow_up_…`: how it stands after this row. `ownerId`: of a person. `dueOn`: a day. */
+    followUp?: { ownerId: string | null; group: string | null; dueOn: string; isClosed: boolean }
   }
   claimed: {
     role: IncidentRole

@@ -11,6 +11,16 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
+const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** The hours that two words say, as `22:00-07:00` and `Europe/Oslo`; null where the first says none, a text where something is wrong with them. */
+export function readHours(range: string, zone: string): Hours | string | null {
+  const [, from, to] = hoursForm.exec(range) ?? []
+  if (from === undefined || to === undefined) return null
+  if (!isTimeZone(zone)) return `has no time zone behind its hours: ${from}-${to} Europe/Oslo`
+  return from === to ? 'ends when it begins, which leaves no minute' : { from, to, zone }
+}
+
 /** Is this time within the hours, by the clock of their zone? */
 export function isWithin({ from, to, zone }: Hours, at: string): boolean {
   const now = new Intl.DateTimeFormat('en-GB', {
@@ -20,4 +30,34 @@ export function isWithin({ from, to, zone }: Hours, at: string): boolean {
     hourCycle: 'h23',
   }).format(new Date(at))
   return from < to ? now >= from && now < to : now >= from || now < to
+}
+
+/**
+ * The last moment, at `at` or before it, when clocks of the zone showed `time`. In an hour that a clock change skips, the moment that stands
+ * in its place; one that it repeats gives either of the two.
+ */
+export function lastTimeOf(time: string, zone: string, at: string): string {
+  const now = Math.floor(Date.parse(at) / minute) * minute
+  const wall = wallClockMs(zone, now)
+  const [hours = 0, minutes = 0] = time.split(':').map(Number)
+  const today = Math.floor(wall / day) * day + hours * hour + minutes * minute
+  const wanted = today > wall ? today - day : today
+  const guess = now - (wall - wanted)
+  const moment = guess + wanted - wallClockMs(zone, guess)
+  return new Date(Math.min(moment, now)).toISOString()
+}
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+/** What clocks of the zone show, as if it were UTC. */
+function wallClockMs(zone: string, ms: number): number {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    timeZone: zone,
+    ...({ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' } as const),
+    hourCycle: 'h23',
+  }).formatToParts(ms)
+  const part = (name: string) => Number(parts.find(({ type }) => type === name)?.value)
+  return Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'))
 }

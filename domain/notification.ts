@@ -33,14 +33,26 @@ export const trigger = z.enum([
   ...(['taken', 'closed'] as const),
   /** About several incidents at once. */
   ...(['digest', 'notice'] as const),
-  /** Pages that waited and were not needed: repaired, and the alert ended. */
+  /** Pages that waited and were not needed; sent by earlier versions, and now lines of the morning card. */
   ...(['spared'] as const),
+  /** What a night was and what waits, as it ends; the five lines of a hand-over. */
+  ...(['morning', 'hand_over'] as const),
+  /** What is left to do about an incident that ended as mitigated. */
+  ...(['follow_up'] as const),
   /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
   ...(['late', 'undelivered'] as const),
   /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */
   ...(['duty'] as const),
 ])
 export type Trigger = z.infer<typeof trigger>
+
+/** `path`: below the public address; null where a line leads nowhere. */
+export const cardLine = z.object({
+  text: z.string(),
+  path: z.string().nullable(),
+  url: z.string().nullable().default(null),
+})
+export type CardLine = z.infer<typeof cardLine>
 
 /** A thing worth telling, with what a receiver needs to act. */
 export const notification = z.object({
@@ -59,6 +71,8 @@ export const notification = z.object({
   incidents: z
     .array(incident.pick({ id: true, title: true, severity: true, status: true }).extend({ since: z.string() }))
     .default([]),
+  /** What a card of a night or a shift says, with where each line leads. */
+  lines: z.array(cardLine).default([]),
   /** Where a person looks: `<PUBLIC_URL>/incidents/<id>`, or the card of the approval. */
   url: z.string(),
   at: z.string(),
@@ -77,7 +91,11 @@ export function readStored(stored: unknown, incidentId: string, site: MessageSit
   const read = notification.safeParse({ ...(stored as object), url: `${publicUrl}/${getLinkPath(stored, incidentId)}` })
   if (!read.success) return null
   const { reason } = read.data
-  return { ...read.data, reason: reason === null ? null : spellCommands(reason, commandPrefix) }
+  const lines = read.data.lines.map((line) => ({
+    ...line,
+    url: line.path === null ? null : `${publicUrl}/${line.path}`,
+  }))
+  return { ...read.data, lines, reason: reason === null ? null : spellCommands(reason, commandPrefix) }
 }
 
 export type AskedApproval = z.infer<typeof askedApproval>
@@ -138,6 +156,7 @@ export function getLinkPath(stored: unknown, incidentId: string): string {
     incidents?: { status: string }[]
   }
   if (trigger === 'duty') return 'health'
+  if (trigger === 'morning' || trigger === 'hand_over') return 'shift'
   if (approval) return `approvals/${approval.id}`
   if (!incidents || incidents.length < 2) return `incidents/${incidentId}`
   return incidents.every(({ status }) => status === 'escalated') ? 'incidents?status=escalated' : 'incidents'

@@ -1,12 +1,11 @@
 import { coversResource, faultOfPattern } from './decision-right.ts'
-import { type Hours, isTimeZone, isWithin } from './hours.ts'
+import { type Hours, isWithin, readHours } from './hours.ts'
 
 /** Who is asked, one after the other, in these hours about these resources. Null: at any hour, about all. */
 export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
 
 type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: string }
 
-const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
 const maxPeople = 20
 
 /**
@@ -37,12 +36,9 @@ function parseRule(line: string): OnCallRule | string {
   if (people.length > maxPeople) return `names more than ${maxPeople} people`
   if (new Set(people).size < people.length) return 'names a person twice'
   const words = when.split(/[\s,]+/).filter(Boolean)
-  const [, from, to] = hoursForm.exec(words[0] ?? '') ?? []
-  if (from === undefined || to === undefined) return withResources(null, words, people)
-  const zone = words[1] ?? ''
-  if (!isTimeZone(zone)) return `has no time zone behind its hours: ${from}-${to} Europe/Oslo`
-  if (from === to) return 'ends when it begins, which leaves no minute'
-  return withResources({ from, to, zone }, words.slice(2), people)
+  const hours = readHours(words[0] ?? '', words[1] ?? '')
+  if (hours === null) return withResources(null, words, people)
+  return typeof hours === 'string' ? hours : withResources(hours, words.slice(2), people)
 }
 
 function withResources(hours: Hours | null, resources: string[], people: string[]): OnCallRule | string {

@@ -15,6 +15,9 @@ export const ownCommands = [
   ],
   ...[
     'home',
+    'morning',
+    'hand-over',
+    'follow-ups',
     'search',
     'alerts',
     'approvals',

@@ -29,8 +29,11 @@ const reportLine = z.object({
   /** Endings of the agent as repaired, and those after which it came back. */
   repairs: count,
   repairsNotLasting: count,
-  /** Pages that waited as their incident opened, and of those the ones that were not needed and did not turn out to be. */
+  /** Pages that waited as their incident opened. */
   pagesHeld: count,
+  /** Questions of a night that woke nobody, for its budget was used up. */
+  questionsHeld: count,
+  /** Pages that were not needed and did not turn out to be, and questions that woke nobody. */
   wakesAvoided: count,
   /** Answers and endings that were refused or marked, because no row shows what they say. */
   unshownClaims: count,

@@ -26,6 +26,8 @@ export const route = z.strictObject({
   triggers: z.array(trigger).min(1, 'takes at least one, as critical').nullable().default(null),
   /** From midnight on where `from` is later than `to`. */
   hours: hours.nullable().default(null),
+  /** Does what pages wake somebody there? Null: by its kind. */
+  wakes: z.boolean().nullable().default(null),
 })
 export type Route = z.infer<typeof route>
 
@@ -36,6 +38,20 @@ export type RoutedNews = { severity: Severity; incidentType: string; page: boole
 export const destinationKinds = ['webhook', 'pagerduty', 'teams', 'email'] as const
 export type DestinationKind = (typeof destinationKinds)[number]
 
+/** Does what pages there wake somebody? PagerDuty, and a webhook that posts events saying so; a channel and a mail are read. */
+export function wakesSomebody({
+  kind,
+  options,
+  route,
+}: {
+  kind: DestinationKind
+  options: object
+  route: Partial<Route>
+}): boolean {
+  if (route.wakes !== undefined && route.wakes !== null) return route.wakes
+  return kind === 'pagerduty' || (kind === 'webhook' && (options as { template?: string }).template !== 'slack')
+}
+
 /** These end what was begun elsewhere: they go to those who heard of the incident, at any hour. */
 export const endings: readonly Trigger[] = ['resolved', 'closed', 'taken']
 /** What PagerDuty opens an alert for, where somebody is to be woken. */
@@ -44,6 +60,9 @@ const paging: readonly Trigger[] = [
 ]
 /** Goes only to those who ask for it by name. */
 const unasked: readonly Trigger[] = ['taken']
+
+/** About a night or a shift, and so about no severity, type or hour: a route leaves them out by its triggers. */
+const cards: readonly Trigger[] = ['morning', 'hand_over']
 
 type Routed = { kind: DestinationKind; route: Route }
 
@@ -65,6 +84,7 @@ export function isRouted(
   if (kind === 'pagerduty' && !(told.page && paging.includes(why))) return false
   if (forAll.includes(why)) return true
   if (!mayTell({ kind, route }, why)) return false
+  if (cards.includes(why)) return true
   if (hasHeard && endings.includes(why)) return true
   return why !== 'closed' && fits(route, told, at)
 }

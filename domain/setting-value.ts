@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { parseInvestigateFilter } from './admission.ts'
 import { faultOfPattern } from './decision-right.ts'
+import { parseHandOverTimes, parseNight } from './night.ts'
 import { parseOnCall } from './on-call.ts'
 import { parsePageHold } from './page-hold.ts'
 import { parsePrices } from './price.ts'
@@ -9,7 +10,7 @@ import { maxRetentionDays, minRetentionDays } from './retention.ts'
 import { parseStateRules } from './state-words.ts'
 
 /** What a number of a setting counts; shown beside it. */
-export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days'] as const
+export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days', 'questions'] as const
 export type SettingUnit = (typeof settingUnits)[number]
 
 /** What a setting may hold: the schema that parses its text, and what a number of it counts. A number without a unit is no kind. */
@@ -70,6 +71,16 @@ export const prices = parsedBy((text) => {
 })
 
 export const pageHold = parsedBy(parsePageHold)
+export const nightHours = parsedBy(parseNight)
+/** Questions a night, or `off` for all of them. */
+export const wakeBudget: SettingKind = {
+  schema: z
+    .string()
+    .regex(/^(?:off|\d{1,2})$/, 'takes how many questions, 0 to 99, or off')
+    .transform((text) => (text === 'off' ? null : Number(text))),
+  unit: 'questions',
+}
+export const handOverTimes = parsedBy(parseHandOverTimes)
 
 export const flag = plain(z.enum(['true', 'false']).transform((text) => text === 'true'))
 export const yesNo = plain(z.enum(['yes', 'no']).transform((text) => text === 'yes'))

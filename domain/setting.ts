@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { defaultExpirySeconds, maxExpirySeconds } from './approval.ts'
 import { isType } from './incident-type.ts'
+import { morningCards } from './night.ts'
 import { webhookTemplates } from './notification.ts'
 import { retainedKinds } from './retention.ts'
 import { nameFaults } from './schema-faults.ts'
@@ -9,9 +10,11 @@ import {
   declaredModel,
   dollars,
   flag,
+  handOverTimes,
   httpUrl,
   investigateFilter,
   names,
+  nightHours,
   onCallRules,
   oneOf,
   pageHold,
@@ -23,6 +26,7 @@ import {
   type SettingUnit,
   senderSecret,
   stateRules,
+  wakeBudget,
   webhookSecret,
   whole,
   yesNo,
@@ -311,6 +315,30 @@ const notificationsSettings = [
   setting('page.hold.*', pageHold, '0', {
     label: 'Page of a new incident waits, by type',
     description: 'The same for one incident type.',
+  }),
+  setting('page.night', nightHours, '22:00-07:00 UTC', {
+    label: 'The night',
+    description:
+      'From when to when people sleep, by a zone: 22:00-07:00 Europe/Oslo. The wake budget counts in these hours, and the morning card goes out as they end.',
+  }),
+  setting('page.wake_budget', wakeBudget, 'off', {
+    label: 'Questions that wake somebody, a night',
+    description:
+      'How many questions about incidents below critical wake somebody in a night; the others wait for the morning card. `off`: all of them wake.',
+  }),
+  setting('morning.card', oneOf(morningCards), 'news', {
+    label: 'Morning card',
+    description:
+      'What goes out as the night ends: `news`, a card where the night had something to tell; `always`, also one line for an empty night; `off`, nothing. While it is off, no question waits for it.',
+  }),
+  setting('hand_over.at', handOverTimes, '', {
+    label: 'Hand-over',
+    description:
+      'When the hand-over of five lines goes out, with the zone: 06:00 14:00 22:00 Europe/Oslo. Empty: never; `nightshift hand-over` shows it at any time.',
+  }),
+  setting('follow_up.days', whole(1, 60, 'days'), '3', {
+    label: 'Date of a follow-up',
+    description: 'Working days (Monday to Friday) until the follow-up of an incident that ended as mitigated is due.',
   }),
   setting('escalation.remind', seconds(10, 2_592_000), '14400', {
     label: 'Between two digests',

@@ -98,7 +98,7 @@ export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
 /** A line of a report in figures and what is to be known of each, the same on the page and on the terminal. */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
-  const { pagesHeld, wakesAvoided } = line
+  const { pagesHeld, questionsHeld, wakesAvoided } = line
   const timed = (name: string, spread: Spread): ReportFigure => ({
     name,
     figure: spread === null ? '–' : formatSpan(spread.p50 * 1000),
@@ -129,12 +129,12 @@ export function describeReport(line: ReportLine): ReportFigure[] {
       : []),
     { name: 'Escalated', figure: formatNumber(escalated), more: 'to people' },
     { name: 'Repairs that did not last', figure: formatNumber(repairsNotLasting), more: `of ${formatNumber(repairs)}` },
-    ...(pagesHeld > 0
+    ...(pagesHeld + questionsHeld > 0
       ? [
           {
             name: 'Wakes avoided',
             figure: formatNumber(wakesAvoided),
-            more: `of ${formatNumber(pagesHeld)} held`,
+            more: `of ${formatNumber(pagesHeld + questionsHeld)} held${questionsHeld > 0 ? `; questions: ${formatNumber(questionsHeld)}` : ''}`,
           },
         ]
       : []),

@@ -13,7 +13,8 @@ import { dropOldChanges } from '../db/inventory/changes.ts'
 import { dropOldSnapshots } from '../db/inventory/statement-snapshots.ts'
 import { dueIncidents, tellAgainLater, tickIncident } from '../db/lifecycle/apply-lifecycle.ts'
 import { StaleRunError } from '../db/log/append.ts'
-import { sendDigests, sendSpared } from '../db/outbox/digests.ts'
+import { sendDigests } from '../db/outbox/digests.ts'
+import { sendHandOver, sendMorning } from '../db/outbox/shift-cards.ts'
 import { systemActor } from '../domain/event.ts'
 import type { EffectDeps } from './effect.ts'
 import type { Runs } from './runs.ts'
@@ -105,7 +106,8 @@ async function followAlerts({ db, runs, log }: WatchdogDeps): Promise<void> {
     }
   }
   await sendDigests(db)
-  await sendSpared(db)
+  await sendMorning(db)
+  await sendHandOver(db)
 }
 
 const watchdogActor = { actor: systemActor, stepKey: null, nextAttempt: true }

@@ -19,6 +19,9 @@ const headings: Record<Trigger, string> = {
   closed: 'Closed',
   digest: 'Still firing, escalated',
   spared: 'No page was needed',
+  morning: 'Morning',
+  hand_over: 'Hand-over',
+  follow_up: 'Follow-up',
   notice: 'Notice',
   late: 'Told late, together',
   undelivered: 'Could not be told elsewhere',
@@ -33,6 +36,7 @@ export function headingOf({ trigger, incident, approval, incidents }: Notificati
     return `${headings[trigger]}: ${incidents.length === 1 ? '1 incident' : `${incidents.length} incidents`}`
   if (approval)
     return `${reminders[approval.reminder] ?? 'Approval needed'}${approval.of ? ` of ${approval.of.name}` : ''}: ${approval.summary}${formatAlsoAsked(approval.alsoAsked)}`
+  if (isCard(trigger)) return incident.title
   const isMitigated = trigger === 'escalated' && incident.category === 'mitigated'
   return `${isMitigated ? 'Mitigated' : headings[trigger]}: ${incident.title}`
 }
@@ -44,6 +48,7 @@ export function resourceWords({ resource }: Notification['incident']): string {
 /** What decides whether somebody gets up, by name; the exact arguments of what is asked are on its card. */
 export function factsOf(notification: Notification): [name: string, value: string][] {
   const { incident, approval } = notification
+  if (isCard(notification.trigger)) return []
   return [
     ['Severity', incident.severity],
     ['Status', standingOf(notification)],
@@ -101,15 +106,21 @@ function cut(title: string): string {
   return line.length > maxListedChars ? `${line.slice(0, maxListedChars - 1)}…` : line
 }
 
+/** A card of a night or a shift is about no incident: it has lines, and no facts of one. */
+export function isCard(trigger: Trigger): boolean {
+  return trigger === 'morning' || trigger === 'hand_over'
+}
+
 /** Is it about more than the incident that carries it? Then it is not part of that one's thread. */
 export function isAboutSeveral({ trigger, incidents }: Notification): boolean {
-  return trigger === 'notice' || trigger === 'duty' || incidents.length > 0
+  return trigger === 'notice' || trigger === 'duty' || isCard(trigger) || incidents.length > 0
 }
 
 /** What the button or the line says that leads to a person's page. */
 export function linkWords({ trigger, approval, incidents }: Notification): string {
   if (approval) return 'Review request'
   if (trigger === 'duty') return 'Open Health'
+  if (isCard(trigger)) return 'Open Nightshift'
   return incidents.length > 1 ? 'Open incidents' : 'Open incident'
 }
 

@@ -18,6 +18,7 @@ import {
   ShieldCheck,
   SlidersHorizontal,
   SquareTerminal,
+  Sunrise,
   TriangleAlert,
   Users,
 } from 'lucide-react'
@@ -42,6 +43,7 @@ const icons: Record<string, LucideIcon> = {
   '/alerts': Bell,
   '/knowledge': BookOpen,
   '/jobs': SquareTerminal,
+  '/shift': Sunrise,
   '/trust': Handshake,
   '/reports': ChartColumn,
   '/usage': Coins,

@@ -16,6 +16,7 @@ import { PeoplePage } from './pages/people.tsx'
 import { PostmortemPage } from './pages/postmortem.tsx'
 import { ReportsPage } from './pages/reports.tsx'
 import { ResourcePage, ResourcesPage } from './pages/resources.tsx'
+import { ShiftPage } from './pages/shift.tsx'
 import { TokensPage } from './pages/tokens.tsx'
 import { TrustPage, TrustPairPage } from './pages/trust.tsx'
 import { GapsPage, UsagePage } from './pages/usage.tsx'
@@ -52,6 +53,7 @@ export const routes: readonly PageRoute[] = [
     DetailPage: IncidentPage,
     parts: { postmortem: PostmortemPage },
   },
+  { path: '/shift', group: 'Work', title: 'Hand-over', permission: null, Page: ShiftPage },
   {
     path: '/approvals',
     group: 'Work',

@@ -52,6 +52,7 @@ const example: ListedDestination = {
     types: null,
     triggers: null,
     hours: { from: '22:00', to: '06:00', zone: 'Europe/Oslo' },
+    wakes: null,
   },
   enabled: true,
   createdBy: 'anna',
@@ -108,7 +109,7 @@ const putEndpoint = endpoint({
   tag,
   summary: 'Adds a destination, or changes the one of that name',
   description:
-    'Kinds: `webhook`, `pagerduty` (Events API V2), `teams` (a webhook of Workflows), `email` (SMTP). What is not said of `secrets` stays; 422 `SECRET_ASKED` where there is none yet, or it would be sent to another place. A part of `route` that is null takes everything.',
+    'Kinds: `webhook`, `pagerduty` (Events API V2), `teams` (a webhook of Workflows), `email` (SMTP). What is not said of `secrets` stays; 422 `SECRET_ASKED` where there is none yet, or it would be sent to another place. A part of `route` that is null takes everything; `wakes` says whether what pages wakes somebody there, and is null where the kind says it: `pagerduty` and `webhook` of the template `generic` do.',
   params,
   body: destinationPut,
   bodyExample: {

@@ -37,6 +37,7 @@ const pages = [
   '/knowledge/:id',
   '/config',
   '/health',
+  '/shift',
   '/trust',
   '/trust/:id',
   '/reports',

@@ -29,7 +29,8 @@ const lineExample: ReportLine = {
   repairs: 22,
   repairsNotLasting: 1,
   pagesHeld: 9,
-  wakesAvoided: 7,
+  questionsHeld: 2,
+  wakesAvoided: 9,
   unshownClaims: 2,
   causesRight: 9,
   causesPartly: 2,
@@ -128,6 +129,7 @@ const columns: [name: string, cell: (line: ReportLine) => number | null][] = [
   ['causes_right', (line) => line.causesRight],
   ['causes_partly', (line) => line.causesPartly],
   ['causes_wrong', (line) => line.causesWrong],
+  ['questions_held', (line) => line.questionsHeld],
 ]
 
 function cellsOf(line: ReportLine): (number | null)[] {

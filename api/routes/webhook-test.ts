@@ -61,6 +61,7 @@ export function toTestMessage({ key, by, url, at }: Record<'key' | 'by' | 'url' 
     page: false,
     alertsFiring: 0,
     incidents: [],
+    lines: [],
     url,
     at,
     headHash: null,

@@ -3,6 +3,7 @@ import { systemActor } from '../../domain/event.ts'
 import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { append } from '../log/append.ts'
+import { waitsForMorning } from '../outbox/wake-budget.ts'
 import { tellAsked } from './ask.ts'
 import { nextPeople } from './on-call.ts'
 
@@ -57,6 +58,8 @@ async function passOne(trx: Trx, id: string): Promise<boolean> {
   const last = asked.at(-1)
   // Another worker was faster.
   if (!last || last.isFresh) return false
+  // Nobody is woken for it, so nobody is passed over.
+  if (await waitsForMorning(trx, id)) return false
   const next = (await nextPeople(trx, approval, incident)).find(
     (each) => !asked.some(({ operatorId }) => operatorId === each.id),
   )

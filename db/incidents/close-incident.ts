@@ -25,6 +25,7 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import { readSettings } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { releaseLeases } from '../writes/leases.ts'
+import { openFollowUp } from './follow-ups.ts'
 import { lockIncident, NotAllowedError, toIncident } from './incidents.ts'
 import { takeoverRequest } from './stop-requests.ts'
 
@@ -253,6 +254,7 @@ export async function closeIncident(
     .returningAll()
     .executeTakeFirstOrThrow()
   await announceClosing(trx, closed, closing, report ? reportText(report) : event.detail)
+  if (closed.category === 'mitigated') await openFollowUp(trx, closed)
   if (taker) await noteTaken(trx, id, taker)
   return true
 }

@@ -103,7 +103,7 @@ export async function leaseQueue(db: Db, { address, destinations }: AddressQueue
   })
 }
 
-type Waiting = { id: number; isLate: boolean; isQuestion: boolean }
+type Waiting = { id: number; isLate: boolean; isAlone: boolean }
 
 async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolean): Promise<Waiting[]> {
   return await trx
@@ -115,7 +115,7 @@ async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolea
         'isLate',
       ),
     )
-    .select(sql<boolean>`notification->>'trigger' = 'approval'`.as('isQuestion'))
+    .select(sql<boolean>`notification->>'trigger' in ('approval', 'morning', 'hand_over')`.as('isAlone'))
     .where('destination', 'in', destinations)
     .where('nextAt', '<=', now)
     .where((where) =>
@@ -141,11 +141,11 @@ const isFirstOfIncident = sql<boolean>`not exists (
     and earlier.status in ('pending', 'sending') and earlier.id <> delivery.id
     and (earlier.created_at, earlier.message_id) < (delivery.created_at, delivery.message_id))`
 
-/** A question is always told alone: who answers it needs its own words and its own link. */
+/** A question and a card are always told alone: who reads them needs their own words and their own links. */
 function togetherOrAlone(due: readonly Waiting[]): number[] {
   const [first] = due
   if (!first) return []
-  const isForDigest = (each: Waiting) => each.isLate && !each.isQuestion
+  const isForDigest = (each: Waiting) => each.isLate && !each.isAlone
   return isForDigest(first)
     ? due
         .filter(isForDigest)

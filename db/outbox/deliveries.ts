@@ -11,13 +11,9 @@ import type { IncidentRow } from '../tables.ts'
 import { type AskedOf, destinations, type OutboxDestination } from './destinations.ts'
 import { heldNote, wakingEntries } from './page-hold.ts'
 import { release } from './release-pages.ts'
+import { type WaitsForMorning, whyUntilMorning } from './wake-budget.ts'
 
 export const maxAttempts = 3
-/** Does anybody want to hear of this? */
-export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
-  for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
-  return false
-}
 
 /** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
 export async function enqueueNotification(
@@ -35,8 +31,11 @@ export async function enqueueNotification(
   } = {},
 ): Promise<void> {
   const page = more.page ?? isToPage(trigger, incident)
+  const waits = page ? await whyUntilMorning(trx, incident, trigger, more.approval) : null
+  if (waits?.note) await append(trx, incident.id, null, waits.note)
   // What wakes people about an incident comes after its own page.
-  if (page && trigger !== 'critical') await release(trx, incident.id, trigger === 'approval' ? 'approval' : 'message')
+  if (page && !waits && trigger !== 'critical')
+    await release(trx, incident.id, trigger === 'approval' ? 'approval' : 'message')
   const { id: incidentId, severity, type: incidentType } = incident
   const told = { incidentId, severity, incidentType, page, asked: more.asked }
   const entries = await preparedEntries(trx, incident.id, { trigger, told })
@@ -61,6 +60,7 @@ export async function enqueueNotification(
     at: incident.updatedAt,
     headHash: incident.headHash || null,
   }
+  if (waits) return await insertReadOnes(trx, incident.id, untilMorning(notification, waits), entries)
   const waking = more.holdUntil ? await wakingEntries(trx, entries) : []
   if (!more.holdUntil || waking.length === 0)
     return await insertEntries(trx, incident.id, JSON.stringify(notification), entries)
@@ -70,6 +70,28 @@ export async function enqueueNotification(
   const others = entries.filter((entry) => !waking.includes(entry))
   const atOnce = JSON.stringify({ ...notification, page: false, reason: note.detail })
   if (others.length > 0) await insertEntries(trx, incident.id, atOnce, others)
+}
+
+/** The same for those who read it at once: nobody is woken, and nobody is called by name. */
+function untilMorning<Told extends Pick<Notification, 'reason' | 'approval' | 'page'>>(
+  told: Told,
+  { text }: WaitsForMorning,
+): Told {
+  const { approval } = told
+  const of = approval?.of && { ...approval.of, slackUserId: null }
+  const sections = approval?.sections && [...approval.sections, { title: 'Until the morning', text }]
+  return {
+    ...told,
+    page: false,
+    reason: told.reason ? `${told.reason}\n\n${text}` : text,
+    approval: approval && { ...approval, ...(of && { of }), ...(sections && { sections }) },
+  }
+}
+
+async function insertReadOnes(trx: Trx, incidentId: string, told: object, entries: readonly string[]): Promise<void> {
+  const waking = await wakingEntries(trx, entries)
+  const others = entries.filter((entry) => !waking.includes(entry))
+  if (others.length > 0) await insertEntries(trx, incidentId, JSON.stringify(told), others)
 }
 
 /**
@@ -142,6 +164,9 @@ function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
     case 'quiet':
     case 'digest':
     case 'spared':
+    case 'morning':
+    case 'hand_over':
+    case 'follow_up':
     case 'taken':
     case 'closed':
       return false

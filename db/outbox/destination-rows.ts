@@ -137,7 +137,7 @@ export async function isFirstOfThread(
 
 /** A message about several, or about Nightshift, stands under one incident and is not about that one. A page that was not needed never went. */
 export const isOfThread = sql<boolean>`coalesce(jsonb_array_length(notification->'incidents'), 0) = 0
-  and notification->>'trigger' not in ('notice', 'duty') and released_why is distinct from 'repaired'`
+  and notification->>'trigger' not in ('notice', 'duty', 'morning', 'hand_over') and released_why is distinct from 'repaired'`
 
 async function firstMessage(db: Db | Trx, destination: string, incidentId: string): Promise<string | null> {
   const row = await db

@@ -46,7 +46,10 @@ const webhooks: Record<Trigger, string[]> = {
   reopened: ['news', 'resolved'],
   reminder: ['escalated'],
   digest: ['news', 'escalated'],
-  spared: ['news', 'escalated'],
+  spared: [],
+  morning: ['news', 'escalated', 'approval'],
+  hand_over: ['news', 'escalated', 'approval'],
+  follow_up: ['news', 'escalated'],
   quiet: ['news', 'resolved'],
   owner: ['escalated'],
   taken: [],
@@ -76,6 +79,12 @@ export const destinations: readonly OutboxDestination[] = [
   pushDestination,
   routedDestination,
 ]
+
+/** Does anybody want to hear of this? */
+export async function hasDestination(trx: Trx, trigger: Trigger): Promise<boolean> {
+  for (const destination of destinations) if ((await destination.entriesFor(trx, trigger)).length > 0) return true
+  return false
+}
 
 /** Calls every destination that follows the log. */
 export async function notifyDestinations(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {

@@ -3,7 +3,7 @@ import { now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { lockIncident } from '../incidents/incidents.ts'
 import { readSettings } from '../settings.ts'
-import { enqueueNotification, hasDestination } from './deliveries.ts'
+import { enqueueNotification } from './deliveries.ts'
 
 const listed = 50
 
@@ -33,58 +33,6 @@ export async function sendDigests(db: Db): Promise<number> {
     await enqueueNotification(trx, row, 'digest', text, { page: false, incidents: found })
     return found.length
   })
-}
-
-/** So long after a page that was not needed, so that a night's are one message in the morning. */
-const sparedHours = 4
-
-/**
- * One message to each destination that lists the pages that were not needed, some hours after the first of them. Where no way out takes it,
- * they stand on Reports alone. Answers how many it lists.
- */
-export async function sendSpared(db: Db): Promise<number> {
-  return await db.transaction().execute(async (trx) => {
-    // Two watchdogs at once: the second waits here, and then finds nothing left to say.
-    await sql`select pg_advisory_xact_lock(hashtextextended('spared', 0))`.execute(trx)
-    if (!(await hasDestination(trx, 'spared'))) return 0
-    const found = await untoldSpared(trx)
-    const [first] = found
-    if (first === undefined || !found.some(({ isDue }) => isDue)) return 0
-    const row = await lockIncident(trx, first.id)
-    if (!row) return 0
-    const incidents = found.map(({ isDue: _, ...incident }) => incident)
-    const text = `${found.length === 1 ? 'One page was' : `${found.length} pages were`} not sent: the repair held and the alert ended while it waited`
-    await enqueueNotification(trx, row, 'spared', text, { incidents })
-    await trx
-      .updateTable('delivery')
-      .set({ toldElsewhereAt: now })
-      .where('releasedWhy', '=', 'repaired')
-      .where(
-        'incidentId',
-        'in',
-        found.map(({ id }) => id),
-      )
-      .execute()
-    return found.length
-  })
-}
-
-async function untoldSpared(trx: Trx) {
-  return await trx
-    .selectFrom('incident')
-    .innerJoin('delivery', 'delivery.incidentId', 'incident.id')
-    .select(['incident.id', 'title', 'severity', 'incident.status', 'incident.createdAt as since'])
-    .select(
-      sql<boolean>`bool_or(released_at <= (select nightshift_now()) - make_interval(hours => ${sparedHours}))`.as(
-        'isDue',
-      ),
-    )
-    .where('releasedWhy', '=', 'repaired')
-    .where('toldElsewhereAt', 'is', null)
-    .groupBy('incident.id')
-    .orderBy('incident.createdAt')
-    .limit(listed)
-    .execute()
 }
 
 async function isDue(trx: Trx, remindSeconds: number): Promise<boolean> {

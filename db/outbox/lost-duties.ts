@@ -92,6 +92,7 @@ async function tell(trx: Trx, what: string, reason: string, page: boolean): Prom
     page,
     alertsFiring: 0,
     incidents: [],
+    lines: [],
     url: '',
     at: new Date().toISOString(),
     headHash: null,

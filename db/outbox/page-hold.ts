@@ -11,10 +11,12 @@ import {
 } from '../../domain/page-gate.ts'
 import { type HoldRule, holdSecondsOf } from '../../domain/page-hold.ts'
 import type { ResourceKind } from '../../domain/registry.ts'
+import { wakesSomebody } from '../../domain/route.ts'
 import { now } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
+import { pushPrefix } from './push-subscriptions.ts'
 
 /**
  * The page of a new incident may wait while a run looks and repairs. Until when stands in its row of the outbox from the beginning; what is
@@ -40,21 +42,16 @@ export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | 
   return rows[0]?.until ?? null
 }
 
-/** Of these entries of the outbox those that wake somebody: PagerDuty, and what posts events that say so. A channel is read, and hears at once. */
+/** Of these entries of the outbox those that wake somebody: destinations that do, the browsers of people, and what posts events that say so. */
 export async function wakingEntries(trx: Trx, entries: readonly string[]): Promise<string[]> {
   const settings = await readSettings(trx)
-  const rows = await trx.selectFrom('destination').select(['name', 'kind', 'options']).execute()
-  const wakes = new Set(
-    rows
-      .filter(({ kind, options }) => kind === 'pagerduty' || (kind === 'webhook' && isEvent(options)))
-      .map(({ name }) => `${destinationPrefix}${name}`),
-  )
-  return entries.filter((entry) =>
-    entry.startsWith('webhook.') ? settings.value<string>(`${entry}.template`) === 'generic' : wakes.has(entry),
-  )
+  const rows = await trx.selectFrom('destination').select(['name', 'kind', 'options', 'route']).execute()
+  const waking = new Set(rows.filter(wakesSomebody).map(({ name }) => `${destinationPrefix}${name}`))
+  return entries.filter((entry) => {
+    if (entry.startsWith('webhook.')) return settings.value<string>(`${entry}.template`) === 'generic'
+    return entry.startsWith(pushPrefix) || waking.has(entry)
+  })
 }
-
-const isEvent = (options: object) => ((options as { template?: string }).template ?? 'generic') === 'generic'
 
 export function heldNote(until: string): GateNote {
   return gateNote('page_held', describeHeld(until))

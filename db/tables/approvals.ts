@@ -53,6 +53,8 @@ export type ApprovalTables = {
   }
   /** Whom a question was put to by the site's list, in order. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
+  /** Of a night with a budget: did this question wake somebody, or does it wait for the morning? */
+  questionWake: { approvalId: string; wakes: boolean; at: Time }
   standingGrant: {
     id: string
     approvalId: string

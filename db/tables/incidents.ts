@@ -185,6 +185,16 @@ export type IncidentTables = {
   incident: IncidentTable
   incidentEvent: IncidentEventTable
   expectation: ExpectationTable
+  /** What is left to do about an incident that ended as mitigated. */
+  followUp: {
+    incidentId: string
+    ownerId: string | null
+    ownerGroup: ColumnType<string | null, string | null | undefined, string | null>
+    dueOn: string
+    createdAt: Time
+    closedAt: NullableTime
+    closedBy: ColumnType<string | null, string | null | undefined, string | null>
+  }
   digest: { destination: string; sentAt: ColumnType<string, string, string> }
   /** What a person wrote of some sections, a row a version. */
   postmortemEdit: {

@@ -12,6 +12,7 @@ import type { IncidentRow } from '../tables.ts'
 import { foldApprovals, verifyApprovals } from './approvals.ts'
 import { verifyEffects } from './effects.ts'
 import { differs, type Notes, takeNotes } from './findings.ts'
+import { verifyFollowUp } from './follow-up.ts'
 import { verifyManualChange } from './manual-change.ts'
 
 type FoldedIncident = {
@@ -82,6 +83,7 @@ export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings
       await verifyAlerts(trx, id, events, notes)
       await verifyEffects(trx, id, events, notes)
       await verifyManualChange(trx, row, events, notes)
+      await verifyFollowUp(trx, id, events, notes)
     }
     const { differences, checked, untold } = notes
     return { events: chain?.events ?? 0, differences, checked, untold }

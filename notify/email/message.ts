@@ -1,6 +1,15 @@
 import { inertText } from '../../domain/inert-text.ts'
-import type { Notification } from '../../domain/notification.ts'
-import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
+import type { CardLine, Notification } from '../../domain/notification.ts'
+import {
+  factsOf,
+  headingOf,
+  isAboutSeveral,
+  isCard,
+  linesOfIncidents,
+  linkWords,
+  partsOf,
+  withoutLinks,
+} from '../words.ts'
 
 /** A mail for a notification: plain text and the same as simple HTML, in one thread an incident. */
 
@@ -42,18 +51,20 @@ export function renderMail(
 const foot = 'Answer by the link above, signed in. A reply to this mail is read by nobody and approves nothing.'
 
 function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'> {
-  const { incident, incidents, url, at } = notification
+  const { incident, incidents, lines, url, at } = notification
   const heading = line(headingOf(notification), 300)
   const facts =
     incidents.length > 0 ? [] : factsOf(notification).map(([name, value]) => [name, line(value, 300)] as const)
   const lists = linesOfIncidents(incidents).map((each) => line(each, 300))
   const said = partsOf(notification).map(paragraphs)
-  const last = incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`
+  const last =
+    incidents.length > 0 || isCard(notification.trigger) ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`
   const text = [
     heading,
     facts.map(([name, value]) => `${name}: ${value}`).join('\n'),
     ...said,
     lists.join('\n'),
+    lines.map((each) => `• ${line(each.text, 300)}${each.url ? `\n  ${each.url}` : ''}`).join('\n'),
     `${linkWords(notification)}: ${url}`,
     `${foot}\n${last}`,
   ]
@@ -63,6 +74,7 @@ function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'
       `<table>${facts.map(([name, value]) => `<tr><td><b>${escapeHtml(name)}</b></td><td>${escapeHtml(value)}</td></tr>`).join('')}</table>`,
     ...said.map((each) => `<p style="white-space: pre-wrap">${escapeHtml(each)}</p>`),
     lists.length > 0 && `<ul>${lists.map((each) => `<li>${escapeHtml(each.replace(/^• /, ''))}</li>`).join('')}</ul>`,
+    lines.length > 0 && `<ul>${lines.map(toItem).join('')}</ul>`,
     isLink(url) && `<p><a href="${escapeHtml(url)}">${escapeHtml(linkWords(notification))}</a></p>`,
     `<p><small>${escapeHtml(foot)}<br>${escapeHtml(last)}</small></p>`,
   ]
@@ -70,6 +82,11 @@ function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'
     text: `${text.filter(Boolean).join('\n\n')}\n`,
     html: `<!doctype html><html lang="en"><body>${html.filter(Boolean).join('')}</body></html>`,
   }
+}
+
+function toItem({ text, url }: CardLine): string {
+  const words = escapeHtml(line(text, 300))
+  return url !== null && isLink(url) ? `<li><a href="${escapeHtml(url)}">${words}</a></li>` : `<li>${words}</li>`
 }
 
 function line(words: string, maxChars: number): string {

@@ -1,6 +1,6 @@
 import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
-import { factsOf, headingOf, linesOfIncidents, linkWords, partsOf, resourceWords } from '../words.ts'
+import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, resourceWords } from '../words.ts'
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
@@ -59,6 +59,7 @@ export function isLink(url: string): boolean {
 }
 
 const maxFieldChars = 300
+const maxLineChars = 300
 /** Of each section of a question: all of them stay within what Slack takes of a message. */
 const maxPartChars = 1_200
 
@@ -86,6 +87,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
 /** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
   if (notification.incidents.length > 0) return renderDigest(notification)
+  if (isCard(notification.trigger)) return renderLines(notification)
   const { incident, approval, url, at } = notification
   const heading = headingOf(notification)
   return slackMessage(`${heading.slice(0, 1_000)} (${resourceWords(incident).slice(0, 200)})`, [
@@ -108,6 +110,21 @@ function renderDigest(notification: Notification): SlackMessage {
     header(heading),
     ...(reason?.trim() ? [sectionOfLines(reason)] : []),
     ...(lines.length > 0 ? [sectionOfLines(lines.join('\n'))] : []),
+    ...actions(linkButton(linkWords(notification), url)),
+    context(`Nightshift, ${at}`),
+  ])
+}
+
+/** The card of a night or a shift: a line each, and a button where it leads somewhere. */
+function renderLines(notification: Notification): SlackMessage {
+  const { lines, url, at } = notification
+  const heading = headingOf(notification)
+  return slackMessage(heading, [
+    header(heading),
+    ...lines.map(({ text, url: to }) => {
+      const [accessory] = to === null ? [] : linkButton('Open', to)
+      return { ...section(text, maxLineChars), ...(accessory && { accessory }) }
+    }),
     ...actions(linkButton(linkWords(notification), url)),
     context(`Nightshift, ${at}`),
   ])

@@ -71,8 +71,7 @@ function tell(
   const root = at.thread.place
   if (approval && approval.status !== 'pending') return { nothing: `it is ${approval.status} already` }
   // About several incidents at once: in the channel, for the thread of one of them is read by few.
-  if (['digest', 'spared', 'notice', 'late', 'undelivered', 'duty'].includes(notification.trigger))
-    return post(to, notification)
+  if (apart.has(notification.trigger)) return post(to, notification)
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
   if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
@@ -81,6 +80,10 @@ function tell(
   return reply(root, renderNotification(notification), 'reply', isUrgent)
 }
 
+/** What is posted in the channel by itself. */
+const apart = new Set<Notification['trigger']>([
+  ...(['digest', 'spared', 'morning', 'hand_over', 'notice', 'late', 'undelivered', 'duty'] as const),
+])
 /** What the first message says by itself. */
 const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
 /** What is seen in the channel as well, where somebody is to be woken for it. */

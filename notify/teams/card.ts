@@ -1,6 +1,6 @@
 import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage } from '../../domain/notification.ts'
-import { factsOf, headingOf, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
+import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, withoutLinks } from '../words.ts'
 
 /** A message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
 
@@ -37,7 +37,7 @@ function toMessage(notification: Notification, maxReasonChars: number): object {
 }
 
 function toCard(notification: Notification, maxReasonChars: number): object {
-  const { incident, incidents, url, at } = notification
+  const { incident, incidents, lines: said, url, at } = notification
   const facts = incidents.length > 0 ? [] : factsOf(notification)
   const lines = incidents.length > 0 ? linesOfIncidents(incidents) : []
   return {
@@ -50,11 +50,18 @@ function toCard(notification: Notification, maxReasonChars: number): object {
       ...facts.map(([name, value]) => text([run(`${name}: ${value}`, 240)], 'None')),
       ...partsOf(notification).flatMap((part) => toLines(part, maxReasonChars)),
       ...lines.map((line) => text([run(line, 160)], 'None')),
+      ...said.map((line) => text([run(line.text, 300)], 'Small')),
       text([
-        run(incidents.length > 0 ? `Nightshift, ${at}` : `Nightshift, ${incident.id}, ${at}`, 100, {
-          isSubtle: true,
-          size: 'Small',
-        }),
+        run(
+          incidents.length > 0 || isCard(notification.trigger)
+            ? `Nightshift, ${at}`
+            : `Nightshift, ${incident.id}, ${at}`,
+          100,
+          {
+            isSubtle: true,
+            size: 'Small',
+          },
+        ),
       ]),
     ],
     ...(isLink(url) && { actions: [{ type: 'Action.OpenUrl', title: linkWords(notification), url }] }),

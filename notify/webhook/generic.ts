@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import type { Notification, RenderedMessage, RenderOptions } from '../../domain/notification.ts'
+import { isCard } from '../words.ts'
 
 const maxReasonChars = 4_000
 
@@ -8,15 +9,10 @@ const maxReasonChars = 4_000
  * bytes that are sent; text is data here, as the incident has it.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): RenderedMessage {
-  const { trigger, incident, reason, approval, url, at, headHash, page, alertsFiring, incidents } = notification
+  const { incident, reason, approval, url, at, headHash, page, alertsFiring, incidents, lines } = notification
   const { id, type, severity, status, title, resource, outcome, category } = incident
   const body = JSON.stringify({
-    type:
-      trigger === 'approval'
-        ? approval?.reminder
-          ? 'approval.reminder'
-          : 'approval.requested'
-        : `incident.${trigger}`,
+    type: toType(notification),
     timestamp: at,
     data: {
       incident: {
@@ -35,6 +31,7 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
       page,
       alertsFiring,
       ...(incidents.length > 0 && { incidents }),
+      ...(lines.length > 0 && { lines: lines.map(({ text, url: to }) => ({ text, url: to })) }),
       url,
       headHash,
     },
@@ -48,6 +45,11 @@ export function renderGeneric(notification: Notification, { deliveryId, now, sec
       ...(secret === null ? {} : { 'webhook-signature': sign(secret, deliveryId, now, body) }),
     },
   }
+}
+
+function toType({ trigger, approval }: Notification): string {
+  if (trigger === 'approval') return approval?.reminder ? 'approval.reminder' : 'approval.requested'
+  return isCard(trigger) ? `shift.${trigger}` : `incident.${trigger}`
 }
 
 function sign(secret: string, deliveryId: string, now: Date, body: string): string {

@@ -55,6 +55,11 @@ async function decisionOf(id: string, decision: string): Promise<Sent> {
 }
 
 const opened = () => openedIncident(api.db)
+const mitigated = async () => {
+  const id = await claimedIncident(api.db)
+  await api.post(`/incidents/${id}/escalate`, { body: { reason: 'half of it', category: 'mitigated' } })
+  return id
+}
 const question = async () => await asked(api.db, await claimedIncident(api.db))
 const vm = async (action: string, id: string): Promise<Sent> => {
   const { stateFingerprint } = (await api.get(`/vms/${id}/${action}?dry_run=true`)).body
@@ -166,6 +171,11 @@ const acts: Record<string, () => Promise<Sent>> = {
   'POST /incidents/{id}/messages': async () => ({
     path: `/incidents/${await claimedIncident(api.db)}/messages`,
     body: { text: 'Look at the certificate.' },
+  }),
+  'POST /follow-ups/{id}': async () => ({ path: `/follow-ups/${await mitigated()}`, body: { dueOn: '2099-12-02' } }),
+  'POST /follow-ups/{id}/close': async () => ({
+    path: `/follow-ups/${await mitigated()}/close`,
+    body: { note: 'the disk was replaced' },
   }),
   'POST /trust/{type}/{tool}': async () => ({
     path: '/trust/replication_lag/converge_shard',

@@ -80,6 +80,7 @@ beforeAll(async () => {
     '/knowledge/host-down',
     '/gaps',
     '/devices',
+    '/shift',
     '/trust',
     '/trust/replication_lag~converge_shard',
     '/reports',

@@ -88,10 +88,15 @@ test('people, routes, settings, models and runbooks that name the old spelling g
 
   const told = { severity: 'warning', incidentType: 'mysql_down', page: true } as const
   const goes = (types: string[]) =>
-    isRouted({ kind: 'webhook', route: { severities: null, types, triggers: null, hours: null } }, 'escalated', told, {
-      hasHeard: false,
-      at: '2026-11-25T09:00:00Z',
-    })
+    isRouted(
+      { kind: 'webhook', route: { severities: null, types, triggers: null, hours: null, wakes: null } },
+      'escalated',
+      told,
+      {
+        hasHeard: false,
+        at: '2026-11-25T09:00:00Z',
+      },
+    )
   expect([['my_sql*'], ['my_sqldown'], ['mysql_*'], ['node_*']].map(goes)).toEqual([true, true, true, false])
 
   const stored = new Map([

@@ -23,6 +23,7 @@ export function notification(more: Partial<Notification> & { title?: string } = 
     page: true,
     alertsFiring: 0,
     incidents: [],
+    lines: [],
     url: 'https://nightshift.example/incidents/inc_1',
     at: '2026-11-21T02:00:00.000Z',
     headHash: 'a'.repeat(64),

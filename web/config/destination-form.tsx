@@ -31,6 +31,9 @@ const triggerWords = {
   closed: 'cancelled or expected',
   digest: 'digest',
   spared: 'no page was needed',
+  morning: 'the morning card',
+  hand_over: 'a hand-over',
+  follow_up: 'a follow-up',
   notice: 'notice',
   late: '',
   undelivered: '',
@@ -50,8 +53,15 @@ type Draft = {
   from: string
   to: string
   zone: string
+  wakes: 'kind' | 'yes' | 'no'
   enabled: boolean
 }
+
+const wakesWords = [
+  ['kind', 'as its kind does: PagerDuty and webhooks do'],
+  ['yes', 'yes'],
+  ['no', 'no'],
+] as const satisfies [Draft['wakes'], string][]
 
 function toDraft(destination: ListedDestination | null): Draft {
   const { route } = destination ?? {}
@@ -70,6 +80,7 @@ function toDraft(destination: ListedDestination | null): Draft {
     from: route?.hours?.from ?? '',
     to: route?.hours?.to ?? '',
     zone: route?.hours?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    wakes: typeof route?.wakes === 'boolean' ? (route.wakes ? 'yes' : 'no') : 'kind',
     enabled: destination?.enabled ?? true,
   }
 }
@@ -85,6 +96,7 @@ function toRequest({ kind, options, secrets, enabled, ...route }: Draft) {
       types: listOf(route.types),
       triggers: route.triggers.length > 0 ? route.triggers : null,
       hours: route.from || route.to ? { from: route.from, to: route.to, zone: route.zone } : null,
+      wakes: route.wakes === 'kind' ? null : route.wakes === 'yes',
     },
     enabled,
   }
@@ -154,6 +166,12 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
         )}
         <PlaceFields {...fields} />
         <RouteFields {...fields} />
+        <SelectField
+          label="What pages wakes somebody there"
+          value={draft.wakes}
+          options={wakesWords}
+          onChange={(wakes) => change({ wakes })}
+        />
         <CheckField checked={draft.enabled} onChange={(enabled) => change({ enabled })}>
           Messages go there
         </CheckField>

@@ -107,12 +107,13 @@ function DestinationRow({ destination, refused }: { destination: ListedDestinati
   )
 }
 
-function describeRoute({ severities, types, triggers, hours }: ListedDestination['route']): string {
+function describeRoute({ severities, types, triggers, hours, wakes }: ListedDestination['route']): string {
   const parts = [
     severities?.join(', '),
     types?.join(', '),
     triggers?.join(', '),
     hours && `${hours.from} to ${hours.to} ${hours.zone}`,
+    typeof wakes === 'boolean' && (wakes ? 'wakes' : 'wakes nobody'),
   ]
   return parts.filter(Boolean).join('; ') || 'everything'
 }

@@ -14,6 +14,7 @@ import { useStatus } from '../pages/health.tsx'
 import { Link, navigate, usePlace, withSearch } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 import { listRows, NightParts } from './parts.tsx'
+import { ShiftLines } from './shift.tsx'
 import { FirstSteps } from './steps.tsx'
 
 const hour = 3_600_000
@@ -70,6 +71,7 @@ export function HomePage({ title }: { title: string }) {
             <>
               <Tonight home={home.data} span={span} />
               <NightParts home={home.data} current={current} window={[Date.now() - spans[span], Date.now()]} />
+              <ShiftLines />
             </>
           )}
           <System />

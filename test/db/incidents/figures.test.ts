@@ -125,6 +125,7 @@ function lineOf(own: readonly MadeIncident[], dollars: number): Record<keyof Rep
     repairsNotLasting: repairs.filter(([each, row]) => didNotLast(each, row)).length,
     unshownClaims: own.flatMap(({ rows }) => rows.filter(isUnshown)).length,
     pagesHeld: 0,
+    questionsHeld: 0,
     wakesAvoided: 0,
     causesRight: own.filter((each) => causeOf(each) === 'right').length,
     causesPartly: own.filter((each) => causeOf(each) === 'partly').length,

@@ -3,7 +3,6 @@ import { sql } from 'kysely'
 import { briefSources } from '../../../db/incidents/brief.ts'
 import { incidentById } from '../../../db/incidents/incidents.ts'
 import { reportOf } from '../../../db/incidents/reports.ts'
-import { sendSpared } from '../../../db/outbox/digests.ts'
 import { findIdleQueues } from '../../../db/outbox/idle-queues.ts'
 import { tellLostDuties } from '../../../db/outbox/lost-duties.ts'
 import { systemScope } from '../../../db/scope.ts'
@@ -173,35 +172,6 @@ test('a page of an incident that nobody investigates, while the agent is paused 
   await round()
   for (const incident of [withoutDuty, kept, paused])
     expect(await pagesOf(database.db, incident)).toMatchObject([{ status: 'sent', heldFor: null, leftAfter: 0 }])
-})
-
-test('pages that were not needed are one message some hours later, and no page', async () => {
-  const incidents = [await atWork(), await atWork()]
-  for (const incident of incidents) {
-    await inTrx((trx) => writes(trx, incident))
-    await inTrx((trx) => verifies(trx, incident, 'held'))
-    await inTrx((trx) => ends(trx, incident, 'repaired'))
-    await alertEnds(database.db, incident, 0)
-  }
-  expect(await sendSpared(database.db)).toBe(0)
-  await at(4 * 3_600)
-  expect(await sendSpared(database.db)).toBe(2)
-  expect(await sendSpared(database.db)).toBe(0)
-  const told = await database.db
-    .selectFrom('delivery')
-    .select(['destination', 'notification'])
-    .where(sql<boolean>`notification->>'trigger' = 'spared'`)
-    .execute()
-  expect(told).toMatchObject([
-    {
-      destination: 'webhook.escalated',
-      notification: {
-        page: false,
-        reason: '2 pages were not sent: the repair held and the alert ended while it waited',
-        incidents: incidents.map(({ id }) => ({ id })),
-      },
-    },
-  ])
 })
 
 test('an alert that fires again after its page was not needed reopens the incident, and pages at once', async () => {

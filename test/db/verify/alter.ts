@@ -54,6 +54,7 @@ export function otherValues({ name, type, isNullable, words, refersTo }: Column,
   else if (type === 'text') values.push(sql`coalesce(${it}, '') || ${`x${salt % 97}`}`, sql`'U012AB3CD'`)
   else if (['int2', 'int4', 'int8', 'numeric', 'float8'].includes(type))
     values.push(sql`coalesce(${it}, 0) + 1`, sql`coalesce(${it}, 0) - 1`)
+  else if (type === 'date') values.push(sql`${it} + 1`)
   else if (type === 'bool') values.push(sql`not coalesce(${it}, false)`)
   else if (type === 'timestamptz')
     values.push(

@@ -6,6 +6,7 @@ import { decide } from '../../../db/approvals/decide.ts'
 import { useGrant } from '../../../db/approvals/grants.ts'
 import type { Trx } from '../../../db/connect.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
+import { closeFollowUp } from '../../../db/incidents/follow-ups.ts'
 import { claimIncident } from '../../../db/incidents/incidents.ts'
 import { writePostmortem } from '../../../db/incidents/postmortems.ts'
 import { addDevice } from '../../../db/inventory/devices.ts'
@@ -61,6 +62,11 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
     { to: 'shadow', reason: 'it is new', seen: '', risk: 'low' },
     await readSettings(db),
   )
+  const halved = await openedIncident(db, { labels: { alertname: 'halved' }, name: 'halved' })
+  await inTrx((trx) => claimed(trx, halved))
+  await inTrx((trx) => closeIncident(trx, halved, 1, mitigated, { actor: agentActor, stepKey: null }))
+  await closeFollowUp(db, halved, 'the disk was replaced', by)
+  await db.insertInto('questionWake').values({ approvalId: life.approval, wakes: true }).execute()
   await aSitesPolicy(api)
   await aSitesSettings(api)
   const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
@@ -68,6 +74,13 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
   const waiting = await asked(db, stays, { tool: 'converge_shard', identity: { id: 'db-osl-2' } })
   await mintedToken(db, person, waiting, { decision: 'deny' })
   return { ...life, waiting }
+}
+
+const mitigated = {
+  status: 'escalated' as const,
+  category: 'mitigated' as const,
+  reason: 'It reads again; the disk has to be replaced.',
+  code: 'AGENT',
 }
 
 const repaired = {

@@ -1,0 +1,155 @@
+import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
+import type { EventMetadata } from '../../domain/event-metadata.ts'
+import { addWorkingDays } from '../../domain/night.ts'
+import { listOnCall, type OnCallRule } from '../../domain/on-call.ts'
+import { operatorByName } from '../access/operators.ts'
+import { databaseTime } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { append } from '../log/append.ts'
+import { enqueueNotification } from '../outbox/deliveries.ts'
+import { systemScope } from '../scope.ts'
+import { readSettings } from '../settings.ts'
+import type { IncidentRow } from '../tables.ts'
+import type { Person } from './close-incident.ts'
+import { lockIncident } from './incidents.ts'
+
+/**
+ * What is left to do about an incident that ended as mitigated: who does it, and until when. One an incident; each change of it is a row of
+ * the log, which `verify` holds it against.
+ */
+
+type FollowUpState = NonNullable<EventMetadata['noted']['followUp']>
+type Owner = { ownerId: string | null; group: string | null; name: string | null }
+
+/** Opens the follow-up of an incident that has just ended as mitigated, or opens it again with another date. The caller holds the incident's lock. */
+export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<void> {
+  const owner = await firstOwner(trx, incident)
+  const days = (await readSettings(trx)).value<number>('follow_up.days')
+  const dueOn = addWorkingDays((await databaseTime(trx)).slice(0, 10), days)
+  const { ownerId } = owner
+  await trx
+    .insertInto('followUp')
+    .values({ incidentId: incident.id, ownerId, dueOn })
+    .onConflict((conflict) =>
+      conflict.column('incidentId').doUpdateSet({ ownerId, ownerGroup: null, dueOn, closedAt: null, closedBy: null }),
+    )
+    .execute()
+  const text = `Follow-up for ${owner.name ?? 'whom a person names'}, due ${dueOn}`
+  const followUp = { ownerId, group: null, dueOn, isClosed: false }
+  await note(trx, incident.id, systemActor, 'follow_up_opened', text, followUp)
+  await enqueueNotification(trx, incident, 'follow_up', text)
+}
+
+/** The person who approved last, where there is one who may still sign in; else whom the site's list names now; else nobody yet. */
+async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRow): Promise<Owner> {
+  const approver = await trx
+    .selectFrom('approvalDecision')
+    .innerJoin('approval', 'approval.id', 'approvalDecision.approvalId')
+    .innerJoin('operator', 'operator.id', 'approvalDecision.operatorId')
+    .select(['operator.id', 'operator.name'])
+    .where('approval.incidentId', '=', id)
+    .where('decision', '=', 'approve')
+    .where('operator.disabledAt', 'is', null)
+    .orderBy('approvalDecision.at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (approver) return { ownerId: approver.id, group: null, name: approver.name }
+  const rules = (await readSettings(trx)).value<OnCallRule[]>('approval.on_call')
+  const targets = resourceKind && resourceId ? [{ kind: resourceKind, id: resourceId }] : []
+  for (const name of listOnCall(rules, { targets, at: await databaseTime(trx) })) {
+    const person = await operatorByName(systemScope(trx), name)
+    if (person && person.disabledAt === null) return { ownerId: person.id, group: null, name }
+  }
+  return { ownerId: null, group: null, name: null }
+}
+
+/** What a person says of it; what is absent stays. `owner`: a name. */
+type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
+/** `unknown`: there is none, or nobody of that name may sign in. */
+export type FollowUpRefusal = 'none' | 'closed' | 'unknown owner'
+
+export async function changeFollowUp(
+  db: Db,
+  incidentId: string,
+  { owner, group, dueOn }: FollowUpChange,
+  by: Person,
+): Promise<FollowUpRefusal | null> {
+  return await db.transaction().execute(async (trx) => {
+    const found = await lockOpen(trx, incidentId)
+    if (typeof found === 'string') return found
+    const person = owner ? await operatorByName(systemScope(trx), owner) : null
+    if (owner && (!person || person.disabledAt !== null)) return 'unknown owner'
+    const state = {
+      ownerId: group ? null : owner === undefined ? found.ownerId : (person?.id ?? null),
+      group: owner ? null : group === undefined ? found.ownerGroup : group,
+      dueOn: dueOn ?? found.dueOn,
+    }
+    const { group: ownerGroup, ...rest } = state
+    await trx
+      .updateTable('followUp')
+      .set({ ...rest, ownerGroup })
+      .where('incidentId', '=', incidentId)
+      .execute()
+    const whose = person?.name ?? state.group ?? (state.ownerId === null ? 'nobody yet' : 'the same person')
+    const text = `${by.name} changed the follow-up: for ${whose}, due ${state.dueOn}`
+    await note(trx, incidentId, by.actor, 'follow_up_changed', text, { ...state, isClosed: false })
+    return null
+  })
+}
+
+/** Closes it with a word that says what was done. */
+export async function closeFollowUp(
+  db: Db,
+  incidentId: string,
+  said: string,
+  by: Person,
+): Promise<FollowUpRefusal | null> {
+  return await db.transaction().execute(async (trx) => {
+    const found = await lockOpen(trx, incidentId)
+    if (typeof found === 'string') return found
+    const { ownerId, ownerGroup: group, dueOn } = found
+    const closedAt = await note(
+      trx,
+      incidentId,
+      by.actor,
+      'follow_up_closed',
+      `${by.name} closed the follow-up: ${said}`,
+      {
+        ...{ ownerId, group, dueOn },
+        isClosed: true,
+      },
+    )
+    await trx
+      .updateTable('followUp')
+      .set({ closedAt, closedBy: by.operatorId })
+      .where('incidentId', '=', incidentId)
+      .execute()
+    return null
+  })
+}
+
+async function lockOpen(trx: Trx, incidentId: string) {
+  if (!(await lockIncident(trx, incidentId))) return 'none'
+  const row = await trx
+    .selectFrom('followUp')
+    .select(['ownerId', 'ownerGroup', 'closedAt'])
+    .select(sql<string>`to_char(due_on, 'YYYY-MM-DD')`.as('dueOn'))
+    .where('incidentId', '=', incidentId)
+    .executeTakeFirst()
+  if (!row) return 'none'
+  return row.closedAt === null ? row : 'closed'
+}
+
+async function note(
+  trx: Trx,
+  incidentId: string,
+  actor: string,
+  code: 'follow_up_opened' | 'follow_up_changed' | 'follow_up_closed',
+  text: string,
+  followUp: FollowUpState,
+): Promise<string> {
+  const metadata = { code, text, followUp }
+  const { event } = await append(trx, incidentId, null, { kind: 'noted', actor, detail: text, metadata })
+  return event.at
+}

@@ -1,0 +1,138 @@
+import { sql } from 'kysely'
+import type { Hours } from '../../domain/hours.ts'
+import { type DayTimes, lastNight, lastOf, type MorningCard, nightAt } from '../../domain/night.ts'
+import type { CardLine, Notification, Trigger } from '../../domain/notification.ts'
+import {
+  handOverLines,
+  handOverTitle,
+  headlineOf,
+  morningLines,
+  morningTitle,
+  type Shift,
+  type ShiftView,
+} from '../../domain/shift.ts'
+import { databaseTime, now } from '../clock.ts'
+import type { Db, Trx } from '../connect.ts'
+import { listFollowUps, readShift } from '../incidents/shift.ts'
+import type { Scope } from '../scope.ts'
+import { readSettings } from '../settings.ts'
+import { enqueueJoined } from './deliveries.ts'
+import { hasDestination } from './destinations.ts'
+
+/** The morning card and the hand-over: one message to each destination at its time, once over all processes and restarts. */
+
+/** A card that is so late tells nobody of a morning any more. */
+const maxLateMs = 6 * 3_600_000
+/** An hour that a clock change repeats is one time. */
+const sameTimeMs = 90 * 60_000
+
+/** Sends the card of the last night, where it is due. Answers how many lines it has; 0 where none went out. */
+export async function sendMorning(db: Db): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    const settings = await readSettings(trx)
+    const card = settings.value<MorningCard>('morning.card')
+    if (card === 'off') return 0
+    const night = lastNight(settings.value<Hours>('page.night'), await databaseTime(trx))
+    if (!(await takeTurn(trx, 'morning', night.until))) return 0
+    const shift = await readShift(trx, night)
+    if (headlineOf(shift) === null && card !== 'always') return 0
+    const lines = morningLines(shift)
+    if (await tell(trx, 'morning', morningTitle(night.until.slice(0, 10), shift), lines))
+      await noteSparedTold(trx, shift)
+    return Math.max(1, lines.length)
+  })
+}
+
+/** Sends the hand-over whose time has come. Answers how many lines it has. */
+export async function sendHandOver(db: Db): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    const times = (await readSettings(trx)).value<DayTimes | null>('hand_over.at')
+    if (times === null) return 0
+    const at = await databaseTime(trx)
+    const until = lastOf(times, at)
+    if (!(await takeTurn(trx, 'hand_over', until))) return 0
+    const before = lastOf(times, new Date(Date.parse(until) - 60_000).toISOString())
+    const lines = handOverLines(await readShift(trx, { since: before, until: at }))
+    await tell(trx, 'hand_over', handOverTitle(until), lines)
+    return lines.length
+  })
+}
+
+/** A shift of a site without set hours. */
+const usualShiftMs = 8 * 3_600_000
+
+/** Both cards as they would be now: of the night that goes on, or of the last one. `lostDuties`: as a look finds them now. */
+export async function viewShift(scope: Scope, lostDuties: string[]): Promise<ShiftView> {
+  const { db } = scope
+  const settings = await readSettings(db)
+  const at = await databaseTime(db)
+  const hours = settings.value<Hours>('page.night')
+  const going = nightAt(hours, at)
+  const night = going ? { since: going.since, until: at } : lastNight(hours, at)
+  const times = settings.value<DayTimes | null>('hand_over.at')
+  const began = times ? lastOf(times, at) : new Date(Date.parse(at) - usualShiftMs).toISOString()
+  const [ofNight, ofShift] = await Promise.all([readShift(db, night), readShift(db, { since: began, until: at })])
+  return {
+    morning: { ...night, title: morningTitle(night.until.slice(0, 10), ofNight), lines: morningLines(ofNight) },
+    handOver: { since: began, until: at, title: handOverTitle(at), lines: handOverLines({ ...ofShift, lostDuties }) },
+    followUps: await listFollowUps(scope),
+  }
+}
+
+/**
+ * Takes the card of this time, which another process may have sent: the second waits here, and finds it taken. What is not delivered at
+ * once is a row of the outbox like any other, so that no restart sends it again.
+ */
+async function takeTurn(trx: Trx, card: 'morning' | 'hand_over', time: string): Promise<boolean> {
+  if (Date.parse(await databaseTime(trx)) - Date.parse(time) > maxLateMs) return false
+  const taken = async () =>
+    (await trx.selectFrom('digest').select('sentAt').where('destination', '=', card).executeTakeFirst())?.sentAt
+  const isTaken = (at: string | undefined) => at !== undefined && Date.parse(at) > Date.parse(time) - sameTimeMs
+  if (isTaken(await taken())) return false
+  await sql`select pg_advisory_xact_lock(hashtextextended('shift cards', 0))`.execute(trx)
+  if (isTaken(await taken())) return false
+  // Where no way out takes it, or nothing could carry it, it is due until one does.
+  if (!(await hasDestination(trx, card)) || !(await findCarrier(trx))) return false
+  await trx
+    .insertInto('digest')
+    .values({ destination: card, sentAt: time })
+    .onConflict((conflict) => conflict.column('destination').doUpdateSet({ sentAt: time }))
+    .execute()
+  return true
+}
+
+/** A message of the outbox belongs to an incident; the words of a card are about none. */
+async function findCarrier(trx: Trx): Promise<string | null> {
+  const row = await trx.selectFrom('incident').select('id').orderBy('createdAt', 'desc').limit(1).executeTakeFirst()
+  return row?.id ?? null
+}
+
+async function tell(trx: Trx, trigger: Trigger, title: string, lines: CardLine[]): Promise<boolean> {
+  const carrier = await findCarrier(trx)
+  if (carrier === null) return false
+  const told: Notification = {
+    trigger,
+    incident: { id: carrier, type: 'nightshift', severity: 'info', status: 'open', title, resource: null },
+    reason: null,
+    approval: null,
+    page: false,
+    alertsFiring: 0,
+    incidents: [],
+    lines,
+    url: '',
+    at: await databaseTime(trx),
+    headHash: null,
+  }
+  return await enqueueJoined(trx, carrier, told)
+}
+
+async function noteSparedTold(trx: Trx, { spared, until }: Shift): Promise<void> {
+  if (spared.count === 0) return
+  await trx
+    .updateTable('delivery')
+    .set({ toldElsewhereAt: now })
+    .where('releasedWhy', '=', 'repaired')
+    .where('toldElsewhereAt', 'is', null)
+    .where('releasedAt', '<', until)
+    .execute()
+}

@@ -1,0 +1,197 @@
+import { z } from 'zod'
+import { formatTimeOfDay } from './format.ts'
+import { severity } from './incident.ts'
+import { type CardLine, cardLine } from './notification.ts'
+import { count } from './status.ts'
+
+/** What a night or a shift was, and what it leaves: the data of the morning card and of the hand-over, and the lines that say it. */
+
+const shiftIncident = z.object({ id: z.string(), title: z.string(), severity, at: z.string() })
+export type ShiftIncident = z.infer<typeof shiftIncident>
+
+const shiftQuestion = z.object({
+  id: z.string(),
+  incidentId: z.string(),
+  title: z.string(),
+  summary: z.string(),
+  status: z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed']),
+  expiresAt: z.string(),
+  /** Whose turn it is, by the site's list. */
+  of: z.string().nullable(),
+  /** It woke nobody: the wakes of the night were used up. */
+  isHeld: z.boolean(),
+})
+export type ShiftQuestion = z.infer<typeof shiftQuestion>
+
+const several = <Each extends z.ZodType>(each: Each) => z.object({ count, first: z.array(each) })
+
+export const followUp = z.object({
+  incidentId: z.string(),
+  title: z.string(),
+  owner: z.string().nullable(),
+  group: z.string().nullable(),
+  /** As 2026-12-02. */
+  dueOn: z.string(),
+  isOverdue: z.boolean(),
+  createdAt: z.string(),
+  closedAt: z.string().nullable(),
+  closedBy: z.string().nullable(),
+})
+export type FollowUp = z.infer<typeof followUp>
+
+const shift = z.object({
+  since: z.string(),
+  until: z.string(),
+  repaired: several(shiftIncident),
+  escalated: several(shiftIncident.extend({ isMitigated: z.boolean() })),
+  /** Pages that were not sent: repaired, and the alert ended while they waited. */
+  spared: several(shiftIncident.extend({ text: z.string() })),
+  /** Asked and undecided, those that woke nobody first, then by their end; and of the others those that woke nobody. */
+  questions: several(shiftQuestion),
+  followUps: several(followUp),
+  /** As it is now. */
+  open: several(shiftIncident),
+  watched: several(shiftIncident),
+  lostDuties: z.array(z.string()),
+})
+export type Shift = z.infer<typeof shift>
+
+const cardView = z.object({ title: z.string(), since: z.string(), until: z.string(), lines: z.array(cardLine) })
+/** Both cards as they would be now, and what is left to do. */
+export const shiftView = z.object({ morning: cardView, handOver: cardView, followUps: several(followUp) })
+export type ShiftView = z.infer<typeof shiftView>
+
+/** Lines of one kind on a card, so that all of it fits a phone. */
+const listedEach = 3
+
+const toMinute = (iso: string) => `${formatTimeOfDay(iso, 'utc').slice(0, 5)} UTC`
+const line = (text: string, path: string | null): CardLine => ({ text, path, url: null })
+const many = (count: number, one: string, more: string) => `${count} ${count === 1 ? one : more}`
+
+/** In a line: what a night came to. Null where nothing happened and nothing waits. */
+export function headlineOf({ repaired, escalated, spared, questions, followUps }: Shift): string | null {
+  const waiting = questions.first.filter(({ status }) => status === 'pending').length
+  const parts = [
+    waiting > 0 && many(waiting, 'question waits', 'questions wait'),
+    escalated.count > 0 && `${escalated.count} escalated`,
+    repaired.count > 0 && `${repaired.count} repaired`,
+    spared.count > 0 && many(spared.count, 'page not sent', 'pages not sent'),
+    followUps.count > 0 && many(followUps.count, 'follow-up overdue', 'follow-ups overdue'),
+  ].filter(Boolean)
+  // A question that waited for the card stands on it, also where it is over.
+  if (parts.length === 0 && questions.count > 0)
+    parts.push(many(questions.count, 'question is over', 'questions are over'))
+  return parts.length > 0 ? parts.join(', ') : null
+}
+
+/** `day`: on which the night ends. */
+export function morningTitle(day: string, shift: Shift): string {
+  return `Morning of ${day}: ${headlineOf(shift) ?? 'a quiet night, and nothing waits'}`
+}
+
+export function handOverTitle(at: string): string {
+  return `Hand-over of ${at.slice(0, 10)}, ${at.slice(11, 16)} UTC`
+}
+
+/** The morning card. What waits stands first. */
+export function morningLines(shift: Shift): CardLine[] {
+  const { repaired, escalated, spared, questions, followUps } = shift
+  return [
+    ...listed(questions, sayQuestion, ({ id }) => `approvals/${id}`, 'approvals'),
+    ...listed(
+      escalated,
+      ({ title, isMitigated }) => `${isMitigated ? 'Mitigated' : 'Escalated'}: ${title}`,
+      ({ id }) => `incidents/${id}`,
+      'incidents?status=escalated',
+    ),
+    ...listed(followUps, sayOverdue, ({ incidentId }) => `incidents/${incidentId}`, 'shift'),
+    ...listed(
+      spared,
+      ({ title, text }) => `${text}: ${title}`,
+      ({ id }) => `incidents/${id}`,
+      'reports',
+    ),
+    ...(repaired.count > 0
+      ? [line(`Repaired: ${names(repaired)}`, toPage(repaired.first, 'incidents?status=resolved'))]
+      : []),
+  ]
+}
+
+function listed<Each>(
+  { count, first }: { count: number; first: Each[] },
+  say: (each: Each) => string,
+  pathOf: (each: Each) => string,
+  all: string,
+): CardLine[] {
+  const shown = first.slice(0, listedEach).map((each) => line(say(each), pathOf(each)))
+  const left = count - shown.length
+  return left > 0 ? [...shown, line(`and ${left} more`, all)] : shown
+}
+
+function sayQuestion({ status, expiresAt, of, summary, title }: ShiftQuestion): string {
+  const what = `${summary} (${title})`
+  if (status !== 'pending') return `Question, ${status === 'consumed' ? 'approved' : status}: ${what}`
+  return `Waits for ${of ?? 'you'} until ${toMinute(expiresAt)}: ${what}`
+}
+
+function sayOverdue({ owner, group, dueOn, title }: FollowUp): string {
+  return `Follow-up of ${owner ?? group ?? 'nobody yet'}, due ${dueOn}: ${title}`
+}
+
+const names = ({ count, first }: { count: number; first: { title: string }[] }) => {
+  const shown = first.slice(0, listedEach).map(({ title }) => title)
+  return [shown.join(', '), ...(count > shown.length ? [`and ${count - shown.length} more`] : [])].join(' ')
+}
+
+const toPage = (first: { id: string }[], all: string) => (first.length === 1 ? `incidents/${first[0]?.id}` : all)
+
+/** The hand-over: five lines, each of which says so where there is nothing. */
+export function handOverLines(shift: Shift): CardLine[] {
+  const { open, questions, watched, lostDuties } = shift
+  const waiting = questions.first.filter(({ status }) => status === 'pending')
+  const waits = waiting
+    .slice(0, listedEach)
+    .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'all who may decide'} until ${toMinute(expiresAt)}`)
+  const critical = open.first.filter((each) => each.severity === 'critical').length
+  return [
+    line(
+      open.count === 0
+        ? 'Open: nothing'
+        : `Open: ${many(open.count, 'incident', 'incidents')}${critical > 0 ? ` (${critical} critical)` : ''}: ${names(open)}`,
+      open.count === 0 ? null : toPage(open.first, 'incidents'),
+    ),
+    line(
+      waits.length === 0
+        ? 'Waits: nothing'
+        : `Waits: ${waits.join('; ')}${waiting.length > waits.length ? `; and ${waiting.length - waits.length} more` : ''}`,
+      waits.length === 0 ? null : waiting.length === 1 ? `approvals/${waiting[0]?.id}` : 'approvals',
+    ),
+    line(
+      watched.count === 0 ? 'Watched: nothing' : `Watched after a repair: ${names(watched)}`,
+      watched.count === 0 ? null : toPage(watched.first, 'incidents?status=resolved'),
+    ),
+    line(
+      lostDuties.length === 0 ? 'Nightshift: no duty is lost' : `Nightshift lost: ${lostDuties.join(', ')}`,
+      lostDuties.length === 0 ? null : 'health',
+    ),
+    lookFirst(shift),
+  ]
+}
+
+/** What comes first: a duty that is lost, a critical incident, the question that ends first, what is overdue, what is open. */
+function lookFirst({ open, questions, followUps, lostDuties }: Shift): CardLine {
+  const [duty] = lostDuties
+  if (duty) return line(`Look first at: ${duty}, which Nightshift lost`, 'health')
+  const critical = open.first.find((each) => each.severity === 'critical')
+  if (critical) return line(`Look first at: ${critical.title} (critical)`, `incidents/${critical.id}`)
+  const question = questions.first
+    .filter(({ status }) => status === 'pending')
+    .toSorted((a, b) => a.expiresAt.localeCompare(b.expiresAt))[0]
+  if (question) return line(`Look first at: ${sayQuestion(question)}`, `approvals/${question.id}`)
+  const [overdue] = followUps.first
+  if (overdue) return line(`Look first at: ${sayOverdue(overdue)}`, `incidents/${overdue.incidentId}`)
+  const [oldest] = open.first
+  return oldest
+    ? line(`Look first at: ${oldest.title}`, `incidents/${oldest.id}`)
+    : line('Look first at: nothing waits', null)
+}
