@@ -91,6 +91,7 @@ import { streamRoutes } from './routes/stream.ts'
 import { tenantRoutes } from './routes/tenants.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trustRoutes } from './routes/trust.ts'
+import { undoRoutes } from './routes/undo.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { verifyRoutes } from './routes/verify.ts'
 import { vmRepairRoutes } from './routes/vm-repair.ts'
@@ -145,6 +146,7 @@ const operations = [
   usageRoutes,
   reportRoutes,
   trustRoutes,
+  undoRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,
