@@ -58,7 +58,7 @@ type Draft = {
 }
 
 const wakesWords = [
-  ['kind', 'as its kind does: PagerDuty and webhooks do'],
+  ['kind', 'by default: PagerDuty and generic webhooks do'],
   ['yes', 'yes'],
   ['no', 'no'],
 ] as const satisfies [Draft['wakes'], string][]
