@@ -87,6 +87,7 @@ import { slackRoutes } from './routes/slack.ts'
 import { snsTopicRoutes } from './routes/sns-topics.ts'
 import { sourceRoutes } from './routes/sources.ts'
 import { statusRoutes } from './routes/status.ts'
+import { stopRoutes } from './routes/stops.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tenantRoutes } from './routes/tenants.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -145,6 +146,7 @@ const operations = [
   usageRoutes,
   reportRoutes,
   trustRoutes,
+  stopRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,

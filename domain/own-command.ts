@@ -37,6 +37,8 @@ export const ownCommands = [
     'restore',
     'retention',
     'trust',
+    'stop',
+    'resume',
     'lab',
     'completion',
     'help',

@@ -13,8 +13,11 @@ export const trustWords: Record<TrustLevel, string> = {
 /** A tool that writes, in incidents of one type. */
 export type TrustPair = { type: string; tool: string }
 
-/** What the kernel is given of a pair; `since`: when somebody set its level, null where nobody did. */
-export type PairTrust = { level: TrustLevel; since: string | null }
+/**
+ * What the kernel is given of a pair; `since`: when somebody set its level, null where nobody did. `stop`: while people have stopped this
+ * kind of write it is in shadow, whatever its level; absent otherwise.
+ */
+export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: string; words: string } }
 
 /** As the audit names a pair. */
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`

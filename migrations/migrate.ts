@@ -73,6 +73,7 @@ import * as trust from './0073-trust.ts'
 import * as decisionRights from './0074-decision-rights.ts'
 import * as questionsPassedOn from './0075-questions-passed-on.ts'
 import * as notNow from './0076-not-now.ts'
+import * as trustStops from './0079-trust-stops.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -256,6 +257,7 @@ const migrations: Record<string, Migration> = {
   '0074-decision-rights': decisionRights,
   '0075-questions-passed-on': questionsPassedOn,
   '0076-not-now': notNow,
+  '0079-trust-stops': trustStops,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -4,6 +4,7 @@ import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { systemScope } from '../../db/scope.ts'
 import { gradeIncident } from '../../db/trust/grade.ts'
 import { stepsOf } from '../../db/trust/levels.ts'
+import { standingStops } from '../../db/trust/stops.ts'
 import { agentActor } from '../../domain/event.ts'
 import { axeOf, pressButton, screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { eventually } from '../support/directory.ts'
@@ -104,4 +105,29 @@ test('a press grades the cause and the card, and a level is set with the record 
     return step?.level === 'act' && step.by === 'approver'
   })
   expect(page.complaints).toEqual([])
+})
+
+test('one press on an incident stops its kind for the site, and Home says so until somebody resumes it', async () => {
+  const page = await signIn(390, 'light')
+  await page.goto(`${on.spine.url}/incidents/${shadowed}`)
+  await page.getByText('Actions', { exact: true }).click()
+  await pressButton(page, /Stop this kind/)
+  await page.getByRole('radio', { name: pair.tool }).check()
+  await page.getByLabel('Why? People and the agent read it.').fill('the replicas move')
+  await screenshot(page, 'stop-dialog-light-390')
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop this kind' }).click()
+  await eventually('it is stopped', async () => (await standingStops(on.spine.db)).length === 1)
+  for (const [width, scheme] of looks) {
+    const home = await signIn(width, scheme)
+    await home.goto(`${on.spine.url}/home`)
+    await home.getByText(/converge_shard in incidents of type replication_lag, stopped by approver/).waitFor()
+    await screenshot(home, `stop-home-${scheme}-${width}`)
+    expect(await faults(home, width)).toEqual([])
+  }
+  const desk = on.page
+  await pressButton(desk, /Resume/)
+  await desk.getByLabel('Why? It stands in the audit.').fill('they moved')
+  await desk.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
+  await eventually('it goes on', async () => (await standingStops(on.spine.db)).length === 0)
+  await desk.getByText(/stopped by approver/).waitFor({ state: 'detached' })
 })

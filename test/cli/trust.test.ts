@@ -24,3 +24,33 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
     'act, by approver: it is the lab',
   )
 })
+
+test('one command stops a kind of write for the site, home says so, and another lets it go on', async () => {
+  const words = [
+    'stop',
+    'replication_lag',
+    '--tool',
+    'converge_shard',
+    '--until',
+    '8h',
+    '--reason',
+    'the replicas move',
+  ]
+  const stopped = await nightshift(...words)
+  expect(stopped).toMatchObject({ code: 0 })
+  expect(stopped.stderr + stopped.stdout).toContain('resume replication_lag --tool converge_shard --reason "…"')
+  expect((await nightshift('home')).stderr).toMatch(
+    /Stopped: converge_shard in .* by approver until .*: the replicas move/,
+  )
+  expect((await nightshift('stop')).stdout).toMatch(/converge_shard in incidents of type replication_lag .*approver/)
+  expect((await nightshift(...words)).stderr).toContain('is stopped by approver until')
+  const other = await nightshift('resume', 'replication_lag', '--reason', 'done')
+  expect(other).toMatchObject({ code: 1 })
+  expect(other.stderr).toMatch(/every write in .* is not stopped[\s\S]*resume replication_lag --tool converge_shard/)
+  const resumed = await nightshift('resume', 'replication_lag', '--tool', 'converge_shard', '--reason', 'done')
+  expect(resumed).toMatchObject({ code: 0 })
+  expect((await nightshift('stop')).stderr).toContain('Nothing is stopped.')
+  expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
+    'Is it replication_lag?',
+  )
+})

@@ -14,6 +14,7 @@ import { useStatus } from '../pages/health.tsx'
 import { Link, navigate, usePlace, withSearch } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 import { listRows, NightParts } from './parts.tsx'
+import { StandingLines } from './standing.tsx'
 import { FirstSteps } from './steps.tsx'
 
 const hour = 3_600_000
@@ -64,6 +65,7 @@ export function HomePage({ title }: { title: string }) {
       <QueryState query={home} what="the night" />
       {home.data && (
         <div className="home">
+          <StandingLines />
           {home.data.isFresh ? (
             <FreshSite />
           ) : (
