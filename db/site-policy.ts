@@ -116,6 +116,34 @@ function groupValues(pairs: readonly [string, string][]): Record<string, string[
   return grouped
 }
 
+/** So many names of the registry are held against a policy. */
+const maxThings = 20_000
+
+/** All that the registry knows, each thing once by all its names. Null where there is too much of it. */
+export async function everyThing(db: Db): Promise<SiteThing[] | null> {
+  const rows = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'canonical'])
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('resourceSource')
+          .select('source')
+          .whereRef('resourceSource.kind', '=', 'resource.kind')
+          .whereRef('resourceSource.id', '=', 'resource.id'),
+      ),
+    )
+    .orderBy('canonical')
+    .limit(maxThings + 1)
+    .execute()
+  if (rows.length > maxThings) return null
+  const byCanonical = Map.groupBy(rows, ({ canonical }) => canonical)
+  const labels = await labelsOf(db, rows as ResourceRef[])
+  return [...byCanonical.values()].map((names) => ({
+    names: names.map(({ kind, id }) => ({ kind, id }) as ResourceRef),
+    labels: groupValues(names.flatMap((name) => labels.get(resourceKey(name as ResourceRef)) ?? [])),
+  }))
+}
+
 /** Attributes as texts, and the team, by the key of each. */
 async function labelsOf(db: Db | Trx, refs: readonly ResourceRef[]): Promise<Map<string, [string, string][]>> {
   const { rows } = await sql<{ key: string; name: string; value: string }>`

@@ -40,6 +40,12 @@ const missing = (what: string, name: string, known: readonly string[], remedy: s
   )
 }
 
+/** Types that a runbook names as they are: a pattern is about many. */
+export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
+  const named = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
+  return named.filter((each) => incidentType.safeParse(each).success)
+}
+
 /** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
 type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 
@@ -53,9 +59,14 @@ async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }
     throw missing('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
   }
   const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
-  const told = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
+  const told = typesOfRunbooks(knowledge)
   if (!isKnown && !told.includes(type))
-    throw missing('incident of type', type, [...types, ...told], '"nightshift incidents list" shows their types.')
+    throw missing(
+      'incident of type',
+      type,
+      [...new Set([...types, ...told])],
+      '"nightshift incidents list" shows their types.',
+    )
   if (resource && !(await registeredResource(db, resource)))
     throw missing('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
 }

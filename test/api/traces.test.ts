@@ -17,6 +17,7 @@ const withoutTrace: Record<string, string> = {
   'POST /alerts/explain': 'computes',
   'POST /judge': 'computes',
   'POST /policy/explain': 'computes',
+  'POST /policy/lint': 'computes',
   'POST /placement/proposals': 'plans, and executes nothing',
   'POST /sources/{name}/test': 'asks the source whether it answers',
   'POST /devices/{id}/health': 'asks the device whether it answers',

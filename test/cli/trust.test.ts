@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { playPair } from '../support/played-pair.ts'
 import { runCli } from '../support/run-cli.ts'
@@ -53,4 +56,17 @@ test('one command stops a kind of write for the site, home says so, and another 
   expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
     'Is it replication_lag?',
   )
+})
+
+test('a policy is linted alone, and against the running site', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'policy-'))
+  const path = join(folder, 'policy.yaml')
+  await writeFile(path, 'version: 1\nrules:\n  - { name: a, resource: { kind: host, id: web-9 }, action: never }\n')
+  expect((await nightshift('policy', 'lint', path)).stderr).toContain('--site holds it against the site')
+  const held = await nightshift('policy', 'lint', path, '--site')
+  expect(held).toMatchObject({ code: 0 })
+  expect(held.stdout).toContain(`${path}:3: ! "a": no source lists host:web-9.`)
+  expect((await nightshift('policy', 'lint')).stderr).toContain('No policy is in force, and none waits: name a file.')
+  await writeFile(path, 'version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n')
+  expect(await nightshift('policy', 'lint', path, '--site')).toMatchObject({ code: 1 })
 })
