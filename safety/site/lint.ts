@@ -154,7 +154,7 @@ const labelsOf = (things: readonly SiteThing[]): string =>
   'those that a source gives'
 
 function checkOver({ windows }: CompiledRule, { nowMs }: FactsOfSite): Said[] {
-  if (!windows || !windows.every((window) => isOver(window, nowMs))) return []
+  if (!windows?.every((window) => isOver(window, nowMs))) return []
   return [
     {
       why: `it never holds again: ${formatList(windows.map(({ name }) => name))} is over`,

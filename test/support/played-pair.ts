@@ -15,7 +15,8 @@ import { agentActor } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { stepKey } from '../../domain/step-key.ts'
 import type { TrustLevel } from '../../domain/trust.ts'
-import { anAlert, type TestDatabase } from './database.ts'
+import { anAlert } from './an-alert.ts'
+import type { TestDatabase } from './database.ts'
 import { answeredWith } from './events.ts'
 
 /** One pair, played by the rows that a run would write: the ruling is the kernel's own. */
@@ -23,7 +24,10 @@ import { answeredWith } from './events.ts'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 export const pair = { type: 'replication_lag', tool: 'converge_shard' }
 
-const proposed = { id: 'c2_0', tool: pair.tool, arguments: { id: shard.id, reason: 'it lags' }, problem: null }
+export const proposed = { id: 'c2_0', tool: pair.tool, arguments: { id: shard.id, reason: 'it lags' }, problem: null }
+
+const dryRun = { possible: true, summary: 'start replication on db-osl-1', details: {} }
+export const preparation = { targets: [shard], identity: proposed.arguments, stateFingerprint: 'f', dryRun }
 
 export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environment: Record<string, string> = {}) {
   const act = { environment }
@@ -76,8 +80,6 @@ export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environme
 
   /** Judges the proposed call on the state of now, as a run does that was woken. */
   async function judgeAgain(incidentId: string, beforeCommit?: () => Promise<void>) {
-    const dryRun = { possible: true, summary: 'start replication on db-osl-1', details: {} }
-    const preparation = { targets: [shard], identity: proposed.arguments, stateFingerprint: 'f', dryRun }
     const place = { incidentId, attempt: 1, turn: 2, call: 0, approvalId: null as string | null }
     return await database.db.transaction().execute(async (trx) => {
       const outcome = await rule(act, trx, place, {

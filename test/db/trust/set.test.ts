@@ -92,7 +92,8 @@ test('a cause that was wrong takes the trust of what was written for it, and is 
 
 test('a repair that a person calls wrong is one incident about Nightshift, also where its pair asks already', async () => {
   const { db } = database
-  const ours = async () => await db.selectFrom('incident').select('title').where('type', '=', trustLostType).execute()
+  const ours = async () =>
+    await db.selectFrom('incident').select('title').where('type', '=', trustLostType).orderBy('createdAt').execute()
   const before = (await ours()).length
   await play.set(anna, 'act')
   const { incidentId } = await play.propose()
