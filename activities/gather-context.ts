@@ -3,7 +3,7 @@ import { ambiguityOf } from '../db/alerts/alerts.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { nearbyIncidents } from '../db/incidents/nearby.ts'
 import { operatorNotes, whyReopened } from '../db/incidents/operator-notes.ts'
-import { precedentsOf } from '../db/incidents/precedents.ts'
+import { precedentsOf, wrongCausesOf } from '../db/incidents/precedents.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
 import { clusterSourcesOf } from '../db/inventory/cluster-sources.ts'
 import { databaseSourcesOf } from '../db/inventory/database-sources.ts'
@@ -42,6 +42,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
   const nearby = await part('nearby', [], async () => await nearbyIncidents(db, incident, { neighbours, told }))
   const notes = await part('notes', [], async () => await operatorNotes(db, incident.id))
   const precedents = await part('precedents', [], async () => await precedentsOf(db, incident, maxPrecedents))
+  const wrong = await part('calledWrong', [], async () => await wrongCausesOf(db, incident, maxPrecedents))
   const changes = await part('changes', [], async () => await changesAround(db, incident))
   const around = await askAround(part, { db, core }, incident)
   const { rule, logs, databases, cluster, jobs, pages, paths, logFiles } = around
@@ -87,6 +88,8 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       notes,
       cameBack: incident.reopened > 0 ? await whyReopened(db, incident.id) : null,
       precedents,
+      // Causes of such incidents that were wrong, in the words of people: text like any other.
+      ...(wrong.length > 0 && { calledWrong: wrong }),
       hint: hint?.text ?? null,
     },
   }

@@ -7,6 +7,7 @@ import { useUpAttempt } from '../db/incidents/overdue.ts'
 import { criticalRoom, type GroupMember, groupState, type Leader, stampQueue } from '../db/incidents/queue.ts'
 import { spentCap } from '../db/models/spend.ts'
 import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
+import { withdrawStopped } from '../db/trust/stops.ts'
 import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
 import { questionType } from '../domain/question.ts'
 import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
@@ -97,7 +98,8 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
      * were not started, and cancels the writes that did not begin within ten minutes. Decisions come first: nothing of the others keeps them.
      */
     async rewakeDecisions(): Promise<number> {
-      const unread = await unreadDecisions(db)
+      // A stop whose press ended in between withdraws here.
+      const unread = [...(await unreadDecisions(db)), ...(await withdrawStopped(db))]
       for (const { incidentId, attempt } of unread) {
         try {
           await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)

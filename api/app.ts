@@ -88,6 +88,7 @@ import { slackRoutes } from './routes/slack.ts'
 import { snsTopicRoutes } from './routes/sns-topics.ts'
 import { sourceRoutes } from './routes/sources.ts'
 import { statusRoutes } from './routes/status.ts'
+import { stopRoutes } from './routes/stops.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { tenantRoutes } from './routes/tenants.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -149,6 +150,7 @@ const operations = [
   shiftRoutes,
   trustRoutes,
   undoRoutes,
+  stopRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,

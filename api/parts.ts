@@ -14,9 +14,10 @@ import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
 import { readSitePolicies } from '../db/site-policies.ts'
 import { unconfirmedPairs } from '../db/trust/levels.ts'
+import { standingStops } from '../db/trust/stops.ts'
 import { describeRefusedBody, describeWaiting, type RefusedBody, type WaitingBodies } from '../domain/alert-body.ts'
 import { type DutyName, duties } from '../domain/duty.ts'
-import { formatCount, formatList, formatMinute, formatSpan } from '../domain/format.ts'
+import { capitalize, formatCount, formatList, formatMinute, formatSpan } from '../domain/format.ts'
 import { inertText } from '../domain/inert-text.ts'
 import { formatDollars } from '../domain/price.ts'
 import type { KnowledgeList } from '../domain/runbook.ts'
@@ -25,6 +26,7 @@ import type { SourceHealth } from '../domain/source.ts'
 import type { StatusPart } from '../domain/status.ts'
 import { findSandboxLack, sandboxRemedy } from '../domain/status-words.ts'
 import { queueScheduleId } from '../domain/step-key.ts'
+import { describeStop, type KindStop, nameScope } from '../domain/stop.ts'
 import type { TrustPair } from '../domain/trust.ts'
 import type { QueueState } from '../effects/runs.ts'
 import { describeKnowledge } from '../knowledge/knowledge.ts'
@@ -65,6 +67,8 @@ export type PartFacts = {
   onCall: OnCallState
   /** Pairs that an older version ran unasked. */
   unconfirmed: TrustPair[]
+  /** Kinds of write that people stopped. */
+  stops: KindStop[]
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
@@ -88,6 +92,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     onCall,
     unconfirmed,
     sitePolicy,
+    stops,
   ] = await Promise.all([
     databaseTrouble(db),
     runs.isReachable(askWithinMs),
@@ -105,10 +110,11 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     lookAtOnCall(scope),
     unconfirmedPairs(scope),
     readSitePolicies(db),
+    standingStops(db),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed, sitePolicy }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed, sitePolicy, stops }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -152,7 +158,10 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   ],
   questions: ({ onCall }) => [lookAtQuestions(onCall)],
   restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
-  trust: ({ unconfirmed }) => (unconfirmed.length === 0 ? [] : [lookAtUnconfirmed(unconfirmed)]),
+  trust: ({ unconfirmed, stops }) => [
+    ...(unconfirmed.length === 0 ? [] : [lookAtUnconfirmed(unconfirmed)]),
+    ...(stops.length === 0 ? [] : [lookAtStops(stops)]),
+  ],
   knowledge: ({ knowledge }) => [lookAtKnowledge(knowledge)],
   'site policy': ({ sitePolicy }) => lookAtSitePolicy(sitePolicy),
   devices: ({ devices }) => lookAtDevices(devices),
@@ -192,6 +201,13 @@ function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
 }
 
 const maxNamedPairs = 10
+
+/** Nothing is lost where people stopped something, and everybody should know. */
+function lookAtStops(stops: readonly KindStop[]): Look {
+  const said = stops.slice(0, maxNamedPairs).map((stop) => `${nameScope(stop)} is ${describeStop(stop)}`)
+  const more = stops.length > maxNamedPairs ? `; and ${stops.length - maxNamedPairs} more` : ''
+  return { name: 'trust of the stopped', status: 'off', detail: `${capitalize(said.join('; '))}${more}` }
+}
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {

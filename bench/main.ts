@@ -15,6 +15,7 @@ import { played } from './played.ts'
 import { prompt } from './prompt.ts'
 import { benchRegistry } from './registry.ts'
 import { benchRetention } from './retention.ts'
+import { ruling } from './ruling.ts'
 import { benchSources } from './sources.ts'
 import { storm } from './storm.ts'
 import { stream } from './stream.ts'
@@ -22,6 +23,7 @@ import { waitingBench } from './waiting.ts'
 
 const benches: Record<string, () => Promise<void>> = {
   turn,
+  ruling,
   queue,
   history,
   prompt,

@@ -34,6 +34,8 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
   },
   'What the agent may do': {
     trust: ['how far each tool goes unasked, by its record', async () => (await import('./trust.ts')).addTrustCommand],
+    stop: ['stop a kind of write for the whole site', async () => (await import('./stop.ts')).addStopCommand],
+    resume: ['let a kind of write go on', async () => (await import('./stop.ts')).addResumeCommand],
     policy: [
       'the rules of your site, tried before they hold',
       async () => (await import('./policy.ts')).addPolicyCommand,

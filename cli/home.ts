@@ -1,7 +1,11 @@
 import { formatSpan } from '../domain/format.ts'
 import { type DoneLine, home, type NeedLine, type WorkLine } from '../domain/incident-detail.ts'
+import { sitePolicyState } from '../domain/site-policy-state.ts'
 import { describeNeed, describeTonight, describeWork, outcomeWords } from '../domain/status-words.ts'
-import type { CliCommand, ConnectionOptions } from './connection.ts'
+import { describeStop, nameScope } from '../domain/stop.ts'
+import { stopList } from '../domain/stop-answer.ts'
+import type { ApiClient } from './api.ts'
+import { type CliCommand, type ConnectionOptions, commandLine } from './connection.ts'
 import { formatTable, paintState, shortenIds } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
@@ -17,6 +21,7 @@ export function addHomeCommand(program: CliCommand): void {
       const query = options.since ? `?since=${encodeURIComponent(options.since)}` : ''
       const night = home.parse(await api.get(`/api/v1/home${query}`))
       if (options.json) return printJson(night)
+      await printStandingLines(api)
       print(wrap(describeTonight(night.tonight), getTerminalWidth()))
       const { needsYou, inProgress, done } = night
       printPart('Needs you', needsYou, 'Nothing waits for you.', (line: NeedLine) => ({
@@ -37,6 +42,17 @@ export function addHomeCommand(program: CliCommand): void {
         id: line.incident.id,
       }))
     })
+}
+
+/** What people decided for the whole site, and what waits for an admin. */
+async function printStandingLines(api: ApiClient): Promise<void> {
+  const { items } = stopList.parse(await api.get('/api/v1/stops'))
+  for (const stop of items) printNote(`Stopped: ${inert(nameScope(stop))}, ${inert(describeStop(stop))}`)
+  const { waiting } = sitePolicyState.parse(await api.get('/api/v1/policy'))
+  if (waiting)
+    printNote(
+      `A policy waits for an admin: ${inert(waiting.widens[0] ?? '')}. "${commandLine(`policy accept ${waiting.digest.slice(0, 12)}`)}" lets it hold.`,
+    )
 }
 
 const toAge = (iso: string) => formatSpan(Date.now() - Date.parse(iso))

@@ -5,8 +5,10 @@ import { parseResourceKey, type ResourceRef } from '../domain/registry.ts'
 import {
   describeSitePolicy,
   type SiteExplanation,
+  type SiteLint,
   type SitePolicyState,
   siteExplanation,
+  siteLint,
   sitePolicyState,
 } from '../domain/site-policy-state.ts'
 import { maxPolicyBytes, readSitePolicy } from '../safety/site/read.ts'
@@ -37,29 +39,54 @@ export function readPolicyText(path: string): Buffer {
   }
 }
 
+type LintOptions = ConnectionOptions & { site?: true }
+
 function addLint(parent: CliCommand): void {
   parent
     .command('lint')
-    .argument('<file>', 'as policy.yaml')
-    .option('--json', 'as JSON')
-    .description("every fault of a site's policy, with its line; nothing is asked")
-    .addHelpText(
-      'after',
-      '\nExample:\n  nightshift policy lint policy.yaml\n\nExits with 1 where the file would be refused.',
+    .argument('[file]', 'as policy.yaml; without it the policy that waits on the site, or the one in force')
+    .option('--site', 'hold the file against the site as well: names, labels, people and types that are not there')
+    .description("every fault of a site's policy, with its line and what helps")
+    .connected(
+      '\nExample:\n  nightshift policy lint policy.yaml\n  nightshift policy lint policy.yaml --site\n  nightshift policy lint\n\nExits with 1 where the file would be refused. What is only said refuses nothing. A file without --site asks nobody.',
     )
-    .action((file: string, { json }: { json?: boolean }) => {
-      const read = readSitePolicy(readPolicyText(file), toolFacts, null)
-      const faults = read.ok ? [] : read.faults
-      const notes = read.ok ? clockNotes(read.policy) : []
-      if (json) printJson({ ok: read.ok, faults, notes })
+    .action(async (file: string | undefined, { site, ...options }: LintOptions) => {
+      const bytes = file === undefined ? null : readPolicyText(file)
+      const read = bytes && readSitePolicy(bytes, toolFacts, null)
+      const isAsked = file === undefined || (site && read?.ok)
+      const text = bytes ? { text: bytes.toString('utf8') } : {}
+      const answer = isAsked ? siteLint.parse(await connect(options).api.post('/api/v1/policy/lint', text)) : null
+      const faults = (read && !read.ok ? read.faults : answer?.faults) ?? []
+      const notes = answer?.notes ?? []
+      const clocks = read?.ok && !answer ? clockNotes(read.policy) : []
+      if (options.json) printJson({ ok: faults.length === 0, faults, notes: clocks, ...(answer && { site: notes }) })
       else {
-        for (const { line, why, remedy } of faults)
-          print(`${inert(file)}:${line}: ${paint('red', '✖')} ${inert(why)}. ${capitalize(inert(remedy))}.`)
-        for (const note of notes) print(`${inert(file)}: ${paint('yellow', '!')} ${inert(note)}.`)
-        if (read.ok) printNote(`${read.policy.rules.length} rules, digest ${read.compiled.digest.slice(0, 12)}.`)
+        const place = inert(
+          file ?? { text: '', waiting: 'the policy that waits', in_force: 'the policy in force' }[answer?.of ?? 'text'],
+        )
+        printFaults(place, paint('red', '✖'), faults)
+        printFaults(place, paint('yellow', '!'), notes)
+        for (const note of clocks) print(`${place}: ${paint('yellow', '!')} ${inert(note)}.`)
+        if (faults.length === 0)
+          printNote(summaryOf(read?.ok ? read.compiled.digest : answer?.digest, answer, notes.length))
       }
-      if (!read.ok) throw new CommandFailed('error', '')
+      if (faults.length > 0) throw new CommandFailed('error', '')
     })
+}
+
+function printFaults(place: string, mark: string, faults: SiteLint['faults']): void {
+  for (const { line, why, remedy } of faults)
+    print(`${place}:${line}: ${mark} ${inert(why)}. ${capitalize(inert(remedy))}.`)
+}
+
+function summaryOf(digest: string | null | undefined, answer: SiteLint | null, notes: number): string {
+  const held =
+    answer === null
+      ? 'It would be taken; --site holds it against the site.'
+      : notes === 0
+        ? 'All that it names is there.'
+        : 'It would be taken.'
+  return `Digest ${digest?.slice(0, 12)}. ${held}`
 }
 
 /** Said and taken: what a clock change makes of a window. */

@@ -7,7 +7,9 @@ import { questionType } from '../domain/question.ts'
 import type { Policy } from '../domain/refusal.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import { demandOf } from '../domain/site-decision.ts'
+import { describeStop } from '../domain/stop.ts'
 import type { Risk } from '../domain/tool.ts'
+import type { PairTrust } from '../domain/trust.ts'
 import { describeDoubt } from '../domain/unproven-end.ts'
 import { usableApproval as usable } from './approvals/find.ts'
 import { usableGrants } from './approvals/grants.ts'
@@ -21,6 +23,7 @@ import { alertCounts } from './lifecycle/read-lifecycle.ts'
 import type { SettingsReader } from './settings.ts'
 import { readSiteDecisions } from './site-policy.ts'
 import { trustOf } from './trust/levels.ts'
+import { type StoppableCall, stopOf } from './trust/stops.ts'
 
 /** What the judge weighs besides the log: settings in force and standing grants. */
 
@@ -57,7 +60,7 @@ export async function readPolicy(
     },
     offered: settings.value<string[] | null>('agent.tools', incident.type),
     grants: await usableGrants(trx, tool, incident.id),
-    trust: await trustOf(trx, { type: incident.type, tool }, settings),
+    trust: await trustNow(trx, { type: incident.type, tool, targets: call.targets }, settings),
     vicinity: resource ? [resource, ...(await neighboursOf(trx, resource))] : [],
     denied: denials.map(({ actionDigest }) => actionDigest),
     ...(await deniedByKey(trx, denials, call)),
@@ -71,6 +74,13 @@ export async function readPolicy(
       manual: { stateFingerprint: call.manual.stateFingerprint, ...(call.manual.undoes && { isUndo: true as const }) },
     }),
   }
+}
+
+/** While people have stopped this kind of write, it is in shadow. */
+async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader): Promise<PairTrust> {
+  const trust = await trustOf(trx, call, settings)
+  const stop = await stopOf(trx, call)
+  return stop ? { ...trust, level: 'shadow', stop: { id: stop.id, words: describeStop(stop) } } : trust
 }
 
 /**

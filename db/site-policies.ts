@@ -111,6 +111,17 @@ export async function textInForce(db: Db): Promise<string | null> {
   return row?.text ?? null
 }
 
+/** What `policy lint` holds against the site: the one that waits, for it is about to hold, else the one in force. */
+export async function newestText(db: Db): Promise<{ text: string; status: 'waiting' | 'in_force' } | null> {
+  const rows = await db
+    .selectFrom('sitePolicy')
+    .select(['text', 'status'])
+    .where('status', 'in', ['waiting', 'in_force'])
+    .execute()
+  const found = rows.find(({ status }) => status === 'waiting') ?? rows[0]
+  return found ? { text: found.text, status: found.status as 'waiting' | 'in_force' } : null
+}
+
 async function lockPolicies(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('site_policy', 0))`.execute(trx)
 }

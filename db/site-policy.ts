@@ -6,9 +6,7 @@ import type { SiteExplanation } from '../domain/site-policy-state.ts'
 import { type CompiledPolicy, compilePolicy } from '../safety/site/compile.ts'
 import { decideBySite, type SiteThing, whyNot } from '../safety/site/decide.ts'
 import { parseSitePolicy } from '../safety/site/read.ts'
-import { databaseTime } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
-import { otherNames } from './inventory/registry.ts'
 
 /** What the site's policy in force says of a call, read in the transaction that writes its ruling. */
 
@@ -19,12 +17,13 @@ export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise
   const row = await db
     .selectFrom('sitePolicy')
     .select(['id', 'digest', 'gitCommit'])
+    .select(({ fn }) => fn<string>('nightshift_now').as('at'))
     .where('status', '=', 'in_force')
     .executeTakeFirst()
   if (!row) return undefined
   const policy = await compiledPolicy(db, row)
   if (policy === null) return unreadable(row)
-  return await decideWith(db, policy, call, Date.parse(await databaseTime(db)))
+  return await decideWith(db, policy, call, Date.parse(row.at))
 }
 
 /** The same under any policy and at any moment. */
@@ -94,26 +93,73 @@ function unreadable({ digest, gitCommit }: StoredPolicy): SiteDecisions {
   return { write: { action: 'never', rule, line: 1, digest, commit: gitCommit }, look: null }
 }
 
-/** Things by all their names, with what sources with authority say of them. Only what a rule asks for is read. */
+/** Things by all their names, with what sources with authority say of them, in one question. Only what a rule asks for is read. */
 async function readThings(
   db: Db | Trx,
   targets: readonly ResourceRef[],
   wanted: { names: boolean; labels: boolean },
 ): Promise<SiteThing[]> {
-  const others = wanted.names ? await otherNames(db, targets) : new Map<string, ResourceRef[]>()
-  const things = targets.map((target) => [target, ...(others.get(resourceKey(target)) ?? [])])
-  const labels = wanted.labels ? await labelsOf(db, things.flat()) : new Map<string, [string, string][]>()
-  return things.map((names) => ({
-    names,
-    labels: groupValues(names.flatMap((name) => labels.get(resourceKey(name)) ?? [])),
-  }))
+  const plain = targets.map((target) => ({ names: [target], labels: {} }))
+  if (targets.length === 0 || !wanted.names) return plain
+  const { rows } = await sql<{ own: string; kind: ResourceRef['kind']; id: string; labels: [string, string][] | null }>`
+    with wanted as (
+      select kind, id from jsonb_to_recordset(${JSON.stringify(targets.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+        as named (kind text, id text))
+    select own.kind || ':' || own.id as own, other.kind, other.id, ${wanted.labels ? labelsOfOne : sql`null::jsonb`} as labels
+    from wanted join resource own using (kind, id) join resource other on other.canonical = own.canonical
+    order by other.kind, other.id`.execute(db)
+  const byOwn = Map.groupBy(rows, ({ own }) => own)
+  return plain.map(({ names: [target] }) => {
+    const known = byOwn.get(resourceKey(target as ResourceRef)) ?? []
+    const others = known.map(({ kind, id }) => ({ kind, id }))
+    const isOther = (name: ResourceRef) => resourceKey(name) !== resourceKey(target as ResourceRef)
+    return {
+      names: [target as ResourceRef, ...others.filter(isOther)],
+      labels: groupValues(known.flatMap(({ labels }) => labels ?? [])),
+    }
+  })
 }
+
+const labelsOfOne = sql`(
+  select jsonb_agg(jsonb_build_array(said.key, said.value)) from (
+    select attribute.key, attribute.value
+      from resource_source join registry_source using (source), jsonb_each_text(resource_source.attributes) as attribute
+      where resource_source.kind = other.kind and resource_source.id = other.id and has_authority and attribute.value is not null
+    union all select 'team', other.team where other.team is not null) as said)`
 
 function groupValues(pairs: readonly [string, string][]): Record<string, string[]> {
   // A label may be called `__proto__`.
   const grouped: Record<string, string[]> = Object.create(null)
   for (const [key, value] of pairs) grouped[key] = [...(grouped[key] ?? []), value]
   return grouped
+}
+
+/** So many names of the registry are held against a policy. */
+const maxThings = 20_000
+
+/** All that the registry knows, each thing once by all its names. Null where there is too much of it. */
+export async function everyThing(db: Db): Promise<SiteThing[] | null> {
+  const rows = await db
+    .selectFrom('resource')
+    .select(['kind', 'id', 'canonical'])
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('resourceSource')
+          .select('source')
+          .whereRef('resourceSource.kind', '=', 'resource.kind')
+          .whereRef('resourceSource.id', '=', 'resource.id'),
+      ),
+    )
+    .orderBy('canonical')
+    .limit(maxThings + 1)
+    .execute()
+  if (rows.length > maxThings) return null
+  const byCanonical = Map.groupBy(rows, ({ canonical }) => canonical)
+  const labels = await labelsOf(db, rows as ResourceRef[])
+  return [...byCanonical.values()].map((names) => ({
+    names: names.map(({ kind, id }) => ({ kind, id }) as ResourceRef),
+    labels: groupValues(names.flatMap((name) => labels.get(resourceKey(name as ResourceRef)) ?? [])),
+  }))
 }
 
 /** Attributes as texts, and the team, by the key of each. */

@@ -62,6 +62,8 @@ export type NotedCode =
   | 'attempt_skipped'
   /** A repair was wrong or did not last: its tool acts unasked no more in incidents of this type. */
   | 'trust_lost'
+  /** A person called its cause wrong, and what was written for it asks people already. */
+  | 'called_wrong'
   | 'model_route'
   /** The page of a new incident waits, left, or was not needed. */
   | 'page_held'

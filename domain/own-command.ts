@@ -41,6 +41,8 @@ export const ownCommands = [
     'restore',
     'retention',
     'trust',
+    'stop',
+    'resume',
     'lab',
     'completion',
     'help',

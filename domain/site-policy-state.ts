@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
 
+const fault = z.object({ line: z.int(), why: z.string(), remedy: z.string() })
+
 /** What is in force, what waits, and what was read last, as page and terminal show it. */
 const standingPolicy = z.object({
   digest: z.string(),
@@ -22,11 +24,20 @@ export const sitePolicyState = z.object({
     .object({
       readAt: z.string(),
       digest: z.string().nullable(),
-      faults: z.array(z.object({ line: z.int(), why: z.string(), remedy: z.string() })),
+      faults: z.array(fault),
     })
     .nullable(),
 })
 export type SitePolicyState = z.infer<typeof sitePolicyState>
+
+/** A policy held against the site. `faults` refuse the file; `notes` are what comes to nothing here, and refuse nothing. */
+export const siteLint = z.object({
+  of: z.enum(['text', 'waiting', 'in_force']),
+  digest: z.string().nullable(),
+  faults: z.array(fault),
+  notes: z.array(fault),
+})
+export type SiteLint = z.infer<typeof siteLint>
 
 export const siteCallToExplain = z.strictObject({
   tool: z.string().min(1).max(64),

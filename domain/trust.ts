@@ -1,3 +1,5 @@
+import { manualChangeType } from './manual-change.ts'
+import { questionType } from './question.ts'
 import type { ResourceRef } from './registry.ts'
 
 /** How far the agent goes by itself with one tool in incidents of one type, the least first. */
@@ -13,14 +15,20 @@ export const trustWords: Record<TrustLevel, string> = {
 /** A tool that writes, in incidents of one type. */
 export type TrustPair = { type: string; tool: string }
 
-/** What the kernel is given of a pair; `since`: when somebody set its level, null where nobody did. */
-export type PairTrust = { level: TrustLevel; since: string | null }
+/**
+ * What the kernel is given of a pair; `since`: when somebody set its level, null where nobody did. `stop`: while people have stopped this
+ * kind of write it is in shadow, whatever its level; absent otherwise.
+ */
+export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: string; words: string } }
 
 /** As the audit names a pair. */
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
 /** A repair that was wrong or did not last is an incident of this type, about Nightshift itself. The agent never takes one. */
 export const trustLostType = 'nightshift_trust_lost'
+
+/** Incidents in which no agent says a cause: nobody grades one. */
+export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType, questionType]
 
 /** Why a level is what it is: a person set it, a repair lost it, or an older version had run the pair unasked. */
 export type TrustCause = 'person' | 'lost' | 'upgrade'

@@ -74,6 +74,7 @@ import * as decisionRights from './0074-decision-rights.ts'
 import * as questionsPassedOn from './0075-questions-passed-on.ts'
 import * as notNow from './0076-not-now.ts'
 import * as morning from './0078-morning.ts'
+import * as trustStops from './0079-trust-stops.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -258,6 +259,7 @@ const migrations: Record<string, Migration> = {
   '0075-questions-passed-on': questionsPassedOn,
   '0076-not-now': notNow,
   '0078-morning': morning,
+  '0079-trust-stops': trustStops,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

@@ -1,4 +1,5 @@
 import type { Policy } from '../domain/refusal.ts'
+import type { PairTrust } from '../domain/trust.ts'
 import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
 
 /**
@@ -9,7 +10,7 @@ export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleA
   const { call, policy } = judging
   const level = policy.trust?.level ?? 'act'
   if (answer === null || answer.verdict === 'refuse' || policy.manual || level === 'act') return answer
-  if (level === 'shadow') return recordedBefore(judging) ?? shadowed(call.tool, answer)
+  if (level === 'shadow') return recordedBefore(judging) ?? shadowed(call.tool, answer, policy.trust?.stop)
   if (answer.verdict !== 'run' || answeredByPeople.has(answer.code)) return answer
   return ask('PROPOSED', `${answer.reason}, but ${call.tool} is not trusted to act unasked in incidents of this type`)
 }
@@ -33,13 +34,14 @@ function recordedBefore({ call, digest, state }: Judging): RuleAnswer | null {
   )
 }
 
-function shadowed(tool: string, { verdict, code, reason }: RuleAnswer): RuleAnswer {
+function shadowed(tool: string, { verdict, code, reason }: RuleAnswer, stop: PairTrust['stop']): RuleAnswer {
   const would = verdict === 'run' ? 'would have run' : 'people would have been asked'
+  const why = stop ? `is ${stop.words}` : 'is in shadow for incidents of this type'
   return refuse(
     'SHADOW',
-    `${tool} is in shadow for incidents of this type: it was recorded and not carried out (${would}: ${reason})`,
+    `${tool} ${why}: it was recorded and not carried out (${would}: ${reason})`,
     'Nothing was changed and nobody was asked. Look on, then escalate with what you found and what you would do: the incident is a person’s.',
-    { would: verdict, because: code },
+    { would: verdict, because: code, ...(stop && { stop: stop.id }) },
   )
 }
 

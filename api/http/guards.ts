@@ -53,7 +53,7 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
   if (kind === 'approvals' && id) return await typeOfApproval(db, id)
   if (kind === 'trust' && id) return id
   if (kind === 'agent') return questionType
-  if (kind === 'incidents') {
+  if (kind === 'incidents' || (kind === 'stops' && !id)) {
     const body: unknown = await c.req.json().catch(() => null)
     const type = (body as { type?: unknown } | null)?.type
     return typeof type === 'string' ? type : null

@@ -1,18 +1,26 @@
 import { z } from '@hono/zod-openapi'
+import { listOperators, type OperatorRow } from '../../db/access/operators.ts'
 import { databaseTime } from '../../db/clock.ts'
-import { acceptSitePolicy, readSitePolicies, textInForce } from '../../db/site-policies.ts'
-import { explainUnder } from '../../db/site-policy.ts'
+import type { Scope } from '../../db/scope.ts'
+import { acceptSitePolicy, newestText, readSitePolicies, textInForce } from '../../db/site-policies.ts'
+import { everyThing, explainUnder } from '../../db/site-policy.ts'
+import { typesSeen } from '../../db/trust/stops.ts'
+import { permissions } from '../../domain/permissions.ts'
 import {
   type SiteExplanation,
+  type SiteLint,
   siteCallToExplain,
   siteExplanation,
+  siteLint,
   sitePolicyState,
 } from '../../domain/site-policy-state.ts'
+import { type FactsOfSite, lintAgainstSite } from '../../safety/site/lint.ts'
 import { readSitePolicy } from '../../safety/site/read.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
+import { typesOfRunbooks } from './stops.ts'
 
 const tag = 'safety'
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
@@ -101,4 +109,57 @@ async function explainCalls(
   return found
 }
 
-export const sitePolicyRoutes = [showEndpoint, acceptEndpoint, explainEndpoint]
+const lintEndpoint = endpoint({
+  method: 'post',
+  path: '/policy/lint',
+  permission: 'read',
+  tag,
+  summary:
+    'Holds a policy against the site: names that are not here, rules that never decide here, groups that cannot decide',
+  description:
+    'Of `text`; without it of the one that waits, or else of the one in force. `faults` refuse the file; `notes` refuse nothing, since what is missing today may be listed tomorrow. Nothing is run, written or asked.',
+  body: z.strictObject({ text: z.string().max(2_097_152).optional() }),
+  bodyExample: {},
+  answer: siteLint,
+  example: {
+    ...{ of: 'in_force' as const, digest, faults: [] },
+    notes: [{ line: 4, why: '"christmas": no source lists host:web-9', remedy: 'write host:web-8' }],
+  },
+  status: 200,
+  problems: [404],
+  run: async ({ scope, body: { text } }, deps) => await lintOnSite(scope, deps, text),
+})
+
+async function lintOnSite(scope: Scope, deps: ApiDeps, given: string | undefined): Promise<SiteLint> {
+  const found = given === undefined ? await newestText(deps.db) : { text: given, status: 'text' as const }
+  if (!found) throw new Problem(404, 'NOT_FOUND', 'No policy is in force, and none waits: name a file.')
+  const read = readSitePolicy(found.text, toolFacts, null)
+  if (!read.ok) return { of: found.status, digest: null, faults: read.faults, notes: [] }
+  const notes = lintAgainstSite(read.policy, read.compiled, read.lines, await readFactsOfSite(scope, deps))
+  return { of: found.status, digest: read.compiled.digest, faults: [], notes }
+}
+
+const maxPeople = 10_000
+
+async function readFactsOfSite(scope: Scope, { db, knowledge }: ApiDeps): Promise<FactsOfSite> {
+  const [things, operators, { types }, at] = await Promise.all([
+    everyThing(db),
+    listOperators(scope, { after: null, limit: maxPeople }),
+    typesSeen(db, []),
+    databaseTime(db),
+  ])
+  return {
+    things,
+    people: new Map(operators.map((person) => [person.name, standingOfPerson(person)])),
+    types: new Set([...types, ...typesOfRunbooks(knowledge)]),
+    nowMs: Date.parse(at),
+  }
+}
+
+function standingOfPerson({ role, maxRisk, rights, disabledAt }: OperatorRow) {
+  if (disabledAt !== null) return 'disabled'
+  const mayDecide = permissions[role].includes('decide') && (maxRisk !== 'none' || rights.length > 0)
+  return mayDecide ? 'decides' : 'decides nothing'
+}
+
+export const sitePolicyRoutes = [showEndpoint, acceptEndpoint, explainEndpoint, lintEndpoint]

@@ -7,9 +7,11 @@ import { tellAgent } from '../../db/incidents/messages.ts'
 import { releaseOwnership } from '../../db/incidents/owners.ts'
 import { takeRequest } from '../../db/outbox/slack-requests.ts'
 import { incidentOfThread } from '../../db/outbox/slack-threads.ts'
+import { gradeIncident } from '../../db/trust/grade.ts'
 import { type Incident, runningStatuses } from '../../domain/incident.ts'
 import { maxMessageCharacters } from '../../domain/message.ts'
 import { permissions } from '../../domain/permissions.ts'
+import type { CauseGrade } from '../../domain/trust.ts'
 import type { SlackClient } from '../../notify/slack/client.ts'
 import {
   approvalOfButton,
@@ -145,7 +147,7 @@ async function handleMessage(
 }
 
 /**
- * What comes of Take and Give back. The member is looked up as the person they are here and needs what the same takes at every
+ * What comes of Take, Give back and what a cause was worth. The member is looked up as the person they are here and needs what the same takes at every
  * door; the result is shown to them alone, and the thread follows the rows.
  */
 async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
@@ -168,7 +170,7 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
     return await say(`Nothing was done: ${operator.name} (${operator.role}) lacks the permission manage_incident.`)
   }
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
-  await say(asked.action === 'take' ? await take(deps, incident, by) : await release(deps, incident, by))
+  await say(await pressed[asked.action](deps, incident, by))
 }
 
 /** The incident that a button names, if we made the button for it and for what it does. */
@@ -176,6 +178,23 @@ async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: Own
   const id = incidentOfButton(asked.button)
   if (id === null || !isIncidentButton(settings.signingSecret, id, asked.action, asked.button)) return null
   return await incidentById(db, id)
+}
+
+const pressed: Record<OwnerPress['action'], (deps: ApiDeps, incident: Incident, by: Person) => Promise<string>> = {
+  take,
+  give_back: release,
+  cause_right: (deps, incident, by) => grade(deps, incident, by, 'right'),
+  cause_partly: (deps, incident, by) => grade(deps, incident, by, 'partly'),
+  cause_wrong: (deps, incident, by) => grade(deps, incident, by, 'wrong'),
+}
+
+/** The same word as by the page's button: the newest counts. */
+async function grade({ db }: ApiDeps, { id }: Incident, by: Person, verdict: CauseGrade): Promise<string> {
+  const graded = await gradeIncident(db, by, id, { callId: null, verdict, text: null })
+  if (graded.outcome !== 'graded') return `Nothing was noted: ${graded.message}.`
+  return verdict === 'wrong'
+    ? 'Noted: the cause was wrong. What was right can be said on its page.'
+    : `Noted: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
 }
 
 async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<string> {

@@ -54,6 +54,51 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
   return rows.map(({ claims, ...row }) => ({ ...row, shown: sayShown(claims ?? []) }))
 }
 
+type WrongCause = { id: string; said: string; reason: string | null; wrote: string[]; shown: string[] }
+
+/** Causes of the same type that a person called wrong, the newest first, with what was written for them: to look at again, never to follow. */
+export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: number): Promise<WrongCause[]> {
+  const newest = db
+    .selectFrom('incident')
+    .select(['id', 'closedAt'])
+    .where('type', 'in', [incident.type, ...formerTypes(incident.type)])
+    .where('id', '!=', incident.id)
+    .where('status', 'in', ['resolved', 'escalated'])
+    .orderBy('closedAt', 'desc')
+    .limit(ranked)
+  const rows = await db
+    .selectFrom(newest.as('near'))
+    .innerJoinLateral(
+      sql<{
+        verdict: string
+        text: string | null
+        at: string
+      }>`(select metadata->>'verdict' as verdict, metadata->>'text' as text, at
+        from incident_event e where e.incident_id = near.id and e.kind = 'graded' and not e.metadata ? 'callId' order by seq desc limit 1)`.as(
+        'graded',
+      ),
+      (join) => join.onTrue(),
+    )
+    .select(['near.id', 'graded.text as reason', 'graded.at'])
+    .select([
+      sql<StoredClaim[] | null>`(select metadata->'claims' from incident_event e
+        where e.incident_id = near.id and e.kind = 'resolved' order by seq desc limit 1)`.as('claims'),
+      sql<string[] | null>`(select array_agg(distinct metadata->>'tool') from incident_event e
+        where e.incident_id = near.id and e.kind = 'tool_started' and metadata->>'effect' = 'write')`.as('wrote'),
+    ])
+    .where('graded.verdict', '=', 'wrong')
+    .orderBy('near.closedAt', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id, reason, at, claims, wrote }) => ({
+    id,
+    said: `a person said this cause was wrong on ${at.slice(0, 10)}`,
+    reason: reason && truncate(reason, saidCharacters),
+    wrote: wrote ?? [],
+    shown: sayShown(claims ?? []),
+  }))
+}
+
 const toolsAsked = (status: 'consumed' | 'denied') =>
   sql<string[] | null>`(select array_agg(distinct tool) from approval a
     where a.incident_id = near.id and a.status = ${status})`

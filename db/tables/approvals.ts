@@ -82,6 +82,22 @@ export type ApprovalTables = {
     /** Whose repair lost it. */
     incidentId: string | null
   }
+  /** Kinds of write that people stopped. Why stands in the audit of the same transaction. */
+  trustStop: {
+    id: string
+    tx: Generated<string>
+    at: Time
+    incidentType: string
+    /** Null: every tool that writes. */
+    tool: string | null
+    resourceKind: string | null
+    resourceId: string | null
+    /** Null: until somebody resumes it. */
+    until: NullableTime
+    setBy: string
+    endedAt: NullableTime
+    endedBy: string | null
+  }
   decisionToken: {
     sha256: string
     approvalId: string

@@ -1,14 +1,12 @@
 import { sql } from 'kysely'
 import { closedStatuses } from '../../domain/incident.ts'
-import { manualChangeType } from '../../domain/manual-change.ts'
-import { questionType } from '../../domain/question.ts'
 import {
   type CauseGrade,
   type Grade,
   type IncidentTrust,
   type ShadowCard,
   type ShadowGrade,
-  trustLostType,
+  ungradedTypes,
 } from '../../domain/trust.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Person } from '../incidents/close-incident.ts'
@@ -31,7 +29,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, id)
     if (!row) return { outcome: 'not_found', message: `there is no incident ${id}` }
-    if ([manualChangeType, trustLostType, questionType].includes(row.type) || row.attempt === 0)
+    if (ungradedTypes.includes(row.type) || row.attempt === 0)
       return { outcome: 'conflict', message: 'no agent said a cause of it' }
     if (given.callId === null && !closedStatuses.includes(row.status))
       return { outcome: 'conflict', message: 'it is not closed yet: its cause may change' }
@@ -55,7 +53,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       },
     })
     if (given.callId === null && verdict === 'wrong')
-      await loseTrust(trx, id, { callIds: 'all', why: `${name} said that its cause was wrong` })
+      await loseTrust(trx, id, { callIds: 'all', why: `${name} said that its cause was wrong`, isSaid: true })
     return { outcome: 'graded' }
   })
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { systemActor } from '../../domain/event.ts'
+import { formatList } from '../../domain/format.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { levelAfterLoss, pairName, type TrustLevel, type TrustPair, trustLostType } from '../../domain/trust.ts'
 import type { Trx } from '../connect.ts'
@@ -13,30 +14,62 @@ import { lockPair, setTrustOf } from './levels.ts'
 /** A write of the agent, with the level that its ruling was judged at. */
 type WriteAtLevel = { callId: string; tool: string; level: TrustLevel }
 
+type Loss = {
+  callIds: readonly string[] | 'all'
+  why: string
+  /** A person said so: then people hear of it also where the pair asks already. */
+  isSaid?: true
+}
+
 /**
- * One repair was wrong, or did not last: its pair acts unasked no more, from this transaction on, and people get an incident about
- * Nightshift itself. A pair that asks already has nothing to lose.
+ * One repair was wrong, or did not last: its pair acts unasked no more, from this transaction on, and people get one incident about
+ * Nightshift itself. A pair that asks already has nothing to lose: then people hear of what a person called wrong, once an attempt.
  */
-export async function loseTrust(
-  trx: Trx,
-  incidentId: string,
-  { callIds, why }: { callIds: readonly string[] | 'all'; why: string },
-): Promise<TrustPair[]> {
+export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, isSaid }: Loss): Promise<TrustPair[]> {
   const row = await lockIncident(trx, incidentId)
   if (!row || row.type === manualChangeType || row.type === trustLostType) return []
   const writes = await writesOf(trx, row)
-  const lost = writes.filter(({ callId }) => callIds === 'all' || callIds.includes(callId))
+  const affected = writes.filter(({ callId }) => callIds === 'all' || callIds.includes(callId))
+  const tools = [...new Set(affected.map((write) => write.tool))]
   const pairs: TrustPair[] = []
-  for (const tool of new Set(lost.map((write) => write.tool))) {
+  for (const tool of tools) {
     const pair = { type: row.type, tool }
     await lockPair(trx, pair)
     const set = await setTrustOf(trx, pair)
-    const acted = lost.some((write) => write.tool === tool && write.level === 'act')
+    const acted = affected.some((write) => write.tool === tool && write.level === 'act')
     if (set ? set.level !== 'act' : !acted) continue
     await demote(trx, row, pair, why)
     pairs.push(pair)
   }
+  if (pairs.length > 0) await openAboutOurselves(trx, row, whatWasLost(row, pairs, why))
+  else if (isSaid && tools.length > 0 && !(await isToldOf(trx, row))) {
+    const text = `${formatList(tools)} wrote for a cause that was wrong: ${why}`
+    await append(trx, row.id, null, {
+      kind: 'noted',
+      actor: systemActor,
+      detail: text,
+      metadata: { code: 'called_wrong', text },
+    })
+    await openAboutOurselves(trx, row, {
+      title: `Nightshift: a repair in ${row.type} was called wrong`,
+      text: `${formatList(tools)} in ${row.id}: ${why}. No level changed: these ask people already.`,
+    })
+  }
   return pairs
+}
+
+/** People have an incident about the repairs of this attempt already. */
+async function isToldOf(trx: Trx, { id, attempt }: IncidentRow): Promise<boolean> {
+  const told = await trx
+    .selectFrom('incidentEvent')
+    .select('seq')
+    .where('incidentId', '=', id)
+    .where('attempt', '=', attempt)
+    .where('kind', '=', 'noted')
+    .where(sql<boolean>`metadata->>'code' in ('trust_lost', 'called_wrong')`)
+    .limit(1)
+    .executeTakeFirst()
+  return told !== undefined
 }
 
 /** The agent's writes of the attempt, each once. What an older version judged was judged as trusted to act. */
@@ -81,36 +114,43 @@ async function demote(trx: Trx, row: IncidentRow, pair: TrustPair, why: string):
     subject: pairName(pair),
     detail: lostWords(row.id, why),
   })
-  await openAboutOurselves(trx, row, pair, why)
 }
 
 /** As the audit says it; `verify` looks for its beginning. */
 const lostWords = (incidentId: string, why: string) => `To ${levelAfterLoss} after ${incidentId}: ${why}`
 
+type AboutOurselves = { title: string; text: string }
+
+function whatWasLost(row: IncidentRow, pairs: readonly TrustPair[], why: string): AboutOurselves {
+  const tools = formatList(pairs.map(({ tool }) => tool))
+  return {
+    title: `Nightshift: ${tools} ${pairs.length > 1 ? 'are' : 'is'} trusted no more in ${row.type}`,
+    text: `${tools} in incidents of type ${row.type}, by ${row.id}: ${why}. Set to ${levelAfterLoss}: people are asked before a write.`,
+  }
+}
+
 /** An incident that is with people from its first moment: no run takes it, and no alert belongs to it. */
-async function openAboutOurselves(trx: Trx, row: IncidentRow, pair: TrustPair, why: string): Promise<void> {
+async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: AboutOurselves): Promise<void> {
   const incident = await openIncident(trx, {
     type: trustLostType,
     severity: 'info',
     severitySource: 'default',
-    title: `Nightshift: ${pair.tool} is trusted no more in ${pair.type}`,
+    title,
     resource: null,
     requestedBy: null,
     previousId: null,
   })
-  const text = `${pair.tool} in incidents of type ${pair.type}, by ${row.id}: ${why}`
   await append(trx, incident.id, null, {
     kind: 'commented',
     actor: systemActor,
     detail: text,
     metadata: { text, confidence: null, action: 'opened', opened: openedAs(incident) },
   })
-  const reason = `${text}. It was set to ${levelAfterLoss}: people are asked before it writes again.`
   await closeIncident(
     trx,
     incident.id,
     null,
-    { status: 'escalated', code: 'TRUST_LOST', category: 'does_not_last', reason },
+    { status: 'escalated', code: 'TRUST_LOST', category: 'does_not_last', reason: `${text} Look at ${row.id}.` },
     { actor: systemActor, stepKey: null },
   )
 }

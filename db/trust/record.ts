@@ -22,46 +22,49 @@ type Question = TrustPair | null
 
 /** A call that the kernel would have let run or asked about, with what the log says became of it. What people did directly is not the agent's. */
 function calls(pair: Question): RawBuilder<unknown> {
-  const isOfPair =
-    pair === null
-      ? sql``
-      : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]}) and event.metadata->>'tool' = ${pair.tool}`
+  const isOfType = pair === null ? sql`` : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]})`
+  const isOfTool = pair === null ? sql`` : sql`and tool = ${pair.tool}`
+  // Each row is read once, whatever an incident's length: what names no call stands in one group, and is spread over its round.
   return sql`
-    judged as materialized (
-      select incident.type, event.incident_id, event.attempt, event.metadata->>'callId' as call_id, event.metadata->>'tool' as tool,
-        max(event.seq) as seq, max(event.at) as at, bool_or(event.metadata->>'code' = 'SHADOW') as shadowed
-      from incident_event as event join incident on incident.id = event.incident_id
-      where event.kind = 'call_judged' and event.metadata->>'effect' = 'write'
-        and (event.metadata->>'verdict' in ('run', 'ask') or event.metadata->>'code' = 'SHADOW')
-        and incident.type <> ${manualChangeType} ${isOfPair}
-      group by 1, 2, 3, 4, 5),
+    facts as (
+      select incident_id, ${attemptOf} as attempt, ${callOf} as call_id,
+        max(metadata->>'tool') filter (where ${isProposed}) as tool, max(seq) filter (where ${isProposed}) as seq,
+        max(at) filter (where ${isProposed}) as at, bool_or(metadata->>'code' = 'SHADOW') filter (where ${isProposed}) as shadowed,
+        bool_or(kind = 'approval_decided' and metadata->>'status' = 'approved') as approved,
+        bool_or(kind = 'approval_decided' and metadata->>'status' = 'denied') as denied,
+        bool_or(kind = 'tool_started') as ran,
+        bool_or(kind = 'tool_finished' and metadata->>'outcome' = 'done') as done,
+        (array_agg(metadata->>'outcome' order by seq desc) filter (where kind = 'verification'))[1] as verified,
+        (array_agg(metadata->>'verdict' order by seq desc) filter (where kind = 'graded'))[1] as grade,
+        bool_or(kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor like 'agent:%') as repaired,
+        bool_or(kind = 'noted' and metadata->>'code' = 'reopened' and detail in (${reopenText.came_back}, ${reopenText.did_not_last})
+          or kind = 'escalated' and metadata->>'code' in ('ALERT_GOES_ON', 'DOES_NOT_LAST')) as returned
+      from incident_event
+      where kind in ('call_judged', 'approval_decided', 'tool_started', 'tool_finished', 'verification', 'graded', 'resolved', 'noted', 'escalated')
+        and incident_id in (
+          select judged.incident_id from incident_event as judged join incident on incident.id = judged.incident_id
+          where judged.kind = 'call_judged' and judged.metadata->>'effect' = 'write' and incident.type <> ${manualChangeType} ${isOfType})
+      group by 1, 2, 3),
+    spread as (
+      select *, max(grade) filter (where call_id is null) over round as cause_grade, bool_or(repaired) over round as was_repaired,
+        bool_or(repaired) over round and bool_or(returned) over round as came_back_itself
+      from facts window round as (partition by incident_id, attempt)),
     became as (
-      select judged.*, coalesce(own.approved, false) as approved, coalesce(own.denied, false) as denied, coalesce(own.ran, false) as ran,
-        own.verified, own.grade, coalesce(own.done, false) as done, round.cause_grade,
-        coalesce(round.came_back, false) or exists (
-          select 1 from incident as next join incident as before on before.id = next.previous_id
-          where next.previous_id = judged.incident_id and round.repaired and next.created_at < before.closed_at + interval '1 day') as came_back
-      from judged
-      left join lateral (
-        select bool_or(kind = 'approval_decided' and metadata->>'status' = 'approved') as approved,
-          bool_or(kind = 'approval_decided' and metadata->>'status' = 'denied') as denied,
-          bool_or(kind = 'tool_started') as ran,
-          bool_or(kind = 'tool_finished' and metadata->>'outcome' = 'done') as done,
-          (array_agg(metadata->>'outcome' order by seq desc) filter (where kind = 'verification'))[1] as verified,
-          (array_agg(metadata->>'verdict' order by seq desc) filter (where kind = 'graded'))[1] as grade
-        from incident_event as row
-        where row.incident_id = judged.incident_id and row.metadata->>'callId' = judged.call_id
-          and case row.kind when 'graded' then (row.metadata->>'attempt')::int else row.attempt end = judged.attempt) as own on true
-      left join lateral (
-        select bool_or(kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor like 'agent:%') as repaired,
-          bool_or(kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor like 'agent:%') and bool_or(
-            kind = 'noted' and metadata->>'code' = 'reopened' and detail in (${reopenText.came_back}, ${reopenText.did_not_last})
-            or kind = 'escalated' and metadata->>'code' in ('ALERT_GOES_ON', 'DOES_NOT_LAST')) as came_back,
-          (array_agg(metadata->>'verdict' order by seq desc) filter (where kind = 'graded' and not metadata ? 'callId'))[1] as cause_grade
-        from incident_event as row
-        where row.incident_id = judged.incident_id
-          and case row.kind when 'graded' then (row.metadata->>'attempt')::int else row.attempt end = judged.attempt) as round on true)`
+      select incident.type, spread.*, coalesce(came_back_itself, false) or exists (
+        select 1 from incident as next where next.previous_id = spread.incident_id and was_repaired
+          and next.created_at < incident.closed_at + interval '1 day') as came_back
+      from spread join incident on incident.id = spread.incident_id where call_id is not null and tool is not null ${isOfTool})`
 }
+
+/** The kernel would have let it run, or asked about it. */
+const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'write'
+  and (metadata->>'verdict' in ('run', 'ask') or metadata->>'code' = 'SHADOW')`)
+
+/** What is about the whole round is about no call. */
+const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
+
+/** A grade may be given while a later attempt is current. */
+const attemptOf = sql.raw(`case kind when 'graded' then (metadata->>'attempt')::int else attempt end`)
 
 const isHeld = sql.raw(`verified = 'held'`)
 const isLost = sql.raw(

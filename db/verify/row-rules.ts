@@ -9,6 +9,7 @@ import {
   toMinute,
 } from '../../domain/authority-words.ts'
 import { addressOf } from '../../domain/source.ts'
+import { describeStopTerms, nameScope, scopeOfRow, stopName } from '../../domain/stop.ts'
 import { pairName, trustLevels } from '../../domain/trust.ts'
 import { cleanse } from '../../safety/redact.ts'
 
@@ -217,6 +218,19 @@ export const rules: Record<string, Rule> = {
       const own = { ...told, audit: told.audit.filter((entry) => entry.who === who) }
       const words = trustLevels.map((level) => `From ${level} to ${kept?.level}`)
       return kept?.cause === 'person' && says(own, /^trust\.set$/, subject, ...words)
+    },
+  },
+  trust_stop: {
+    kind: 'stops of a kind of write',
+    key: 'id',
+    isTold({ op, kept }, told, names) {
+      const row = inCamelCase(kept)
+      const scope = scopeOfRow(row)
+      const person = names.person(op === 'insert' ? kept?.set_by : kept?.ended_by)
+      const own = { ...told, audit: told.audit.filter(({ who }) => who === person) }
+      if (op === 'update') return says(own, /^trust\.resumed$/, stopName(scope), `Resumes ${nameScope(scope)}`)
+      const words = describeStopTerms({ ...scope, until: row.until })
+      return op === 'insert' && kept?.ended_at === null && says(own, /^trust\.stopped$/, stopName(scope), words)
     },
   },
   source: {

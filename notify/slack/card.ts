@@ -4,9 +4,10 @@ import { type EscalationReport, reportText } from '../../domain/escalation.ts'
 import { capitalize, formatMinute } from '../../domain/format.ts'
 import { formatAlsoAsked, listDecisions, parseRehearsal } from '../../domain/format-approval.ts'
 import { deathsOfDryRun, hostsToSay } from '../../domain/format-death.ts'
-import { type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
+import { closedStatuses, type Incident, type IncidentStatus, incidentActions } from '../../domain/incident.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import { statusWords } from '../../domain/status-words.ts'
+import { ungradedTypes } from '../../domain/trust.ts'
 import { oneLine } from '../words.ts'
 import type { IncidentPress } from './interaction.ts'
 import {
@@ -36,7 +37,7 @@ type Root = {
   /** The incident's page. */
   url: string
   /** What the buttons carry. */
-  buttons: Record<IncidentPress, string>
+  buttons: ButtonValue
 }
 
 /** The first message of an incident's thread: where it stands now, what was found, who has it, and who decided what. */
@@ -62,7 +63,11 @@ export function renderRoot({ incident, report, approvals, url, buttons }: Root):
       .map((approval) =>
         section(`${approval.tool}: ${listDecisions(approval).join('. ') || 'approval requested'}`, maxLineChars),
       ),
-    ...actions([...ownerButtons(incident, buttons), ...linkButton('Open incident', url)]),
+    ...actions([
+      ...ownerButtons(incident, buttons),
+      ...causeButtons(incident, buttons),
+      ...linkButton('Open incident', url),
+    ]),
     context(`Nightshift, ${incident.id}, since ${formatMinute(incident.createdAt)}`),
   ])
 }
@@ -75,16 +80,29 @@ function withoutName(report: EscalationReport): string {
     .join('\n')
 }
 
+type ButtonValue = (action: IncidentPress) => string
+
+const button = (value: ButtonValue, action: IncidentPress, word: string) => ({
+  type: 'button',
+  action_id: action,
+  value: value(action),
+  text: plainText(word, slackLimits.buttonText),
+})
+
 /** Take while it can be taken, Give back while somebody has it. */
-function ownerButtons({ status, owner }: Incident, values: Record<IncidentPress, string>): object[] {
-  const button = (action: IncidentPress, word: string) => ({
-    type: 'button',
-    action_id: action,
-    value: values[action],
-    text: plainText(word, slackLimits.buttonText),
-  })
-  if (owner) return [button('give_back', 'Give back')]
-  return (incidentActions.take as IncidentStatus[]).includes(status) ? [button('take', 'Take')] : []
+function ownerButtons({ status, owner }: Incident, value: ButtonValue): object[] {
+  if (owner) return [button(value, 'give_back', 'Give back')]
+  return (incidentActions.take as IncidentStatus[]).includes(status) ? [button(value, 'take', 'Take')] : []
+}
+
+/** What the cause was worth, in one press, once it is closed and the agent said one. */
+function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): object[] {
+  if (!closedStatuses.includes(status) || attempt === 0 || ungradedTypes.includes(type)) return []
+  return [
+    button(value, 'cause_right', 'Cause right'),
+    button(value, 'cause_partly', 'Partly right'),
+    button(value, 'cause_wrong', 'Cause wrong'),
+  ]
 }
 
 const maxArgumentChars = 2_900

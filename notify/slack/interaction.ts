@@ -53,7 +53,8 @@ export function incidentButton(secret: string, incidentId: string, action: Incid
   return `${incidentId}.${nonce}`
 }
 
-export type IncidentPress = 'take' | 'give_back'
+const incidentPresses = ['take', 'give_back', 'cause_right', 'cause_partly', 'cause_wrong'] as const
+export type IncidentPress = (typeof incidentPresses)[number]
 
 /** The incident that a button names; null when its form is not ours. */
 export function incidentOfButton(value: string): string | null {
@@ -87,7 +88,7 @@ export type SlackDenial = {
   spot: SlackSpot
 }
 
-/** A person takes an incident, or gives it back. */
+/** A person takes an incident, gives it back, or says what its cause was worth. */
 export type OwnerPress = {
   kind: 'owner'
   user: string
@@ -114,7 +115,7 @@ const pressed = z.object({
 })
 
 const owned = pressed.extend({
-  actions: z.tuple([z.object({ action_id: z.enum(['take', 'give_back']), value: button })]),
+  actions: z.tuple([z.object({ action_id: z.enum(incidentPresses), value: button })]),
 })
 
 /** What the modal carries from the press to the words. */

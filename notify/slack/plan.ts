@@ -116,8 +116,7 @@ function update(place: StepPlace, message: SlackMessage, shows: 'root' | 'card')
 function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddresses): SlackMessage {
   const { publicUrl, signingSecret } = to
   const url = `${publicUrl}/incidents/${incident.id}`
-  const value = (action: IncidentPress) => incidentButton(signingSecret, incident.id, action)
-  const buttons = { take: value('take'), give_back: value('give_back') }
+  const buttons = (action: IncidentPress) => incidentButton(signingSecret, incident.id, action)
   return renderRoot({ incident, report, approvals, url, buttons })
 }
 

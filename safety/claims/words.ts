@@ -22,7 +22,7 @@ import type { Clause } from './text.ts'
 const nameKeys = /^(?:id|name|kind|region|type|host|hostname|node|shard|tenant|seq|callid)$/
 /** Parts of the context that give orders, guess, or speak of other incidents. */
 const hearsay =
-  /^(?:annotations?|hint|hints|precedents?|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
+  /^(?:annotations?|hint|hints|precedents?|calledwrong|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
 /** Why a claim that nothing speaks against is not shown by its rows word for word; null: it is grade A. */
 export function findLoose(quoted: Quoted): string | null {
   for (const rule of rules) {

@@ -56,17 +56,23 @@ function fits(rule: CompiledRule, call: SiteCall, thing: SiteThing | null): bool
 
 /** What of a rule does not fit a call about a thing; null where all of it does. The tool was looked up already. */
 export function whyNot(
-  { ids, kinds, labels, types, windows }: CompiledRule,
+  rule: CompiledRule,
   { type, nowMs }: SiteCall,
   thing: SiteThing | null,
 ): 'resource' | 'labels' | 'type' | 'during' | null {
-  if (
-    ids
-      ? !thing?.names.some((name) => ids.has(resourceKey(name)))
-      : kinds && !thing?.names.some(({ kind }) => kinds.has(kind))
-  )
-    return 'resource'
+  const { types, windows } = rule
+  if (!isNamed(rule, thing)) return 'resource'
   if (types && !types.has(type)) return 'type'
-  if (!labels.every(([key, values]) => thing?.labels[key]?.some((value) => values.has(value)))) return 'labels'
+  if (!isLabelled(rule, thing)) return 'labels'
   return windows && !windows.some((window) => isInWindow(window, nowMs)) ? 'during' : null
+}
+
+/** Is it of the kinds, or among the ids, that the rule names? */
+export function isNamed({ ids, kinds }: CompiledRule, thing: SiteThing | null): boolean {
+  if (ids) return thing?.names.some((name) => ids.has(resourceKey(name))) ?? false
+  return !kinds || (thing?.names.some(({ kind }) => kinds.has(kind)) ?? false)
+}
+
+export function isLabelled({ labels }: CompiledRule, thing: SiteThing | null): boolean {
+  return labels.every(([key, values]) => thing?.labels[key]?.some((value) => values.has(value)))
 }

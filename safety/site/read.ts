@@ -12,7 +12,7 @@ export type PolicyFault = { line: number; why: string; remedy: string }
 
 type Refused = { ok: false; faults: PolicyFault[] }
 type Parsed = { ok: true; policy: SitePolicy; text: string; lines: PolicyLines }
-type ReadPolicy = { ok: true; policy: SitePolicy; text: string; compiled: CompiledPolicy } | Refused
+type ReadPolicy = (Parsed & { compiled: CompiledPolicy }) | Refused
 
 /** Where a part of the file stands, by its path. */
 export type PolicyLines = (path: readonly PropertyKey[]) => number
@@ -34,7 +34,7 @@ export function readSitePolicy(
   const lineOf = (at: number) => lines(['rules', at])
   const compiled = compilePolicy(policy, { digest: sha256(text), commit, lineOf })
   const covered = checkOrder(compiled, tools).slice(0, maxFaults)
-  return covered.length > 0 ? { ok: false, faults: covered } : { ok: true, policy, text, compiled }
+  return covered.length > 0 ? { ok: false, faults: covered } : { ...parsed, compiled }
 }
 
 /** By its form alone. */
@@ -45,7 +45,7 @@ export function parseSitePolicy(bytes: Uint8Array | string): Parsed | Refused {
   })
   const size = typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.length
   if (size > maxPolicyBytes)
-    return refuse(1, `the file has ${size} bytes, and ${maxPolicyBytes} are the most`, 'name things by kind and label')
+    return refuse(1, `the file has more than ${maxPolicyBytes} bytes`, 'name things by kind and label')
   const text = decode(bytes)
   if (text === null) return refuse(1, 'the file is not UTF-8', 'save it as UTF-8')
   const counter = new LineCounter()

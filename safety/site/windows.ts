@@ -90,6 +90,15 @@ export function isInWindow(window: CompiledWindow, nowMs: number): boolean {
   return wall < (window.known?.from ?? Number.NEGATIVE_INFINITY) + lengthMs
 }
 
+/** Will it never hold again? */
+export function isOver(window: CompiledWindow, nowMs: number): boolean {
+  const wall = wallClockMs(window.timezone, nowMs)
+  const { startMs, lengthMs, rule } = window
+  if (rule === null) return wall >= startMs + lengthMs
+  const { from, until } = around(rule, wall)
+  return until === Number.POSITIVE_INFINITY && wall >= from + lengthMs
+}
+
 /** The newest beginning and the next one. What no rule gives lies at an end of time. */
 function around(rule: RRuleTemporal, wall: number): { from: number; until: number } {
   const [last, next] = [rule.previous(new Date(wall), true), rule.next(new Date(wall))]

@@ -41,6 +41,7 @@ const well: PartFacts = {
   restored: null,
   onCall: { isEmpty: false, useless: [] },
   unconfirmed: [],
+  stops: [],
   devices: [],
   sitePolicy: { inForce: null, waiting: null, reading: null },
 }

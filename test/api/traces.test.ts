@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { standingStops } from '../../db/trust/stops.ts'
 import { verifyChanges, verifyKept } from '../../db/verify/row-changes.ts'
 import { asked } from '../support/announced.ts'
 import { twoWaves, useApi } from '../support/api.ts'
@@ -16,6 +17,7 @@ const withoutTrace: Record<string, string> = {
   'POST /alerts/explain': 'computes',
   'POST /judge': 'computes',
   'POST /policy/explain': 'computes',
+  'POST /policy/lint': 'computes',
   'POST /placement/proposals': 'plans, and executes nothing',
   'POST /sources/{name}/test': 'asks the source whether it answers',
   'POST /devices/{id}/health': 'asks the device whether it answers',
@@ -182,6 +184,16 @@ const acts: Record<string, () => Promise<Sent>> = {
     path: '/trust/replication_lag/converge_shard',
     body: { to: 'shadow', reason: 'it is new' },
   }),
+  'POST /stops': async () => {
+    await openedIncident(api.db, { labels: { alertname: 'x', incident_type: 'to_stop' } })
+    return { path: '/stops', body: { type: 'to_stop', reason: 'a drill' } }
+  },
+  'POST /stops/{id}/resume': async () => {
+    await openedIncident(api.db, { labels: { alertname: 'x', incident_type: 'to_resume' } })
+    await api.post('/stops', { body: { type: 'to_resume', reason: 'a drill' } })
+    const [stop] = (await standingStops(api.db)).filter(({ type }) => type === 'to_resume')
+    return { path: `/stops/${stop?.id}/resume`, body: { reason: 'the drill is over' } }
+  },
   'POST /incidents/{id}/grade': async () => {
     const id = await claimedIncident(api.db)
     await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })

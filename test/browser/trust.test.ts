@@ -2,9 +2,13 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { ingestAlert } from '../../db/alerts/ingest-body.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
 import { systemScope } from '../../db/scope.ts'
+import { readSitePolicies, takeSitePolicy } from '../../db/site-policies.ts'
 import { gradeIncident } from '../../db/trust/grade.ts'
 import { stepsOf } from '../../db/trust/levels.ts'
+import { standingStops } from '../../db/trust/stops.ts'
 import { agentActor } from '../../domain/event.ts'
+import { readSitePolicy } from '../../safety/site/read.ts'
+import { toolFacts } from '../../tools/registry.ts'
 import { axeOf, pressButton, screenshot, signedIn, useBrowser, type Watched } from '../support/browser.ts'
 import { eventually } from '../support/directory.ts'
 import { pair, playPair } from '../support/played-pair.ts'
@@ -105,3 +109,50 @@ test('a press grades the cause and the card, and a level is set with the record 
   })
   expect(page.complaints).toEqual([])
 })
+
+test('one press on an incident stops its kind for the site, and Home says so until somebody resumes it', async () => {
+  const page = await signIn(390, 'light')
+  await page.goto(`${on.spine.url}/incidents/${shadowed}`)
+  await page.getByText('Actions', { exact: true }).click()
+  await pressButton(page, /Stop this kind/)
+  await page.getByRole('radio', { name: pair.tool }).check()
+  await page.getByLabel('Why? People and the agent read it.').fill('the replicas move')
+  await screenshot(page, 'stop-dialog-light-390')
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop this kind' }).click()
+  await eventually('it is stopped', async () => (await standingStops(on.spine.db)).length === 1)
+  for (const [width, scheme] of looks) {
+    const home = await signIn(width, scheme)
+    await home.goto(`${on.spine.url}/home`)
+    await home.getByText(/converge_shard in incidents of type replication_lag, stopped by approver/).waitFor()
+    await screenshot(home, `stop-home-${scheme}-${width}`)
+    expect(await faults(home, width)).toEqual([])
+  }
+  const desk = on.page
+  await pressButton(desk, /Resume/)
+  await desk.getByLabel('Why? It stands in the audit.').fill('they moved')
+  await desk.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
+  await eventually('it goes on', async () => (await standingStops(on.spine.db)).length === 0)
+  await desk.getByText(/stopped by approver/).waitFor({ state: 'detached' })
+})
+
+test.each(looks)(
+  'at %i pixels in %s Home says that a policy waits, what it widens, and lets an admin accept it',
+  async (width, scheme) => {
+    const { db } = on.spine
+    const text = `version: 1\nrules:\n  - { name: start-${width}-${scheme}, tool: vm_start, resource: { kind: vm, id: vm-${width}-${scheme} }, action: run }\n`
+    const read = readSitePolicy(text, toolFacts, 'c0ffee')
+    if (!read.ok) throw new Error(JSON.stringify(read.faults))
+    await takeSitePolicy(db, { text: read.text, compiled: read.compiled, place: 'policy.yaml', commit: 'c0ffee' })
+    on.page = await signedIn(on.browser, on.spine, 'admin', { viewport: { width, height: 900 }, colorScheme: scheme })
+    await on.page.goto(`${on.spine.url}/home`)
+    await on.page
+      .getByText(new RegExp(`A site policy waits for an admin: "start-${width}-${scheme}" .* says run`))
+      .waitFor()
+    await screenshot(on.page, `policy-home-${scheme}-${width}`)
+    expect(await faults(on.page, width)).toEqual([])
+    await pressButton(on.page, /^Accept/)
+    await screenshot(on.page, `policy-accept-${scheme}-${width}`)
+    await on.page.getByRole('dialog').getByRole('button', { name: 'Accept' }).click()
+    await eventually('it holds', async () => (await readSitePolicies(db)).inForce?.digest === read.compiled.digest)
+  },
+)

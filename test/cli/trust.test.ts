@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { playPair } from '../support/played-pair.ts'
 import { runCli } from '../support/run-cli.ts'
@@ -23,4 +26,47 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
   expect((await nightshift('trust', 'show', 'replication_lag', 'converge_shard')).stdout).toContain(
     'act, by approver: it is the lab',
   )
+})
+
+test('one command stops a kind of write for the site, home says so, and another lets it go on', async () => {
+  const words = [
+    'stop',
+    'replication_lag',
+    '--tool',
+    'converge_shard',
+    '--until',
+    '8h',
+    '--reason',
+    'the replicas move',
+  ]
+  const stopped = await nightshift(...words)
+  expect(stopped).toMatchObject({ code: 0 })
+  expect(stopped.stderr + stopped.stdout).toContain('resume replication_lag --tool converge_shard --reason "…"')
+  expect((await nightshift('home')).stderr).toMatch(
+    /Stopped: converge_shard in .* by approver until .*: the replicas move/,
+  )
+  expect((await nightshift('stop')).stdout).toMatch(/converge_shard in incidents of type replication_lag .*approver/)
+  expect((await nightshift(...words)).stderr).toContain('is stopped by approver until')
+  const other = await nightshift('resume', 'replication_lag', '--reason', 'done')
+  expect(other).toMatchObject({ code: 1 })
+  expect(other.stderr).toMatch(/every write in .* is not stopped[\s\S]*resume replication_lag --tool converge_shard/)
+  const resumed = await nightshift('resume', 'replication_lag', '--tool', 'converge_shard', '--reason', 'done')
+  expect(resumed).toMatchObject({ code: 0 })
+  expect((await nightshift('stop')).stderr).toContain('Nothing is stopped.')
+  expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
+    'Is it replication_lag?',
+  )
+})
+
+test('a policy is linted alone, and against the running site', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'policy-'))
+  const path = join(folder, 'policy.yaml')
+  await writeFile(path, 'version: 1\nrules:\n  - { name: a, resource: { kind: host, id: web-9 }, action: never }\n')
+  expect((await nightshift('policy', 'lint', path)).stderr).toContain('--site holds it against the site')
+  const held = await nightshift('policy', 'lint', path, '--site')
+  expect(held).toMatchObject({ code: 0 })
+  expect(held.stdout).toContain(`${path}:3: ! "a": no source lists host:web-9.`)
+  expect((await nightshift('policy', 'lint')).stderr).toContain('No policy is in force, and none waits: name a file.')
+  await writeFile(path, 'version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n')
+  expect(await nightshift('policy', 'lint', path, '--site')).toMatchObject({ code: 1 })
 })

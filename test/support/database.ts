@@ -4,8 +4,11 @@ import { ingestAlert } from '../../db/alerts/ingest-body.ts'
 import { connect, type Db } from '../../db/connect.ts'
 import { claimIncident } from '../../db/incidents/incidents.ts'
 import type { Alert } from '../../domain/alert.ts'
+import { anAlert } from './an-alert.ts'
 import { freshDatabase } from './broker.ts'
 import { patienceMs } from './directory.ts'
+
+export { anAlert }
 
 export type TestDatabase = { db: Db; owner: Db; url: string }
 
@@ -39,31 +42,6 @@ export function useDatabase(): TestDatabase {
     await drop()
   })
   return database
-}
-
-let fingerprints = 0
-
-export function anAlert(change: Partial<Alert> = {}): Alert {
-  fingerprints += 1
-  return {
-    source: 'alertmanager',
-    fingerprint: `fp-${fingerprints}`,
-    status: 'firing',
-    name: 'disk_pressure',
-    severity: 'warning',
-    severitySource: 'alert',
-    severityWord: 'warning',
-    title: 'Disk 96% full',
-    labels: { alertname: 'disk_pressure' },
-    annotations: {},
-    startsAt: '2026-11-21T01:00:00Z',
-    endsAt: null,
-    links: { generator: null, external: null, runbook: null },
-    groupKey: null,
-    truncatedAlerts: 0,
-    cappedFields: [],
-    ...change,
-  }
 }
 
 /** An incident as an alert opens it. */

@@ -15,7 +15,8 @@ import { agentActor } from '../../domain/event.ts'
 import type { ResourceRef } from '../../domain/registry.ts'
 import { stepKey } from '../../domain/step-key.ts'
 import type { TrustLevel } from '../../domain/trust.ts'
-import { anAlert, type TestDatabase } from './database.ts'
+import { anAlert } from './an-alert.ts'
+import type { TestDatabase } from './database.ts'
 import { answeredWith } from './events.ts'
 
 /** One pair, played by the rows that a run would write: the ruling is the kernel's own. */
@@ -23,10 +24,15 @@ import { answeredWith } from './events.ts'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }
 export const pair = { type: 'replication_lag', tool: 'converge_shard' }
 
+export const proposed = { id: 'c2_0', tool: pair.tool, arguments: { id: shard.id, reason: 'it lags' }, problem: null }
+
+const dryRun = { possible: true, summary: 'start replication on db-osl-1', details: {} }
+export const preparation = { targets: [shard], identity: proposed.arguments, stateFingerprint: 'f', dryRun }
+
 export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environment: Record<string, string> = {}) {
   const act = { environment }
   /** An incident about the shard, looked at, whose model proposes to converge it. */
-  async function propose(fingerprint?: string) {
+  async function propose(fingerprint?: string, beforeCommit?: () => Promise<void>) {
     const { db, owner } = database
     const labels = { alertname: 'x', incident_type: pair.type }
     const alert = anAlert({ labels, ...(fingerprint && { fingerprint }) })
@@ -38,12 +44,6 @@ export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environme
       .where('id', '=', incidentId)
       .execute()
     const run = { incidentId, attempt: 1 }
-    const call = {
-      id: 'c2_0',
-      tool: pair.tool,
-      arguments: { id: shard.id, reason: 'it lags' },
-      problem: null,
-    }
     await db.transaction().execute(async (trx) => {
       const claim = { workflowId: `investigate:${incidentId}:1`, role: 'leader' as const, groupId: `grp_${incidentId}` }
       await claimIncident(trx, { ...run, ...claim, timeBudgetSeconds: 1800 })
@@ -72,20 +72,24 @@ export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environme
         turn: 2,
         detail: '',
         stepKey: stepKey(run, 2, 'model_answered', 0),
-        metadata: answeredWith([call]),
+        metadata: answeredWith([proposed]),
       })
     })
-    const dryRun = { possible: true, summary: 'start replication on db-osl-1', details: {} }
-    const preparation = { targets: [shard], identity: call.arguments, stateFingerprint: 'f', dryRun }
-    const place = { ...run, turn: 2, call: 0, approvalId: null as string | null }
-    const outcome = await db.transaction().execute((trx) =>
-      rule(act, trx, place, {
-        call: { ...call, edit: null },
+    return { incidentId, alert, outcome: await judgeAgain(incidentId, beforeCommit) }
+  }
+
+  /** Judges the proposed call on the state of now, as a run does that was woken. */
+  async function judgeAgain(incidentId: string, beforeCommit?: () => Promise<void>) {
+    const place = { incidentId, attempt: 1, turn: 2, call: 0, approvalId: null as string | null }
+    return await database.db.transaction().execute(async (trx) => {
+      const outcome = await rule(act, trx, place, {
+        call: { ...proposed, edit: null },
         prepared: { ok: true, preparation },
         later: null,
-      }),
-    )
-    return { incidentId, alert, outcome }
+      })
+      await beforeCommit?.()
+      return outcome
+    })
   }
 
   /** What the write that was started came to, as the run writes it. */
@@ -162,5 +166,5 @@ export function playPair(database: Pick<TestDatabase, 'db' | 'owner'>, environme
     return { operatorId: row?.id ?? '', actor: `user:${name}`, name }
   }
 
-  return { propose, verify, resolve, record, set, person }
+  return { propose, judgeAgain, verify, resolve, record, set, person }
 }

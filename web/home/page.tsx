@@ -15,6 +15,7 @@ import { Link, navigate, usePlace, withSearch } from '../router.tsx'
 import { formatMoment, formatTimeOfDay, useNow } from '../time.ts'
 import { listRows, NightParts } from './parts.tsx'
 import { ShiftLines } from './shift.tsx'
+import { StandingLines } from './standing.tsx'
 import { FirstSteps } from './steps.tsx'
 
 const hour = 3_600_000
@@ -65,6 +66,7 @@ export function HomePage({ title }: { title: string }) {
       <QueryState query={home} what="the night" />
       {home.data && (
         <div className="home">
+          <StandingLines />
           {home.data.isFresh ? (
             <FreshSite />
           ) : (

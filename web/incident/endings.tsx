@@ -11,6 +11,7 @@ import { Choice, forgetDrafts, SelectField, TextArea, toIsoTime, UntilField, use
 import { inertText } from '../inert.tsx'
 import { Confirm } from '../page-frame.tsx'
 import { useSession } from '../session.ts'
+import { StopKind } from '../stops.tsx'
 import { getRefusal } from './rows.ts'
 
 type EndingProps = { incident: Incident; refused: string | null }
@@ -166,7 +167,16 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
 }
 
 /** What a person can do about an incident. What cannot be done now is shown with its reason, not hidden. */
-export function Actions({ incident, surroundings }: { incident: Incident; surroundings: Surroundings | null }) {
+type ActionProps = {
+  incident: Incident
+  surroundings: Surroundings | null
+  /** Writes that were proposed in it. */
+  tools: readonly string[]
+}
+
+const isOfPeople = ({ type }: Incident) => type === manualChangeType || type === trustLostType
+
+export function Actions({ incident, surroundings, tools }: ActionProps) {
   const { data: session } = useSession()
   const refused = (action: PersonAction) => getRefusal(surroundings, action)
   const isMine = incident.owner !== null && incident.owner.name === session?.name
@@ -199,7 +209,8 @@ export function Actions({ incident, surroundings }: { incident: Incident; surrou
         {incident.type !== manualChangeType && (
           <Expect incident={incident} hasAlert={(surroundings?.alerts.length ?? 0) > 0} refused={refused('expected')} />
         )}
-        {incident.type !== manualChangeType && incident.type !== trustLostType && (
+        {!isOfPeople(incident) && <StopKind type={incident.type} tools={tools} />}
+        {!isOfPeople(incident) && (
           <ActionDialog
             incident={incident}
             refused={refused('investigate')}

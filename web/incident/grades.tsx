@@ -1,7 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { Incident } from '../../domain/incident.ts'
-import { manualChangeType } from '../../domain/manual-change.ts'
-import { questionType } from '../../domain/question.ts'
 import {
   type CauseGrade,
   causeGrades,
@@ -9,7 +7,7 @@ import {
   type IncidentTrust,
   type ShadowCard,
   shadowGrades,
-  trustLostType,
+  ungradedTypes,
 } from '../../domain/trust.ts'
 import { ask, useAsk } from '../api.ts'
 import { Exact, Inert } from '../inert.tsx'
@@ -18,11 +16,9 @@ import { Failed } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { useSession } from '../session.ts'
 
-const ungraded: readonly string[] = [manualChangeType, trustLostType, questionType]
-
 /** What people say of the agent's cause, in one press, and of what it would have written: both are its record. */
 export function Grades({ incident }: { incident: Incident }) {
-  const isGraded = incident.attempt > 0 && !ungraded.includes(incident.type)
+  const isGraded = incident.attempt > 0 && !ungradedTypes.includes(incident.type)
   const trust = useAsk<IncidentTrust>(
     ['incident-trust', incident.id, incident.events],
     `/incidents/${incident.id}/trust`,

@@ -30,6 +30,14 @@ import { Earlier, Timeline } from './timeline.tsx'
 import { Investigation } from './turns.tsx'
 import { Undos } from './undo.tsx'
 
+/** Tools that the agent proposed to write with, each once. */
+function listWrites(rows: readonly IncidentEvent[]): string[] {
+  const writes = rows.flatMap((row) =>
+    row.kind === 'call_judged' && row.metadata.effect === 'write' ? [row.metadata.tool] : [],
+  )
+  return [...new Set(writes)]
+}
+
 /** An incident as an answer: what is asked, why, what was done; below it the parts for those who doubt. */
 export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()
@@ -54,7 +62,7 @@ export function IncidentPage({ id }: { id: string }) {
         <Heading title={inertText(incident.data.title)} of={{ href: '/incidents', title: 'Incidents' }}>
           <Inert text={incident.data.title} />
         </Heading>
-        {isQuestion ? <QuestionActions {...given} /> : <Actions {...given} />}
+        {isQuestion ? <QuestionActions {...given} /> : <Actions {...given} tools={listWrites(rows)} />}
         {isQuestion ? (
           <AskedAt incident={incident.data} />
         ) : (

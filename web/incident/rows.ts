@@ -288,6 +288,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   expected_ended: { word: 'mark ended', shape: 'bar', tone: 'quiet' },
   model_route: { word: 'other model', shape: 'arrow', tone: 'ink' },
   trust_lost: { word: 'trust lost', shape: 'cross', tone: 'broken' },
+  called_wrong: { word: 'called wrong', shape: 'cross', tone: 'broken' },
   not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'ink' },
 }
 

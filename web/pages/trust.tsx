@@ -21,6 +21,7 @@ import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { Link } from '../router.tsx'
 import { useSession } from '../session.ts'
+import { StopKind, Stops } from '../stops.tsx'
 import { formatMoment } from '../time.ts'
 
 /** A tool's name has no such sign, and neither has a type. */
@@ -78,6 +79,7 @@ export function TrustPage({ title }: { title: string }) {
   return (
     <>
       <Heading title={title} />
+      <Stops />
       <DataTable
         query={trust}
         what="trust"
@@ -113,6 +115,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
   const { level, cause, record, risk, steps, calls, weeks } = pair
   return (
     <article className="about stack">
+      <Stops />
       <p className="wraps">
         <Level level={level} cause={cause} />: {trustWords[level]}.
         {cause === 'upgrade' && ' An older version ran it unasked; set act once more to confirm that.'}
@@ -135,6 +138,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
       </dl>
       <div className="tools">
         <SetLevel pair={pair} path={path} />
+        <StopKind type={pair.type} tools={[pair.tool]} />
       </div>
       {steps.length > 0 && (
         <section className="stack tight" aria-labelledby="steps-title">

@@ -89,3 +89,24 @@ test('who may decide about a tool counts the group that the policy asks', async 
       expect(why).toContain('is not in dba, whose people decide this by rule "two"')
   expect(answer.people.map(({ why }: { why: string | null }) => why)).not.toContain(null)
 })
+
+test('a policy is held against the site: the one that waits first, else the one in force, or a text', async () => {
+  const lint = async (body: object) => JSON.parse(JSON.stringify((await api.post('/policy/lint', { body })).body))
+  const widening =
+    'version: 1\ngroups:\n  dbas: [nobody-here]\nrules:\n  - { name: start, tool: vm_start, resource: { kind: vm, id: vm-9 }, action: run }\n'
+  await take(file(widening))
+  expect(await lint({})).toMatchObject({
+    of: 'waiting',
+    faults: [],
+    notes: [
+      { line: 3, why: 'the group dbas: nobody is called nobody-here' },
+      { line: 5, why: '"start": no source lists vm:vm-9' },
+      { line: 5, why: '"start": it fits nothing that a source lists: it never decides' },
+    ],
+  })
+  await take(file('version: 1\nrules:\n  - { name: no, tool: vm_start, action: never }\n'))
+  expect(await lint({})).toMatchObject({ of: 'in_force' })
+  const text = 'version: 1\nrules:\n  - { name: a, tool: exec, action: never }\n'
+  expect(await lint({ text })).toMatchObject({ of: 'text', faults: [], notes: [] })
+  expect(await lint({ text: 'version: 2' })).toMatchObject({ digest: null, faults: [{ line: 1 }, { line: 1 }] })
+})

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { eventsOf } from '../../../db/log/events.ts'
 import { incidentOfThread } from '../../../db/outbox/slack-threads.ts'
 import { messagesOf } from '../../../domain/message.ts'
-import { incidentButton } from '../../../notify/slack/interaction.ts'
+import { type IncidentPress, incidentButton } from '../../../notify/slack/interaction.ts'
 import { claimedIncident, openedIncident } from '../../support/database.ts'
 import { eventually } from '../../support/directory.ts'
 import { putMembers, useSlackDoor } from '../../support/slack-door.ts'
@@ -27,7 +27,7 @@ async function send(form: URLSearchParams) {
   const response = await api.api.app.request('http://localhost/slack/interactions', { method: 'POST', headers, body })
   expect(response.status).toBe(200)
 }
-const press = async (user: string, id: string, action: 'take' | 'give_back') =>
+const press = async (user: string, id: string, action: IncidentPress) =>
   send(door.slack.press(user, (await root(id)).ts, action))
 const whisper = (user: string, text: string) =>
   eventually(`${user} to hear ${text}`, () => door.slack.whispers(user).find((each) => each.includes(text)))
@@ -88,6 +88,22 @@ test('an old button of what is closed by now takes nothing and says why', async 
   await api.post(`/incidents/${id}/resolve`, { body: { resolution: 'Restarted it', outcome: 'repaired' } })
   await send(old)
   await whisper('U0BERT', 'Nothing was done: it is resolved')
+})
+
+test('one press says what the cause of a closed incident was worth, as the person who pressed', async () => {
+  const id = await claimedIncident(api.db, critical)
+  await root(id)
+  expect(Object.keys(door.slack.buttons((await root(id)).ts))).toEqual(['take', 'open'])
+  await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
+  await eventually('the buttons to come', async () => door.slack.buttons((await root(id)).ts).cause_wrong)
+  await press('U0VERA', id, 'cause_wrong')
+  await whisper('U0VERA', 'lacks the permission manage_incident')
+  await press('U0ANNA', id, 'cause_wrong')
+  await whisper('U0ANNA', 'Noted: the cause was wrong.')
+  expect((await api.get(`/incidents/${id}/trust`)).body.cause).toMatchObject({ verdict: 'wrong', by: 'anna' })
+  const partly = incidentButton(door.slack.settings.signingSecret, id, 'cause_partly')
+  await send(door.slack.press('U0BERT', (await root(id)).ts, 'cause_wrong', { value: partly }))
+  await whisper('U0BERT', 'not one of mine')
 })
 
 describe('what members write in the thread of an incident', () => {

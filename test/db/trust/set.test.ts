@@ -1,9 +1,11 @@
 import { beforeEach, expect, test } from '@jest/globals'
+import { gatherContext } from '../../../activities/gather-context.ts'
 import { putOperator } from '../../../db/access/operators.ts'
 import { incidentById } from '../../../db/incidents/incidents.ts'
 import { precedentsOf } from '../../../db/incidents/precedents.ts'
 import { gradeIncident } from '../../../db/trust/grade.ts'
 import { setTrustOf } from '../../../db/trust/levels.ts'
+import { trustLostType } from '../../../domain/trust.ts'
 import { openedIncident, useDatabase } from '../../support/database.ts'
 import { pair, playPair } from '../../support/played-pair.ts'
 
@@ -86,4 +88,46 @@ test('a cause that was wrong takes the trust of what was written for it, and is 
   await gradeIncident(db, anna, incidentId, { ...wrong, verdict: 'right' as const })
   expect((await acting.record()).wrong).toBe(before.wrong)
   expect(await setTrustOf(db, pair)).toMatchObject({ level: 'propose' })
+})
+
+test('a repair that a person calls wrong is one incident about Nightshift, also where its pair asks already', async () => {
+  const { db } = database
+  const ours = async () =>
+    await db.selectFrom('incident').select('title').where('type', '=', trustLostType).orderBy('createdAt').execute()
+  const before = (await ours()).length
+  await play.set(anna, 'act')
+  const { incidentId } = await play.propose()
+  await play.verify(incidentId, 'held')
+  await play.resolve(incidentId)
+  await play.set(anna, 'propose', { seen: '' })
+  for (const verdict of ['wrong', 'right', 'wrong'] as const)
+    await gradeIncident(db, anna, incidentId, { callId: null, verdict, text: 'the disk was full' })
+  expect((await ours()).slice(before)).toEqual([{ title: 'Nightshift: a repair in replication_lag was called wrong' }])
+  const row = await db.selectFrom('incident').select('id').where('type', '=', trustLostType).execute()
+  for (const { id } of row)
+    expect(await gradeIncident(db, anna, id, { callId: null, verdict: 'wrong', text: null })).toMatchObject({
+      outcome: 'conflict',
+    })
+})
+
+test('a later run of the same type reads that a person called a cause wrong, as long as that is the newest word', async () => {
+  const { db } = database
+  await play.set(anna, 'act')
+  const { incidentId } = await play.propose()
+  await play.verify(incidentId, 'held')
+  await play.resolve(incidentId)
+  const next = (await incidentById(
+    db,
+    await openedIncident(db, { labels: { alertname: 'x', incident_type: pair.type } }),
+  ))!
+  await gradeIncident(db, anna, incidentId, { callId: null, verdict: 'wrong', text: 'the disk was full' })
+  const { context } = await gatherContext({ db }, next)
+  expect(context.calledWrong?.[0]).toMatchObject({
+    id: incidentId,
+    said: expect.stringMatching(/^a person said this cause was wrong on \d{4}-\d\d-\d\d$/),
+    reason: 'the disk was full',
+    wrote: [pair.tool],
+  })
+  await gradeIncident(db, anna, incidentId, { callId: null, verdict: 'right', text: null })
+  expect((await gatherContext({ db }, next)).context.calledWrong?.map(({ id }) => id) ?? []).not.toContain(incidentId)
 })

@@ -74,7 +74,7 @@ async function alterTable(trx: Trx, table: Table, salt: number, after: number): 
     trx,
   )
   // What is at work differs from what is over.
-  const chosen = ['incident', 'approval', 'site_policy'].includes(table.name)
+  const chosen = ['incident', 'approval', 'site_policy', 'trust_stop'].includes(table.name)
     ? [rows.at(0), rows.at(-1)]
     : [rows.at(salt % rows.length)]
   const places = [...new Set(chosen)].flatMap((row) => (row ? [row.ctid] : []))

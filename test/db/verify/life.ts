@@ -20,6 +20,7 @@ import { holdIncident } from '../../../db/retention/holds.ts'
 import { putConfig, readSettings } from '../../../db/settings.ts'
 import { acceptSitePolicy, readSitePolicies, takeSitePolicy } from '../../../db/site-policies.ts'
 import { setTrust } from '../../../db/trust/set.ts'
+import { resumeStop, setStop } from '../../../db/trust/stops.ts'
 import { closeCall, openCall } from '../../../db/writes/device-calls.ts'
 import { acceptEffect, finishEffect } from '../../../db/writes/effects.ts'
 import { beginPlatformEffect, endPlatformEffect } from '../../../db/writes/platform-effects.ts'
@@ -67,6 +68,7 @@ export async function aSitesLife(api: TestApi): Promise<Life> {
   await inTrx((trx) => closeIncident(trx, halved, 1, mitigated, { actor: agentActor, stepKey: null }))
   await closeFollowUp(db, halved, 'the disk was replaced', by)
   await db.insertInto('questionWake').values({ approvalId: life.approval, wakes: true }).execute()
+  await aSitesStops(api, by)
   await aSitesPolicy(api)
   await aSitesSettings(api)
   const stays = await openedIncident(db, { labels: { alertname: 'other' }, name: 'other' })
@@ -89,6 +91,16 @@ const repaired = {
   resolution: 'The replica reads again.',
   claims: [],
   confidence: null,
+}
+
+/** One that stands, and one that was resumed. */
+async function aSitesStops({ db }: TestApi, by: { operatorId: string; actor: string; name: string }): Promise<void> {
+  const until = new Date(Date.now() + 86_400_000).toISOString()
+  const scope = { type: 'disk_pressure', tool: 'converge_shard', resource: { kind: 'shard', id: 'db-osl-1' } } as const
+  await setStop(db, by, { ...scope, until, reason: 'the disks are being changed' })
+  const second = await setStop(db, by, { ...scope, tool: null, resource: null, until: null, reason: 'a drill' })
+  if (second.outcome !== 'stopped') throw new Error(second.message)
+  await resumeStop(db, by, second.stop.id, { reason: 'the drill is over', risk: () => 'low' })
 }
 
 /** One that held at once, and one that an admin accepted. */

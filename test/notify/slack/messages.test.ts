@@ -93,7 +93,7 @@ const root = (more: Partial<Parameters<typeof renderRoot>[0]> = {}) =>
     report: null,
     approvals: [],
     url,
-    buttons: { take: button, give_back: button },
+    buttons: () => 'inc_1.nonce',
     ...more,
   })
 const notificationTriggers = notificationShape.shape.trigger.options.filter((each) => each !== 'approval')
@@ -243,12 +243,14 @@ test('the first message of an escalated incident says what to do and what was fo
   expect(said).not.toContain('not this')
 })
 
+const causes = ['cause_right', 'cause_partly', 'cause_wrong'] as const
+
 test.each([
-  ['escalated', null, ['take', 'open']],
+  ['escalated', null, ['take', ...causes, 'open']],
   ['investigating', null, ['take', 'open']],
-  ['escalated', { id: 'opr_1', name: 'anna', since: '2026-11-21T02:00:00Z' }, ['give_back', 'open']],
-  ['resolved', null, ['open']],
-  ['cancelled', null, ['open']],
+  ['escalated', { id: 'opr_1', name: 'anna', since: '2026-11-21T02:00:00Z' }, ['give_back', ...causes, 'open']],
+  ['resolved', null, [...causes, 'open']],
+  ['cancelled', null, [...causes, 'open']],
 ] as const)(
   'of an incident that is %s with owner %j the first message has the buttons %j',
   (status, owner, actions) => {

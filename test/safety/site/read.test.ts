@@ -27,7 +27,7 @@ test('the published schema is that of the reader', () => {
 })
 
 const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
-  ['a file of more than a megabyte', `# ${'x'.repeat(1_048_577)}`, /^1: the file has 1048579 bytes/],
+  ['a file of more than a megabyte', `# ${'x'.repeat(1_048_577)}`, /^1: the file has more than 1048576 bytes/],
   ['what is not UTF-8', new Uint8Array([0xff, 0xfe]), /^1: the file is not UTF-8/],
   ['what is no YAML', 'version: 1\nrules: [', /^2: it is no YAML/],
   ['two documents', 'version: 1\nrules: []\n---\nversion: 1\n', /^\d: it is no YAML/],

@@ -1,0 +1,156 @@
+import { z } from '@hono/zod-openapi'
+import type { Db } from '../../db/connect.ts'
+import { registeredResource } from '../../db/inventory/registry.ts'
+import { readSettings } from '../../db/settings.ts'
+import { resumeStop, setStop, standingStops, typesSeen, withdrawStopped } from '../../db/trust/stops.ts'
+import { incidentType } from '../../domain/incident.ts'
+import { formerTypes } from '../../domain/incident-type.ts'
+import { manualChangeType } from '../../domain/manual-change.ts'
+import { resourceKey } from '../../domain/registry.ts'
+import type { KindStop, StopScope } from '../../domain/stop.ts'
+import { stopAnswer, stopList, stoppable } from '../../domain/stop-answer.ts'
+import { highestRisk, type Risk } from '../../domain/tool.ts'
+import { similarNames } from '../../domain/tool-name.ts'
+import { toolFacts } from '../../tools/registry.ts'
+import { type ApiDeps, requirePerson } from '../deps.ts'
+import { writtenText } from '../http/body.ts'
+import { endpoint } from '../http/endpoint.ts'
+import { moment } from '../http/moments.ts'
+import { Problem } from '../http/problem.ts'
+
+const tag = 'trust'
+const tellWithinMs = 1_000
+const example: KindStop = {
+  id: 'stp_01k2m3n4p5q6r7s8t9v0w1x2y3',
+  type: 'vm_stopped',
+  tool: 'vm_start',
+  resource: null,
+  at: '2026-11-29T03:00:00.000000Z',
+  until: '2026-11-29T18:00:00Z',
+  by: 'anna',
+  reason: 'The hypervisors are being upgraded.',
+}
+
+const missing = (what: string, name: string, known: readonly string[], remedy: string): Problem => {
+  const similar = similarNames(name, known)
+  return new Problem(
+    404,
+    'NOT_FOUND',
+    `There is no ${what} ${name} here: nothing was stopped. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
+  )
+}
+
+/** Types that a runbook names as they are: a pattern is about many. */
+export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
+  const named = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
+  return named.filter((each) => incidentType.safeParse(each).success)
+}
+
+/** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
+type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
+
+async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }: AskedStop): Promise<void> {
+  if (type === manualChangeType)
+    throw new Problem(409, 'CONFLICT', 'What people write themselves is never stopped: end it where it was asked for.')
+  const facts = tool === null ? null : toolFacts.get(tool)
+  if (tool !== null && facts?.effect !== 'write' && !facts?.command) {
+    const writing = [...toolFacts.values()].filter(({ effect, command }) => effect === 'write' || command)
+    const names = writing.map(({ name }) => name)
+    throw missing('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
+  }
+  const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
+  const told = typesOfRunbooks(knowledge)
+  if (!isKnown && !told.includes(type))
+    throw missing(
+      'incident of type',
+      type,
+      [...new Set([...types, ...told])],
+      '"nightshift incidents list" shows their types.',
+    )
+  if (resource && !(await registeredResource(db, resource)))
+    throw missing('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
+}
+
+/** Of one tool its own, or what the settings raised it to; of every write the highest there is. */
+async function riskOfStop(db: Db): Promise<(tool: string | null) => Risk> {
+  const settings = await readSettings(db)
+  return (tool) =>
+    tool === null
+      ? 'critical'
+      : highestRisk(toolFacts.get(tool)?.risk ?? 'critical', settings.value<Risk | null>('approval.risk', tool))
+}
+
+const setEndpoint = endpoint({
+  method: 'post',
+  path: '/stops',
+  permission: 'decide',
+  tag,
+  summary: 'Stops a kind of write for the whole site: incidents of a type, by one tool or all, on one resource or all',
+  description:
+    'From this moment no write of this kind is asked or begun: it is recorded as in shadow, and the agent looks on. One that was begun is finished and verified. Questions that wait, and what was approved and not begun, are withdrawn. What people do themselves goes on. 409 where it is stopped for as long already.',
+  body: z.strictObject({
+    type: incidentType,
+    tool: z.string().max(100).nullable().default(null),
+    resource: stoppable.nullable().default(null),
+    until: moment.nullable().default(null),
+    reason: writtenText(3, 1_000),
+  }),
+  bodyExample: { type: example.type, tool: example.tool, until: example.until, reason: example.reason },
+  answer: stopAnswer,
+  example: { stop: example, withdrawn: 1 },
+  status: 201,
+  problems: [404, 409],
+  async run({ body, principal, actor }, deps) {
+    const person = requirePerson(principal, actor)
+    await requireScope(deps, body)
+    const set = await setStop(deps.db, person, body)
+    if (set.outcome !== 'stopped') {
+      const status = { forbidden: 403, conflict: 409, late: 422 }[set.outcome]
+      throw new Problem(status, set.outcome === 'late' ? 'UNTIL_OVER' : set.outcome.toUpperCase(), `${set.message}.`)
+    }
+    // Whatever of this fails, the worker does within a minute; what is held back is held back already.
+    const runs = await withdrawStopped(deps.db)
+    for (const run of runs) await deps.runs.tell(run, 'decided', tellWithinMs)
+    return { stop: set.stop, withdrawn: runs.length }
+  },
+})
+
+const resumeEndpoint = endpoint({
+  method: 'post',
+  path: '/stops/{id}/resume',
+  permission: 'decide',
+  tag,
+  summary: 'Lets a kind of write go on as before it was stopped',
+  description:
+    'Takes what deciding about such a write takes, at this moment: about everything for a stop of all tools. Levels of trust, grants and the policy hold as before; a question that was withdrawn is asked again where the agent proposes it again.',
+  params: z.object({ id: z.string().max(100) }),
+  body: z.strictObject({ reason: writtenText(3, 1_000) }),
+  bodyExample: { reason: 'The upgrade is done.' },
+  answer: stopList,
+  example: { items: [] },
+  problems: [404, 409],
+  async run({ params: { id }, body: { reason }, principal, actor }, { db }) {
+    const person = requirePerson(principal, actor)
+    const resumed = await resumeStop(db, person, id, { reason, risk: await riskOfStop(db) })
+    if (resumed.outcome !== 'resumed') {
+      const status = { not_found: 404, forbidden: 403, conflict: 409 }[resumed.outcome]
+      throw new Problem(status, resumed.outcome.toUpperCase(), `${resumed.message}.`)
+    }
+    return { items: await standingStops(db) }
+  },
+})
+
+export const stopRoutes = [
+  endpoint({
+    method: 'get',
+    path: '/stops',
+    permission: 'read',
+    tag,
+    summary: 'What people have stopped for the whole site, the oldest first',
+    answer: stopList,
+    example: { items: [example] },
+    run: async ({ scope }) => ({ items: await standingStops(scope.db) }),
+  }),
+  setEndpoint,
+  resumeEndpoint,
+]

@@ -1,0 +1,130 @@
+import { expect, test } from '@jest/globals'
+import type { ResourceRef } from '../../../domain/registry.ts'
+import type { SiteThing } from '../../../safety/site/decide.ts'
+import { type FactsOfSite, lintAgainstSite } from '../../../safety/site/lint.ts'
+import { readSitePolicy } from '../../../safety/site/read.ts'
+import { toolFacts } from '../../../tools/registry.ts'
+
+const thing = (key: string, labels: SiteThing['labels'] = {}): SiteThing => {
+  const [kind, id] = key.split(':')
+  return { names: [{ kind, id } as ResourceRef], labels }
+}
+const site: FactsOfSite = {
+  things: [
+    thing('host:web-1', { role: ['web'], team: ['shop'] }),
+    thing('host:web-2', { role: ['web'] }),
+    thing('database:db-1', { role: ['db'] }),
+  ],
+  people: new Map([
+    ['ada', 'decides'],
+    ['bo', 'disabled'],
+    ['cy', 'decides nothing'],
+  ]),
+  types: new Set(['vm_stopped']),
+  nowMs: Date.parse('2026-11-29T12:00:00Z'),
+}
+
+function lint(rules: string, more = '', facts = site): string[] {
+  const read = readSitePolicy(`version: 1\n${more}rules:\n${rules}`, toolFacts, null)
+  if (!read.ok) throw new Error(JSON.stringify(read.faults))
+  return lintAgainstSite(read.policy, read.compiled, read.lines, facts).map(
+    ({ line, why, remedy }) => `${line}: ${why}. ${remedy}`,
+  )
+}
+const rule = (fields: string, name = 'a') => `  - { name: ${name}, ${fields} }\n`
+const past = 'windows:\n  gone: { timezone: UTC, start: 2026-01-01T00:00, end: 2026-01-02T00:00 }\n'
+const ended =
+  'windows:\n  gone: { timezone: UTC, start: 2026-01-04T02:00, end: 2026-01-04T04:00, rrule: FREQ=WEEKLY;UNTIL=20260201 }\n'
+
+test.each<[string, string, string, RegExp[]]>([
+  [
+    'a type that was never here',
+    '',
+    rule('type: vm_stoped, tool: vm_start, action: never'),
+    [/^3: "a": no incident here ever had the type vm_stoped/],
+  ],
+  [
+    'an id that nobody lists',
+    '',
+    rule('resource: { kind: host, id: [web-1, web-9] }, action: never'),
+    [/^3: "a": no source lists host:web-9/],
+  ],
+  [
+    'a kind that nobody lists',
+    '',
+    rule('resource: { kind: vm }, action: never'),
+    [/no source lists a vm/, /it fits nothing that a source lists/],
+  ],
+  [
+    'a label that nothing has',
+    '',
+    rule('resource: { labels: { tier: gold } }, action: never'),
+    [/nothing here has the label tier\. write one of role and team/, /it fits nothing/],
+  ],
+  [
+    'a value that nothing has',
+    '',
+    rule('resource: { labels: { role: [web, cache] } }, action: never'),
+    [/nothing here has role: cache\. write one of web and db/],
+  ],
+  [
+    'all there is',
+    '',
+    rule('resource: { labels: { role: [web, db] } }, action: never'),
+    [/it fits all 3 things that there are/],
+  ],
+  ['a window that is over', past, rule('during: gone, action: never'), [/^5: "a": it never holds again: gone is over/]],
+  ['a rule of days that are over', ended, rule('during: gone, action: never'), [/it never holds again: gone is over/]],
+  [
+    'people who are not there, are disabled or decide nothing, and a group that cannot decide',
+    'groups:\n  dbas: [adda, bo, cy, ada]\n',
+    rule('tool: vm_start, action: ask, group: dbas, people: 2'),
+    [
+      /^3: the group dbas: nobody is called adda/,
+      /bo is disabled\. give them the role approver/,
+      /cy may decide nothing/,
+      /1 person of it may decide, and a rule wants 2: nothing that it asks about can be approved/,
+    ],
+  ],
+  [
+    'the same things under another name, with another action',
+    '',
+    rule('resource: { kind: host }, action: never') + rule('resource: { labels: { role: web } }, action: ask', 'b'),
+    [/^4: "b": it contradicts "a" \(line 3\), which stands before it for all 2 things that it fits: never, not ask/],
+  ],
+  [
+    'the same things under another name, with the same action',
+    '',
+    rule('resource: { kind: host }, action: ask') + rule('resource: { labels: { team: shop } }, action: ask', 'b'),
+    [/^4: "b": it never decides here: "a" \(line 3\) stands before it for the one thing that it fits/],
+  ],
+])('%s is said with its line', (_, more, rules, expected) => {
+  const found = lint(rules, more)
+  expect(found).toHaveLength(expected.length)
+  for (const [at, each] of expected.entries()) expect(found[at]).toMatch(each)
+})
+
+test('a window that a clock change cuts is said with its line', () => {
+  const more =
+    'windows:\n  night: { timezone: Europe/Oslo, start: 2026-11-29T02:15, end: 2026-11-29T02:45, rrule: FREQ=DAILY }\n'
+  expect(lint(rule('during: night, action: never'), more)[0]).toMatch(
+    /^3: the window night: on 2027-03-28 the clocks go from 02:00 to 03:00: it does not hold that night\. give times/,
+  )
+})
+
+test('what fits the site is not spoken of, and a site that is too large is', () => {
+  const sound = rule('resource: { kind: host, id: web-1 }, tool: vm_start, type: vm_stopped, action: ask')
+  expect(lint(sound)).toEqual([])
+  expect(lint(sound, '', { ...site, things: null })).toEqual([
+    expect.stringContaining('the registry has too many things'),
+  ])
+})
+
+test('a window stands before nothing when it does not hold, so that what it covers is not hidden', () => {
+  const sundays =
+    'windows:\n  sundays: { timezone: UTC, start: 2026-01-04T02:00, end: 2026-01-04T04:00, rrule: FREQ=WEEKLY }\n'
+  const rules =
+    rule('resource: { kind: host }, during: sundays, action: never') +
+    rule('resource: { labels: { role: web } }, action: ask', 'b')
+  expect(lint(rules, sundays)).toEqual([])
+})

@@ -1,0 +1,92 @@
+import { useState } from 'react'
+import { describeStop, type KindStop, nameScope } from '../domain/stop.ts'
+import { ask, queryClient, useAsk } from './api.ts'
+import { Choice, ReasonField, toIsoTime, UntilField, useDraft } from './fields.tsx'
+import { Inert, inertText } from './inert.tsx'
+import { Confirm } from './page-frame.tsx'
+import { missing } from './permissions.ts'
+import { useSession } from './session.ts'
+
+const everyMs = 30_000
+
+/** What people stopped, as it stands now. */
+export function Stops() {
+  const stops = useAsk<{ items: KindStop[] }>(['stops'], '/stops', { refetchInterval: everyMs })
+  return stops.data?.items.map((stop) => <Stopped key={stop.id} stop={stop} />)
+}
+
+function Stopped({ stop }: { stop: KindStop }) {
+  const { data: session } = useSession()
+  const [reason, setReason] = useDraft(`resume ${stop.id}`)
+  const run = async () => {
+    await ask(`/stops/${stop.id}/resume`, { method: 'POST', body: { reason: reason.trim() } })
+    setReason('')
+  }
+  return (
+    <div className="said lamp row wraps">
+      <span>
+        <strong>Stopped:</strong> <Inert text={`${nameScope(stop)}, ${describeStop(stop)}`} />
+      </span>
+      <Confirm
+        button="Resume"
+        label={inertText(nameScope(stop))}
+        title="Let it go on as before?"
+        refused={missing(session, 'decide')}
+        run={() => run().finally(readAgain)}
+      >
+        <p className="soft wraps">Levels of trust, grants and the policy hold as they did before.</p>
+        <ReasonField
+          id={`resume-${stop.id}`}
+          label="Why? It stands in the audit."
+          value={reason}
+          onChange={setReason}
+        />
+      </Confirm>
+    </div>
+  )
+}
+
+const readAgain = () => {
+  for (const key of ['stops', 'trust', 'status', 'home', 'approvals'])
+    void queryClient.invalidateQueries({ queryKey: [key] })
+}
+
+type KindProps = { type: string; tools: readonly string[] }
+const everyWrite = ''
+
+/** Stops a kind of write for the whole site: by one of these tools, or by every one. */
+export function StopKind({ type, tools }: KindProps) {
+  const { data: session } = useSession()
+  const [tool, setTool] = useState(tools[0] ?? everyWrite)
+  const [until, setUntil] = useState('')
+  const [reason, setReason] = useDraft(`stop of ${type}`)
+  const run = async () => {
+    const body = { type, tool: tool === everyWrite ? null : tool, until: toIsoTime(until), reason: reason.trim() }
+    await ask('/stops', { method: 'POST', body })
+    setReason('')
+  }
+  const options = [...tools.map((each) => [each, inertText(each)] as const), [everyWrite, 'every write'] as const]
+  return (
+    <Confirm
+      button="Stop this kind"
+      label={`of write in ${inertText(type)}`}
+      title={`Stop it in all incidents of type ${inertText(type)}?`}
+      refused={missing(session, 'decide')}
+      run={() => run().finally(readAgain)}
+    >
+      <p className="soft wraps">
+        Nothing of it is asked or begun from now on: it is recorded, and the agent looks on. One that was begun is
+        finished. What people do themselves goes on.
+      </p>
+      <Choice name="stop-tool" legend="What is stopped?" options={options} value={tool} onChange={setTool} />
+      <UntilField
+        id="stop-until"
+        label="Until when? If you leave it empty, until somebody resumes it."
+        required={false}
+        value={until}
+        onChange={setUntil}
+      />
+      <ReasonField id="stop-reason" label="Why? People and the agent read it." value={reason} onChange={setReason} />
+    </Confirm>
+  )
+}
