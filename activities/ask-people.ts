@@ -147,6 +147,8 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
   const before = await latestOfCall(trx, place, id)
   const replaced = before?.status === 'pending' || before?.status === 'approved' ? before.id : null
   if (replaced) await withdrawPending(trx, place.incidentId, 'the platform changed since it was asked', replaced)
+  const proved = withProof(call.tool, preparation.dryRun)
+  const dryRun = withSite(withUndo(call.tool, ruling.arguments ?? {}, proved), ruling)
   const approval = await requestApproval(trx, {
     incidentId: place.incidentId,
     attempt: place.attempt,
@@ -159,9 +161,9 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     actionDigest: ruling.actionDigest,
     stateFingerprint: preparation.stateFingerprint,
     risk: ruling.risk,
-    reversible: toolFacts.get(call.tool)?.reversible ?? false,
+    reversible: toolFacts.get(call.tool)?.reversible === true || 'undo' in dryRun.details,
     required: await countNeeded(trx, asking),
-    dryRun: withSite(withProof(call.tool, preparation.dryRun), ruling),
+    dryRun,
     expirySeconds: expirySecondsOf(asking.settings, call.tool),
     stepKey: stepKey(place, place.turn, 'approval_requested', place.call, asking.step),
     replaces: replaced,
@@ -262,6 +264,12 @@ export async function askTogether(
 function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const proof = dryRun.proof ?? tools.get(tool)?.proof
   return proof ? { ...dryRun, proof } : dryRun
+}
+
+/** How it would be taken back, where its tool declares that; a declared job says it with its preparation. */
+function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
+  const undo = tools.get(tool)?.undo?.does(args)
+  return undo === undefined ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }
 }
 
 /** How long people may take: what the settings say of the tool, else the shorter of the default and the age of its dry run. */

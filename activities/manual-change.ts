@@ -1,6 +1,7 @@
 import type { Db } from '../db/connect.ts'
 import { type Closing, closeIncident } from '../db/incidents/close-incident.ts'
 import { forgetReview } from '../db/incidents/manual-change.ts'
+import { endUndo } from '../db/writes/undo.ts'
 import type { EventKind, IncidentEvent } from '../domain/event.ts'
 import { formatVerification } from '../domain/format-approval.ts'
 import type { ManualChange } from '../domain/manual-change.ts'
@@ -24,11 +25,20 @@ export async function takeManualTurn(
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
     // What was not done needs no review.
     if (closing.status === 'cancelled') await forgetReview(trx, turn.incidentId)
+    if (change.undoes) await endUndo(trx, { ...change, undoes: change.undoes, ...saidOf(closing), by: turn.incidentId })
   })
   return { kind: 'closed' }
 }
 
-function closingOf({ tool, name }: ManualChange, events: readonly IncidentEvent[]): Closing {
+function saidOf(closing: Closing): { said: string; isDone: boolean } {
+  const isDone = closing.status === 'resolved'
+  return { said: closing.status === 'resolved' ? closing.resolution : closing.reason, isDone }
+}
+
+/** Refusals before anything was begun: the state is another one than the undo was for. */
+const beforeBegun: readonly unknown[] = ['UNDO_MOVED_ON', 'STATE_CHANGED', 'conflict']
+
+function closingOf({ tool, name, undoes }: ManualChange, events: readonly IncidentEvent[]): Closing {
   const finished = newest(events, 'tool_finished')
   if (!finished) return { status: 'cancelled', reason: `${whyNotDone(events)}. Nothing was done.` }
   const verified = newest(events, 'verification')
@@ -37,7 +47,9 @@ function closingOf({ tool, name }: ManualChange, events: readonly IncidentEvent[
   const said = `${tool} by ${name}: ${formatVerification(outcome).toLowerCase()}${looked}`
   if (finished.metadata.outcome === 'done' && (outcome === 'held' || outcome === 'unproven'))
     return { status: 'resolved', resolution: said, outcome: 'changed', claims: [], confidence: null }
-  const error = finished.metadata.result.error?.message
+  const { message: error, details } = finished.metadata.result.error ?? {}
+  if (undoes && finished.metadata.outcome === 'failed' && beforeBegun.includes(details?.rule))
+    return { status: 'cancelled', reason: `Refused (UNDO_MOVED_ON): ${error}` }
   return {
     status: 'escalated',
     code: 'MANUAL_CHANGE_FAILED',

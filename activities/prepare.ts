@@ -1,10 +1,13 @@
+import { z } from 'zod'
 import { databaseTime } from '../db/clock.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
 import { eventsOf } from '../db/log/events.ts'
+import { undoOfRun } from '../db/writes/undo.ts'
 import type { ProposedCall } from '../domain/event.ts'
 import type { CallRef } from '../domain/step-key.ts'
-import type { CorePort, Tool } from '../domain/tool.ts'
+import { type CorePort, highestRisk, type Preparation, type Tool } from '../domain/tool.ts'
+import type { Undoes } from '../domain/undo.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
 import { resolveArguments } from '../safety/resolve-arguments.ts'
@@ -31,12 +34,36 @@ export async function prepare(
   const state = fold(await eventsOf(db, place.incidentId, { attempt: place.attempt }), place.attempt)
   const settled = resolveArguments(tool, parsed.data, state, Date.parse(await databaseTime(db)))
   try {
-    const ask = () => (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
+    const ask = async () => {
+      const prepared = await (tool.prepare as Prepare)(settled.arguments, toolContext(deps, place, signal))
+      const undoes = await undoOfRun(db, place.incidentId)
+      return undoes ? await asUndo(deps, prepared, undoes, signal) : prepared
+    }
     const note = (away: WaitedFor | null) => noteWait(db, place, away)
     return { ok: true, preparation: await retryWhileAway(ask, { forMs: deps.patienceMs ?? patienceMs, signal, note }) }
   } catch (error) {
     if (signal.aborted || isTransient(error)) throw error
     const reason = error instanceof ProposalError ? error.message : 'what it would do could not be read'
     return { ok: false, reason }
+  }
+}
+
+const lookedAt = z.looseObject({ look: z.object({ isAsLeft: z.boolean(), observed: z.string() }).nullable() })
+
+/** An undo is asked about with no less than the risk of the write that it takes back, and rests on a look at what that one left. */
+async function asUndo(
+  { core }: { core: CorePort },
+  prepared: Preparation,
+  { key, tool, incidentId, risk }: Undoes,
+  signal: AbortSignal,
+): Promise<Preparation> {
+  const answer = await core.get(`/api/v1/effects/${encodeURIComponent(key)}/undo`, { signal })
+  if (!answer.ok) throw new ProposalError(answer.problem.detail || answer.problem.title)
+  const { look } = lookedAt.parse(answer.data)
+  const why = `it takes back ${tool} of ${incidentId}, which was of ${risk} risk`
+  return {
+    ...prepared,
+    asks: { risk: highestRisk(prepared.asks?.risk, risk), why: prepared.asks ? `${prepared.asks.why}; ${why}` : why },
+    left: look ?? { isAsLeft: false, observed: 'what the write left is not known any more' },
   }
 }

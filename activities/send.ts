@@ -17,6 +17,7 @@ import { resourceKey } from '../domain/registry.ts'
 import { sayResult } from '../domain/say.ts'
 import { type CallRef, stepKey } from '../domain/step-key.ts'
 import type { CoreAnswer, CorePort, DiscoveredThing, Envelope, Tool } from '../domain/tool.ts'
+import type { RecordedUndo } from '../domain/undo.ts'
 import { tools } from '../tools/registry.ts'
 import { NonRetryable, RetryLater } from './failures.ts'
 import { closeByReading, toolContext } from './verify-write.ts'
@@ -212,10 +213,23 @@ async function finish(
         durationMs,
         ...(said !== null && { said }),
         ...(changed !== undefined && { changed }),
+        ...undoBy(tool, started.metadata.arguments, sent, changed),
       },
     })
     return event
   })
+}
+
+/** How what was done is taken back, by what the receiver answered just now: later nobody could say what the write left. */
+function undoBy(
+  tool: Tool,
+  args: Record<string, unknown>,
+  { outcome, envelope }: Sent,
+  changed: Changed | undefined,
+): { undo?: RecordedUndo } {
+  if (!tool.undo || outcome !== 'done') return {}
+  if (changed?.length === 0) return { undo: { none: 'it changed nothing' } }
+  return { undo: tool.undo.of(args, (envelope.data ?? {}) as Record<string, unknown>) }
 }
 
 /** What a write changed: what was refused before it began changed nothing. */

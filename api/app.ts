@@ -92,6 +92,7 @@ import { streamRoutes } from './routes/stream.ts'
 import { tenantRoutes } from './routes/tenants.ts'
 import { tokenRoutes } from './routes/tokens.ts'
 import { trustRoutes } from './routes/trust.ts'
+import { undoRoutes } from './routes/undo.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { verifyRoutes } from './routes/verify.ts'
 import { vmRepairRoutes } from './routes/vm-repair.ts'
@@ -147,6 +148,7 @@ const operations = [
   reportRoutes,
   shiftRoutes,
   trustRoutes,
+  undoRoutes,
   statusRoutes,
   modelRoutes,
   streamRoutes,

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from '@hono/zod-openapi'
 import { refusalForRisk } from '../db/access/operators.ts'
 import { pendingApprovalOf } from '../db/approvals/find.ts'
+import type { Trx } from '../db/connect.ts'
 import { noteOpened } from '../db/idempotency-keys.ts'
 import { incidentById } from '../db/incidents/incidents.ts'
 import { openManualChange } from '../db/incidents/manual-change.ts'
@@ -10,6 +11,7 @@ import { isManualChangeNeeded, type ManualChange, manualChangeType } from '../do
 import { type Principal, permissionsOf } from '../domain/permissions.ts'
 import { callId, stepKey } from '../domain/step-key.ts'
 import { highestRisk, type Preparation, type Risk } from '../domain/tool.ts'
+import type { Undoes } from '../domain/undo.ts'
 import { tools } from '../tools/registry.ts'
 import { type ApiDeps, type Context, requirePerson } from './deps.ts'
 import { Problem } from './http/problem.ts'
@@ -37,6 +39,8 @@ type DirectAct = {
   alone: boolean | undefined
   /** Hosts of which this person says that they are off. */
   hostIsOff?: string[]
+  /** The write that it takes back, and what belongs to that in the transaction that opens the incident. */
+  undo?: { undoes: Undoes; before(trx: Trx): Promise<void>; after(trx: Trx, incidentId: string): Promise<void> }
   /** What it would touch and on which state: read once it is known that an incident is needed. */
   prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
 }
@@ -57,9 +61,10 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   const once = act.c.get('once')
   if (once?.opened) return await outcomeOf(deps, once.opened)
   const settings = await readSettings(deps.db, deps.environment)
-  const own = highestRisk(tools.get(act.tool)?.risk, settings.value<Risk | null>('approval.risk', act.tool))
+  const raised = settings.value<Risk | null>('approval.risk', act.tool)
+  const own = highestRisk(tools.get(act.tool)?.risk, raised, act.undo?.undoes.risk)
   const person = requirePerson(act.principal, act.actor)
-  if (!isManualChangeNeeded(own)) {
+  if (!act.undo && !isManualChangeNeeded(own)) {
     if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Alone is for what is of critical risk: leave it out.')
     return null
   }
@@ -77,9 +82,11 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
     reason,
     alone: act.alone === true,
     ...(act.hostIsOff && act.hostIsOff.length > 0 && { hostIsOff: act.hostIsOff }),
+    ...(act.undo && { undoes: act.undo.undoes }),
     mayVote: permissionsOf(act.principal).includes('decide'),
   }
   const opened = await deps.db.transaction().execute(async (trx) => {
+    await act.undo?.before(trx)
     const incident = await openManualChange(trx, person, { ...change, summary: `${summary}${paused}` })
     if (once && !(await noteOpened(trx, once.place, incident.id)))
       // A 5xx, which is stored for no key.
@@ -88,6 +95,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
         'IN_PROGRESS',
         'A request with this Idempotency-Key has opened it meanwhile: send it again.',
       )
+    await act.undo?.after(trx, incident.id)
     return incident
   })
   return await outcomeOf(deps, opened.id)

@@ -67,7 +67,9 @@ export async function readPolicy(
     // Nothing but an ending is judged by its alerts.
     ...(call.isEnding && { alerts: await alertsNow(trx, incident, settings) }),
     isQuestion: incident.type === questionType,
-    ...(call.manual && { manual: { stateFingerprint: call.manual.stateFingerprint } }),
+    ...(call.manual && {
+      manual: { stateFingerprint: call.manual.stateFingerprint, ...(call.manual.undoes && { isUndo: true as const }) },
+    }),
   }
 }
 

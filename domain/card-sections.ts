@@ -74,7 +74,7 @@ type Reading = {
  */
 export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
   const { isOpen, moment, cause = null, about = null } = reading
-  const { reversible, dryRun } = approval
+  const { dryRun } = approval
   const against = listDoubts(approval, reading)
   const isAgainst = against.length > 0 || readStaysDown(dryRun.details).unplaced.length > 0
   return [
@@ -87,7 +87,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
     ...(isAgainst ? [section('against', against, true)] : []),
     ...(typeof dryRun.details.sizeNote === 'string' ? [section('counted', [dryRun.details.sizeNote])] : []),
     section('proof', [formatProof(dryRun.proof)], dryRun.proof?.by !== 'state'),
-    section('back', [reversible ? 'It can be reversed.' : 'It cannot be undone.'], !reversible),
+    section('back', [formatWayBack(approval)], !approval.reversible),
     ...siteSection(approval),
     ...(isOpen
       ? [
@@ -161,6 +161,18 @@ function formatNames(names: readonly string[]): string {
   const shown = names.slice(0, 3)
   if (names.length >= maxGiven) return `${shown.join(', ')} and many more may approve it.`
   return `${formatList([...shown, ...(names.length > 3 ? [`${names.length - 3} more`] : [])])} may approve it.`
+}
+
+/** What its tool declares as the undo of exactly this; null where it declares none. */
+function declaredUndo({ dryRun: { details } }: Pick<CardApproval, 'dryRun'>): string | null {
+  return typeof details.undo === 'string' ? details.undo : null
+}
+
+/** That it can be undone is said only where an undo is declared: elsewhere a person has to know how. */
+function formatWayBack(approval: Pick<CardApproval, 'dryRun' | 'reversible'>): string {
+  const undo = declaredUndo(approval)
+  if (undo !== null) return `It can be undone: ${undo}.`
+  return approval.reversible ? 'It can be reversed.' : 'It cannot be undone.'
 }
 
 /** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */

@@ -11,6 +11,7 @@ import type { ResourceRef } from './registry.ts'
 import type { RunbookGiven } from './runbook.ts'
 import type { DiscoveredThing, EffectKind, Envelope, ListedNames, Preparation, Risk } from './tool.ts'
 import type { Grade } from './trust.ts'
+import type { RecordedUndo, Undoes } from './undo.ts'
 
 /** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
 
@@ -41,6 +42,10 @@ export type NotedCode =
   | 'approval_passed'
   /** A person acts on the same thing directly. */
   | 'manual_change'
+  /** A person asked for the undo of a write, it was undone, or that was refused. */
+  | 'undo_asked'
+  | 'undone'
+  | 'undo_refused'
   /** A signal without a token took the run's questions back. */
   | 'withdrawn_at_temporal'
   | 'kept'
@@ -138,6 +143,9 @@ export type EventMetadata = {
     expiresAt?: string
     /** Of `follow_up_…`: how it stands after this row. `ownerId`: of a person. `dueOn`: a day. */
     followUp?: { ownerId: string | null; group: string | null; dueOn: string; isClosed: boolean }
+    /** Of an undo: the step key of the write, and the incident that takes it back. */
+    write?: string
+    by?: string
   }
   claimed: {
     role: IncidentRole
@@ -259,6 +267,8 @@ export type EventMetadata = {
     said?: string
     /** What a write changed. Absent for reads and in rows of earlier versions. */
     changed?: Changed
+    /** How this write is taken back, on the state that it left. Absent where its tool declares none, and in rows of earlier versions. */
+    undo?: RecordedUndo
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
   /** SKIPPED: it was never begun. */
@@ -386,6 +396,8 @@ export type EventMetadata = {
     hostIsOff?: string[]
     /** The credential that asked may decide: without that its person's vote is not given by asking. */
     mayVote: boolean
+    /** The write that this takes back. */
+    undoes?: Undoes
   }
   /** What a second person said of a write that was done alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }

@@ -267,7 +267,7 @@ export const meshHealth = z.strictObject({
 export type MeshHealth = z.infer<typeof meshHealth>
 
 /** Fields of a request that agents of this version know of: `/health` tells, and an older agent is not sent them. */
-export const knownFields = ['request.names'] as const
+export const knownFields = ['request.names', 'call.if'] as const
 
 /** No request may take longer, whatever its deadline says. */
 export const maxSeconds = 3_600

@@ -82,6 +82,8 @@ export const refusals = {
   /** One witness is not enough for that, and nobody said that the host is off. */
   HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
   STATE_CHANGED: { class: 'POLICY_BLOCKED', recoverable: false },
+  /** An undo, where somebody changed what the write had left. */
+  UNDO_MOVED_ON: { class: 'POLICY_BLOCKED', recoverable: false },
   NOT_PREPARED: { class: 'EXECUTION_FAILED', recoverable: false },
   FORBIDDEN_COMMAND: { class: 'POLICY_BLOCKED', recoverable: false },
   OPTION_ADDED: { class: 'POLICY_BLOCKED', recoverable: true },
@@ -177,7 +179,7 @@ export type Policy = {
     quietSeconds: number
   }
   /** Set where a person asked for this write: what they named is known, a pause stops them not, and they agreed to this state. */
-  manual?: { stateFingerprint: string }
+  manual?: { stateFingerprint: string; isUndo?: true }
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
   /** Targets that Nightshift itself stands on: whatever touches them is critical. Absent in what older versions stored. */

@@ -5,6 +5,7 @@ import type { PostconditionProof, StepVerification } from './envelope.ts'
 import type { InventoryKind } from './kinds.ts'
 import type { ResourceKind, ResourceRef } from './registry.ts'
 import type { QueryVerdict } from './source.ts'
+import type { ToolUndo, UndoLook } from './undo.ts'
 
 /**
  * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
@@ -114,6 +115,8 @@ export type Preparation = {
   container?: string
   /** Hosts that are taken for dead, whose VMs it would start elsewhere. */
   deaths?: Death[]
+  /** Of an undo: whether all is as the write left it that is taken back, by a look of now. */
+  left?: UndoLook
   /** Commands that may look as root where it would run, each word for word. */
   rootReads?: string[][]
   /** What would happen, in plain data. `possible: false` says plainly that there is no dry run. */
@@ -180,6 +183,8 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>
   }
+  /** Writes only: how one that was done is taken back. Absent: nothing declared takes it back. */
+  undo?: ToolUndo<Input>
   run(input: Input, context: ToolContext): Promise<CoreAnswer>
 }
 

@@ -25,6 +25,7 @@ import { type EffectDeps, type EffectEnding, EffectRefused, type Ending, effectL
 import { executePlan } from './execute-plan.ts'
 import { reconcileJob } from './jobs/perform.ts'
 import { toEnding } from './platform.ts'
+import { requireAsLeft } from './undo.ts'
 
 type EffectRequest = {
   principal: Principal
@@ -85,16 +86,20 @@ function getEffectKey({ principal, key, judged }: Pick<EffectRequest, 'principal
 
 /** False where the key was accepted before, null where another process is working on it. */
 async function startOnce(
-  { db, locks, metrics, state }: EffectDeps,
+  deps: EffectDeps,
   key: string,
   request: EffectRequest,
   { before, perform }: EffectSteps,
 ): Promise<boolean | null> {
+  const { db, locks, metrics, state } = deps
   const { tool, actionDigest } = request
   const incidentId = request.judged?.incidentId ?? request.incidentId ?? null
   return await withAdvisoryLock(locks, effectLock(key), async () => {
     // The write itself changes the state that `before` compares, so a repeated request skips it.
-    if (before && !(await effectByKey(db, key))) await before()
+    if (!(await effectByKey(db, key))) {
+      await before?.()
+      await requireAsLeft(deps, request.judged)
+    }
     if (!(await accept(db, request, { key, incidentId, tool, actionDigest }))) return false
     try {
       const ending = await perform(key)

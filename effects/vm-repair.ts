@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PlatformClient } from '../clients/platform.ts'
 import { withAdvisoryLock } from '../db/advisory-lock.ts'
 import { hostById, vmById } from '../db/inventory/platform-rows.ts'
@@ -6,7 +7,7 @@ import { relationsOf } from '../db/inventory/show-resource.ts'
 import { systemScope } from '../db/scope.ts'
 import { noteVmOfEffect, planUnderWay } from '../db/writes/effects.ts'
 import { digestOf } from '../domain/digest.ts'
-import { type HostState, type VmAction, type VmState, vmTools } from '../domain/platform.ts'
+import { type HostState, type VmAction, type VmBefore, type VmState, vmTools } from '../domain/platform.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { Preparation } from '../domain/tool.ts'
 import { type EffectDeps, EffectRefused, type Ending, refuseMissing } from './effect.ts'
@@ -190,12 +191,36 @@ export async function performRepair(deps: EffectDeps, repair: Repair): Promise<E
   return { status: 'failed', detail: `nothing was begun: another repair of ${vm.id} is under way`, result: {} }
 }
 
-async function send({ db }: EffectDeps, { platform, action, ready: { vm }, key }: Repair): Promise<Ending | null> {
+async function send(deps: EffectDeps, { platform, action, ready: { vm }, key }: Repair): Promise<Ending | null> {
   const { id, host, running, startedAt = null } = vm
   const before = { host, running, startedAt }
-  await noteVmOfEffect(db, key, before)
+  await noteVmOfEffect(deps.db, key, before)
   const ending = await followWrite(platform, key, () =>
     action === 'start' ? platform.startVm(id, host, key) : platform.powerVm(id, action, host, key),
   )
-  return ending && { ...ending, result: { ...ending.result, before } }
+  if (!ending) return null
+  const after = ending.status === 'done' ? await lookAfter(deps, action, id) : null
+  return { ...ending, result: { ...ending.result, before, ...(after && { after }) } }
+}
+
+const afterWithinMs = 5_000
+
+/** How the repair left the VM: an undo is for that state alone. A platform says "done" a moment before it shows it. Null: it could not be read. */
+async function lookAfter(deps: RepairDeps, action: VmAction, id: string): Promise<VmBefore | null> {
+  const untilMs = performance.now() + afterWithinMs
+  let seen: VmBefore | null = null
+  do {
+    seen = await readVm(deps, id).catch(() => null)
+    if (seen?.running === (action !== 'stop')) return seen
+    await sleep(200)
+  } while (performance.now() < untilMs)
+  return seen
+}
+
+/** The VM as the platform reports it now; null where there is none. */
+export async function readVm({ db, state }: RepairDeps, id: string): Promise<VmBefore | null> {
+  state.forget()
+  await state.requireCurrent()
+  const vm = await vmById(systemScope(db), id)
+  return vm && { host: vm.host, running: vm.running, startedAt: vm.startedAt ?? null }
 }

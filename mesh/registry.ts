@@ -100,6 +100,11 @@ export function knowsNames(health: Offering['health']): boolean {
   return health?.knows?.includes(knownFields[0]) ?? false
 }
 
+/** Does the agent compare a state in the moment that it acts (`if_head`, `if_run`)? */
+export function comparesState(health: Offering['health']): boolean {
+  return health?.knows?.includes(knownFields[1]) ?? false
+}
+
 /** The properties of a device that decide which tools it has. */
 export type Offering = {
   mode: MeshMode

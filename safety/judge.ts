@@ -29,7 +29,7 @@ import { writeRules } from './write.ts'
 export type { Call, Policy, Ruling } from './ruling.ts'
 
 /** Named on each `call_judged` row: which rules decided. */
-export const policyVersion = '10'
+export const policyVersion = '11'
 
 /**
  * The policy, from first to last: the first rule that answers decides. What refuses stands before what asks, and what asks before

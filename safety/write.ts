@@ -40,6 +40,7 @@ export const writeRules: readonly PolicyRule[] = [
   targetBusy,
   notPrepared,
   siteForbids,
+  undoMovedOn,
   manualOnOtherState,
   (judging) => boundByTrust(judging, firstAnswer(agreement, judging)),
 ]
@@ -118,6 +119,13 @@ function targetBusy({ policy }: Judging): RuleAnswer | null {
 function notPrepared({ call }: Judging): RuleAnswer | null {
   if (!call.prepared) return refuse('NOT_PREPARED', `what ${call.tool} would do could not be found out`)
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
+}
+
+/** An undo is for the state that its write left, and for no other: what somebody changed since is theirs. */
+function undoMovedOn({ call: { prepared }, policy: { manual } }: Judging): RuleAnswer | null {
+  const left = prepared?.ok ? prepared.preparation.left : undefined
+  if (!manual?.isUndo || left?.isAsLeft) return null
+  return refuse('UNDO_MOVED_ON', left?.observed ?? 'what the write left could not be looked at: nothing was undone')
 }
 
 /** A person asked for this on the state that they saw: on another one it is another write. */

@@ -82,6 +82,7 @@ function toolOf(spec: MeshSpec): Tool {
       withinSeconds: 15,
       check: async ({ on }, _output, context) => observed.parse(await ask(context, on, 'observation')),
     },
+    ...(spec.undo && { undo: undoOf(spec.undo) }),
     run: ({ on, reason: why, ...args }, { core, stepKey, ifMatch, signal }) =>
       core.post(
         `/api/v1/devices/${on}/calls`,
@@ -89,6 +90,17 @@ function toolOf(spec: MeshSpec): Tool {
         { idempotencyKey: stepKey, ...(ifMatch ? { ifMatch } : {}), ...(signal && { signal }) },
       ),
   })
+}
+
+/** On the same device, whatever name the call had for it. */
+function undoOf({ does, of }: NonNullable<MeshSpec['undo']>): NonNullable<Tool<Input>['undo']> {
+  return {
+    does: ({ on, reason: _, ...input }) => `${does(input)}, on ${on}`,
+    of({ on, reason: _, ...input }, answer) {
+      const undo = of(input, answer)
+      return 'none' in undo ? undo : { ...undo, arguments: { on, ...undo.arguments } }
+    },
+  }
 }
 
 /** What a call would do on a device, as the core API finds out. Throws DevicePreparationError. */

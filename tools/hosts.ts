@@ -5,6 +5,7 @@ import { parseResourceKey, resourceRef } from '../domain/registry.ts'
 import { describeItems, inBrackets, toList, toText } from '../domain/say.ts'
 import { parseDuration } from '../domain/source.ts'
 import type { CorePort, DiscoveredThing, Observation, Preparation, ToolContext } from '../domain/tool.ts'
+import { type ToolUndo, vmLeft } from '../domain/undo.ts'
 import { defineTool, discoveredThing, observedThing, reason, resourceId, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
@@ -204,10 +205,41 @@ const looks: Record<VmAction, (seen: Seen) => Observation | null> = {
 
 const input = z.strictObject({ id: resourceId, reason })
 
+const runsOrNot = ({ running }: { running: boolean }) => (running ? 'runs' : 'is stopped')
+
+const vmBoth = z.looseObject({ before: vmNow, after: vmNow })
+
+/** A start is taken back by a stop, a stop by a start, where it then is. A restart has no way back: the run before is gone. */
+const inverses: Record<VmAction, { tool: string; running: boolean } | null> = {
+  start: { tool: vmTools.stop, running: true },
+  stop: { tool: vmTools.start, running: false },
+  restart: null,
+}
+
+function undoOf(action: VmAction): ToolUndo<z.infer<typeof input>> | null {
+  const inverse = inverses[action]
+  return (
+    inverse && {
+      does: ({ id }) => `${inverse.tool} of ${id}, while it is where this leaves it`,
+      of({ id }, output) {
+        const told = vmBoth.safeParse(output)
+        if (!told.success) return { none: 'how the VM stood before and after was not read' }
+        const { before, after } = told.data
+        if (after.running !== inverse.running) return { none: `it did not come to that: ${id} ${runsOrNot(after)}` }
+        if (before.running === after.running) return { none: `it changed nothing: ${id} ${runsOrNot(after)} as before` }
+        if (before.host !== after.host)
+          return { none: `it is on ${after.host ?? 'no host'} since, and was on ${before.host ?? 'none'}` }
+        return { tool: inverse.tool, arguments: { id }, left: vmLeft(id, after) }
+      },
+    }
+  )
+}
+
 function repair(
   action: VmAction,
   facts: Pick<Parameters<typeof defineTool>[0], 'description' | 'risk' | 'reversible' | 'proof'>,
 ) {
+  const undo = undoOf(action)
   return defineTool({
     name: vmTools[action],
     needs: 'hosts',
@@ -228,6 +260,7 @@ function repair(
         return seen && looks[action](seen)
       },
     },
+    ...(undo && { undo }),
     run: ({ id, reason: why }, { core, stepKey, ifMatch, signal }) =>
       core.post(
         `/api/v1/vms/${id}/${action}`,

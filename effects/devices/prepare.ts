@@ -65,18 +65,28 @@ async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepa
 
 /** What a proposed call would do to the resource: rehearsed on a copy where the device can, described otherwise. */
 export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
-  const proposed = await requireProposedCall(deps.db, stepKey)
-  const { incidentId, attempt } = proposed
+  const { incidentId, attempt, ...proposed } = await requireProposedCall(deps.db, stepKey)
   const call = toDeviceCall(proposed.tool, proposed.arguments)
   if (!call) throw refuseMissing(`device call of ${proposed.tool}`)
+  return await prepareDeviceCall(deps, id, call, { incidentId, attempt, key: stepKey })
+}
+
+/** The same of a call that no row holds yet: `at` is the run that it belongs to, and the key of its looks. */
+export async function prepareDeviceCall(
+  deps: EffectDeps,
+  id: string,
+  call: NonNullable<ReturnType<typeof toDeviceCall>>,
+  at: { incidentId: string; attempt: number; key: string },
+): Promise<DevicePreparation> {
+  const { incidentId, attempt, key: stepKey } = at
   const { spec } = call
   const input = readInput(spec, call.args)
   const executor = await requireExecutor(deps.db, id)
   const mapped = mapCall(executor, spec, input)
   const { resource, device, through } = executor
   const names = await namesVouched(deps, executor, mapped, { incidentId, attempt })
-  const at = { key: stepKey, incidentId, deadlineMs: getDeadlineMs(executor, true), names }
-  const asks = findApprovalNeed(device, mapped, names) ?? (await askApprovalNeed(deps, executor, mapped, at))
+  const asked = { key: stepKey, incidentId, deadlineMs: getDeadlineMs(executor, true), names }
+  const asks = findApprovalNeed(device, mapped, names) ?? (await askApprovalNeed(deps, executor, mapped, asked))
   const { fingerprint, rehearsal, why } =
     asks || spec.effect === 'write'
       ? await rehearse(deps, { executor, mapped, key: stepKey, incidentId, names })

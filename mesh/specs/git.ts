@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Changed } from '../../domain/changed.ts'
 import { formatCount } from '../../domain/format.ts'
 import { describeItems, toList, toText } from '../../domain/say.ts'
+import type { LeftBehind, RecordedUndo } from '../../domain/undo.ts'
 import {
   type DeviceArgs,
   defineSpec,
@@ -135,6 +136,48 @@ function isAt(path: string, seen: DeviceArgs | null, commit: string | null): Ver
     : { holds: false, observed: `HEAD of ${path} is ${now.slice(0, 64)}, not ${commit.slice(0, 12)}` }
 }
 
+const madeCommit = z.looseObject({
+  commit: z.string().regex(/^[0-9a-f]{40,64}$/),
+  files: z.array(z.string()),
+})
+const shownHead = z.looseObject({
+  commit: z.string(),
+  uncommitted: z.array(z.string()),
+  uncommitted_total: z.number(),
+})
+
+const headOf = (path: string) => `HEAD of ${path}`
+const dirtyIn = (path: string) => `what no commit has of these files in ${path}`
+/** So many files are looked at; the device itself looks at all of them. */
+const maxFiles = 200
+
+/** A commit is taken back by a new one that reverts exactly it, while it is HEAD and nobody has edited its files. */
+const revertOfCommit = {
+  does: ({ path }: { path: string }) =>
+    `git_revert of exactly the commit that it makes, while that is HEAD of ${path} and its files are as it has them`,
+  of({ path }: { path: string }, output: DeviceArgs): RecordedUndo {
+    const made = madeCommit.safeParse(output)
+    if (!made.success) return { none: 'the device did not say which commit it made' }
+    const { commit, files } = made.data
+    return {
+      tool: 'git_revert',
+      arguments: { path, revision: commit, if_head: commit },
+      left: { [headOf(path)]: commit, [dirtyIn(path)]: 'nothing' },
+      files: files.slice(0, maxFiles),
+    }
+  },
+  look: ({ path }: { path: string }) => ({ capability: 'git.show' as const, args: { path, revision: 'HEAD' } }),
+  facts(seen: DeviceArgs | null, { path }: { path: string }, files: readonly string[]): LeftBehind | null {
+    const now = shownHead.safeParse(seen)
+    if (!now.success) return null
+    const { commit, uncommitted, uncommitted_total: total } = now.data
+    const dirty = files.filter((file) => uncommitted.includes(file))
+    // One of its files may be among those that were left out.
+    if (dirty.length === 0 && total > uncommitted.length) return null
+    return { [headOf(path)]: commit, [dirtyIn(path)]: dirty.slice(0, 10).join(', ') || 'nothing' }
+  },
+}
+
 const gitCommit = defineSpec({
   name: 'git_commit',
   isRare: true,
@@ -161,6 +204,7 @@ const gitCommit = defineSpec({
     look: () => head(path),
     holds: ({ result: seen }, result) => isAt(path, seen, commitIn(result)),
   }),
+  undo: revertOfCommit,
 })
 
 /** The commit that a checkout stands at. */
@@ -211,6 +255,12 @@ export const gitRevertArgs = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{7,64}$/, 'is not the digest of a commit, as git_log gives it')
     .meta({ description: 'digest as git_log gave it', examples: ['0123abc'] }),
+  /** What HEAD must be: compared by the device in the very moment that it moves the branch. */
+  if_head: z
+    .string()
+    .regex(/^[0-9a-f]{40,64}$/, 'is not the whole digest of a commit')
+    .meta({ description: 'only if HEAD is this', examples: ['0'.repeat(40)] })
+    .optional(),
 })
 
 const gitLog = defineSpec({
@@ -251,13 +301,6 @@ const gitShow = defineSpec({
     `${revision} is ${toText(commit).slice(0, 12)} by ${toText(author)}: ${toText(subject)}`,
 })
 
-const shownCommit = z.looseObject({
-  commit: z.string(),
-  uncommitted: z.array(z.string()),
-  uncommitted_total: z.number(),
-})
-const reverted = z.looseObject({ commit: z.string(), files: z.array(z.string()) })
-
 const gitRevert = defineSpec({
   name: 'git_revert',
   isRare: true,
@@ -283,8 +326,8 @@ const gitRevert = defineSpec({
   promise: ({ path }: { path: string }) => ({
     look: () => ({ capability: 'git.show', args: { path, revision: 'HEAD' } }),
     holds({ result: seen }, result) {
-      const now = shownCommit.safeParse(seen)
-      const made = reverted.safeParse(result)
+      const now = shownHead.safeParse(seen)
+      const made = madeCommit.safeParse(result)
       if (!now.success || !made.success) return null
       const { commit, uncommitted, uncommitted_total: total } = now.data
       const short = made.data.commit.slice(0, 12)
@@ -297,6 +340,7 @@ const gitRevert = defineSpec({
       return { holds: true, observed: `HEAD of ${path} is ${short}, and its files are as it has them` }
     },
   }),
+  undo: revertOfCommit,
 })
 
 export const gitHistorySpecs = [gitLog, gitShow, gitRevert]

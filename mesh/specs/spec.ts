@@ -3,6 +3,7 @@ import type { Changed } from '../../domain/changed.ts'
 import type { InventoryKind } from '../../domain/kinds.ts'
 import type { Capability } from '../../domain/mesh.ts'
 import type { CommandField, Risk } from '../../domain/tool.ts'
+import type { LeftBehind, ToolUndo } from '../../domain/undo.ts'
 import type { Word } from '../../safety/command/parse.ts'
 import { pathFinding } from '../../safety/command/paths.ts'
 
@@ -23,6 +24,14 @@ export type Verification = { holds: boolean; observed: string } | null
 export type Postcondition = {
   look(result: DeviceArgs | null): DeviceProbe
   holds(seen: ProbeReading, result: DeviceArgs | null): Verification
+}
+
+/** How a write is taken back; its call goes to the same device. */
+type DeviceUndo<Input> = ToolUndo<Input> & {
+  /** What of the device shows whether all is as the write left it. */
+  look(input: Input): DeviceProbe
+  /** The facts of such a look, under the names that `of` gave them; `files`: those that `of` named. */
+  facts(seen: DeviceArgs | null, input: Input, files: readonly string[]): LeftBehind | null
 }
 
 /**
@@ -100,6 +109,8 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   proof: { promised: string | null; otherwise: string }
   /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
   promise?(input: Input): Postcondition | null
+  /** Of a write: how it is taken back. Absent: nothing declared takes it back. */
+  undo?: DeviceUndo<Input>
 }
 
 /** Of a command: an exit code other than 0 shows that it failed, and 0 shows nothing. */

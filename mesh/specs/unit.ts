@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Changed } from '../../domain/changed.ts'
 import { outsideSources } from '../../domain/kinds.ts'
 import { toText } from '../../domain/say.ts'
-import { type DeviceArgs, defineSpec, onlyLooks, type Postcondition, same } from './spec.ts'
+import type { RecordedUndo } from '../../domain/undo.ts'
+import { type DeviceArgs, defineSpec, type MeshSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
 /** A service of systemd: `nginx.service`, `getty@tty1.service`. No option and no path can ride in one. */
 export const unitName = z
@@ -12,6 +13,12 @@ export const unitName = z
 
 export const serviceArgs = z.strictObject({ unit: unitName })
 
+/** No run at all: the service is stopped. */
+export const noRun = 'none'
+const run = z.string().regex(/^(?:none|[0-9a-f]{32})$/, 'is not the name of a run')
+/** `if_run`: the run that the service must be in, compared by the device just before it acts. */
+export const serviceChangeArgs = serviceArgs.extend({ if_run: run.optional() })
+
 /** `nginx` is `nginx.service`, as for systemctl. */
 const unit = z
   .string()
@@ -19,9 +26,11 @@ const unit = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9:_.@\\-]*$/, 'is not the name of a service')
   .meta({ description: 'as nginx.service', examples: ['nginx.service'] })
 
-const withSuffix = ({ unit: name }: DeviceArgs): DeviceArgs => ({
+const withSuffix = ({ unit: name, ...more }: DeviceArgs): DeviceArgs => ({
+  ...more,
   unit: String(name).endsWith('.service') ? name : `${name}.service`,
 })
+const nameOf = (input: DeviceArgs): DeviceArgs => ({ unit: withSuffix(input).unit })
 
 /** What `service.show` answers; the writes answer one before and one after. */
 const serviceState = z.looseObject({
@@ -64,7 +73,7 @@ export type ServiceVerb = (typeof serviceVerbs)[number]
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
-    look: () => ({ capability: 'service.show', args: withSuffix(input) }),
+    look: () => ({ capability: 'service.show', args: nameOf(input) }),
     holds({ result: seen }, result) {
       const now = serviceState.safeParse(seen)
       if (!now.success) return null
@@ -96,6 +105,69 @@ const changesOf =
     return isSame ? [] : [`${after.unit} was ${pastOf[verb]}`]
   }
 
+const isStopped = (active: string): boolean => active === 'inactive' || active === 'failed'
+
+/** What the agent answered of a stop: what stopped with it, which a start alone does not bring back. Absent from older agents. */
+const stopped = asBefore.extend({ taken: z.array(z.string()) })
+
+function undoOfStart(output: DeviceArgs): RecordedUndo {
+  const told = asBefore.safeParse(output)
+  if (!told.success) return { none: 'the device did not say how the service stood before and after' }
+  const { before, after } = told.data
+  if (!isStopped(before.active)) return { none: `it was ${before.active} before, so a stop would not bring that back` }
+  if (isStopped(after.active)) return { none: 'it has done its work and ended: nothing is left to stop' }
+  if (after.invocation === '')
+    return { none: 'systemd named no run of it, so that nobody could tell this run from another' }
+  return {
+    tool: 'service_stop',
+    arguments: { unit: after.unit, if_run: after.invocation },
+    left: { [after.unit]: `${after.active} in run ${after.invocation}` },
+  }
+}
+
+function undoOfStop(output: DeviceArgs): RecordedUndo {
+  const told = stopped.safeParse(output)
+  if (!told.success) return { none: 'the device did not say what stopped with it: its agent may be older' }
+  const { before, after, taken } = told.data
+  if (before.active !== 'active')
+    return { none: `it was ${before.active} before, so a start would not bring that back` }
+  if (taken.length > 0)
+    return { none: `${taken.slice(0, 5).join(', ')} stopped with it, and its start does not bring those back` }
+  return {
+    tool: 'service_start',
+    arguments: { unit: after.unit, if_run: noRun },
+    left: { [after.unit]: 'stopped' },
+  }
+}
+
+/** A start is taken back by a stop of that very run, a stop by a start. A restart has no way back: the run before is gone. */
+const inverses: Record<ServiceVerb, MeshSpec['undo']> = {
+  restart: undefined,
+  start: {
+    does: (input) => `service_stop of ${nameOf(input).unit}, while it is in the run that this starts`,
+    of: (_, output) => undoOfStart(output),
+    ...lookAtService(),
+  },
+  stop: {
+    does: (input) =>
+      `service_start of ${nameOf(input).unit}, while nobody has started it and nothing else stopped with it`,
+    of: (_, output) => undoOfStop(output),
+    ...lookAtService(),
+  },
+}
+
+function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> {
+  return {
+    look: (input) => ({ capability: 'service.show', args: nameOf(input) }),
+    facts(seen) {
+      const now = serviceState.safeParse(seen)
+      if (!now.success) return null
+      const { unit: name, active, invocation } = now.data
+      return { [name]: isStopped(active) ? 'stopped' : `${active} in run ${invocation}` }
+    },
+  }
+}
+
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
@@ -103,8 +175,11 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
     firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,
-    args: serviceArgs,
-    input: () => z.strictObject({ unit }),
+    args: verb === 'restart' ? serviceArgs : serviceChangeArgs,
+    input: () =>
+      verb === 'restart'
+        ? z.strictObject({ unit })
+        : z.strictObject({ unit, if_run: run.optional().describe('invocation that it must be in; none: stopped') }),
     effect: 'write',
     risk,
     reversible: verb !== 'restart',
@@ -119,6 +194,7 @@ const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') 
       otherwise: 'look at the service yourself afterwards',
     },
     promise: promiseOf(verb),
+    ...(inverses[verb] && { undo: inverses[verb] }),
   })
 
 export const serviceRestart = defineWrite('restart', 'Restart a systemd service on a device.', 'medium')

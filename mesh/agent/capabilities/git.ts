@@ -242,7 +242,16 @@ export const gitRevert: DeviceCapability<Args> = {
 }
 
 /** The commit, if it is part of the branch and has one parent. */
-async function revertible({ revision }: Args, { path, head, branch }: Checkout, context: CapabilityContext) {
+async function revertible(
+  { revision, if_head: wanted }: Args,
+  { path, head, branch }: Checkout,
+  context: CapabilityContext,
+) {
+  if (wanted !== undefined && wanted !== head)
+    throw new CapabilityError(
+      'conflict',
+      `HEAD of ${path} is ${head.slice(0, 12)}, and it was to be ${wanted.slice(0, 12)}: nothing was done`,
+    )
   const commit = await commitAt(path, revision, context)
   const short = commit.commit.slice(0, 12)
   const isPart = await inCheckout(path, ['merge-base', '--is-ancestor', commit.commit, head], context)

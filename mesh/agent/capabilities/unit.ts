@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import type { z } from 'zod'
-import { serviceArgs, sudoersLine, type ServiceVerb as Verb } from '../../specs/unit.ts'
+import { noRun, serviceArgs, serviceChangeArgs, sudoersLine, type ServiceVerb as Verb } from '../../specs/unit.ts'
 import { type CapabilityContext, CapabilityError, type DeviceCapability, toOutcome } from '../capability.ts'
 import { isNightshift, standingOf, unitOf } from '../process-facts.ts'
 import { reportOutcome, restsOnLines } from '../rehearsal-report.ts'
@@ -16,6 +16,7 @@ import {
 } from '../systemd.ts'
 
 type Args = z.infer<typeof serviceArgs>
+type ChangeArgs = z.infer<typeof serviceChangeArgs>
 
 /** A service that ends right after its start has not started: it is watched for as long. */
 const watchMs = 5_000
@@ -39,30 +40,38 @@ const show = (systemd: Systemd): DeviceCapability<Args> => ({
  * Restarts, starts or stops one service: `{ before, after }`. What was started is watched for five seconds, and one that has ended by then
  * is a failure with systemd's words. The rehearsal tells what stops with it, whether the agent may, and how to undo it.
  */
-const change = (systemd: Systemd, verb: Verb): DeviceCapability<Args> => ({
+const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => ({
   capability: `service.${verb}`,
-  args: serviceArgs,
+  args: verb === 'restart' ? serviceArgs : serviceChangeArgs,
   missingPrerequisite: () => missingSystemd(systemd),
   weigh: ({ unit }) => {
     const never = whyNeverTouched(unit)
     if (never) return { effect: 'refused', reason: never, command: null }
     return { effect: 'write', reason: `${verb}s ${unit}`, command: null }
   },
-  run: ({ unit }, context) =>
+  run: ({ unit, if_run: run }, context) =>
     toOutcome(context.signal, async () => {
-      const before = await requireUnit(systemd, unit, context)
-      requireTouchable(before)
-      await listTaken(systemd, verb, before, context)
+      const found = await requireUnit(systemd, unit, context)
+      requireTouchable(found)
+      const taken = await listTaken(systemd, verb, found, context)
+      // The last look before it acts.
+      const before = run === undefined ? found : await requireUnit(systemd, unit, context)
+      requireRun(before, run)
       await controlUnit(systemd, verb, before.unit, context)
       const after = verb === 'stop' ? await requireUnit(systemd, unit, context) : await watch(systemd, before, context)
-      return { ok: true, result: { before: toResult(before), after: toResult(after) }, truncated: false }
+      const states = { before: toResult(before), after: toResult(after) }
+      return { ok: true, result: { ...states, ...(verb === 'stop' && { taken }) }, truncated: false }
     }),
-  rehearse: ({ unit }, context) => toOutcome(context.signal, () => rehearse(systemd, verb, unit, context)),
+  rehearse: ({ unit, if_run: run }, context) =>
+    toOutcome(context.signal, () => rehearse(systemd, { verb, unit, run }, context)),
 })
 
-async function rehearse(systemd: Systemd, verb: Verb, unit: string, context: CapabilityContext) {
+type Rehearsed = { verb: Verb; unit: string; run: string | undefined }
+
+async function rehearse(systemd: Systemd, { verb, unit, run }: Rehearsed, context: CapabilityContext) {
   const state = await requireUnit(systemd, unit, context)
   requireTouchable(state)
+  requireRun(state, run)
   refuseNoUse(verb, state)
   const taken = await listTaken(systemd, verb, state, context)
   const privilege = await privilegeOf(systemd, verb, state.unit, context)
@@ -179,6 +188,14 @@ function requireTouchable({ unit, load, file }: UnitState): void {
   if (load === 'masked') throw new CapabilityError('conflict', `${unit} is masked: an administrator forbids its start`)
   if (load !== 'loaded')
     throw new CapabilityError('conflict', `systemd could not load ${unit} (${load})${file && `: ${file}`}`)
+}
+
+/** Whoever asks for one run of it means no other: somebody started or stopped it meanwhile. */
+function requireRun({ unit, active, invocation }: UnitState, run: string | undefined): void {
+  const now = active === 'inactive' || active === 'failed' ? noRun : invocation
+  if (run === undefined || run === now) return
+  const words = (name: string) => (name === noRun ? 'stopped' : `in run ${name}`)
+  throw new CapabilityError('conflict', `${unit} is ${words(now)}, and it was to be ${words(run)}: nothing was done`)
 }
 
 /** Nobody is asked for what would change nothing. */

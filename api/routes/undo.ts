@@ -1,0 +1,245 @@
+import { z } from '@hono/zod-openapi'
+import { incidentById, lockIncident } from '../../db/incidents/incidents.ts'
+import {
+  describeWrite,
+  type LoggedWrite,
+  noteUndo,
+  type UndoStanding,
+  undosOf,
+  writeByKey,
+  writesOf,
+} from '../../db/writes/undo.ts'
+import { type Principal, permissionsOf, typesOf } from '../../domain/permissions.ts'
+import { resourceRef } from '../../domain/registry.ts'
+import { parseStepKey } from '../../domain/step-key.ts'
+import type { Undoes } from '../../domain/undo.ts'
+import { EffectRefused } from '../../effects/effect.ts'
+import {
+  lookAtLeft,
+  movedOn,
+  prepareUndo,
+  requireUndoable,
+  showUndo,
+  type UndoableWrite,
+  whyNoUndo,
+} from '../../effects/undo.ts'
+import { type ApiDeps, requirePerson } from '../deps.ts'
+import { endpoint } from '../http/endpoint.ts'
+import { notFound, Problem } from '../http/problem.ts'
+import { actDirectly, directAnswer, directBody } from '../manual-change.ts'
+import { incidentId } from './examples.ts'
+import { goneOrMissing, incidentParams, requireIncident } from './incidents.ts'
+
+const tag = 'platform'
+const key = `${incidentId}.1:4:tool_started:0`
+const params = z.object({ key: z.string().min(1).max(400) })
+
+const refusal = z.object({ code: z.string(), detail: z.string() })
+const undoCall = z.object({
+  tool: z.string(),
+  arguments: z.record(z.string(), z.unknown()),
+  /** Facts of the state that the write left: the undo is for that state alone. */
+  left: z.record(z.string(), z.string()),
+})
+const listed = z.object({
+  key: z.string(),
+  tool: z.string(),
+  said: z.string(),
+  by: z.string(),
+  at: z.string(),
+  targets: z.array(resourceRef),
+  undo: undoCall.nullable(),
+  /** Why it may not be taken back; null: nothing that is written down speaks against it. */
+  refused: refusal.nullable(),
+  /** Every undo that was asked for. */
+  undos: z.array(
+    z.object({ incidentId: z.string(), standing: z.enum(['under_way', 'undone', 'not_done', 'unclear']) }),
+  ),
+})
+const shown = listed.extend({
+  /** What a look of now showed of what the write left; null where nothing says what that was. */
+  look: z.object({ isAsLeft: z.boolean(), observed: z.string() }).nullable(),
+})
+
+const example: z.input<typeof listed> = {
+  key,
+  tool: 'git_revert',
+  said: 'node-osl-1: Revert commit 0123abc in /srv/web: done',
+  by: 'agent:incident-investigator',
+  at: '2026-11-21T01:46:02.000000Z',
+  targets: [{ kind: 'node', id: 'node-osl-1' }],
+  undo: {
+    tool: 'git_revert',
+    arguments: { on: 'node-osl-1', path: '/srv/web', revision: '4d5e6f', if_head: '4d5e6f' },
+    left: { 'HEAD of /srv/web': '4d5e6f' },
+  },
+  refused: null,
+  undos: [],
+}
+
+const listEndpoint = endpoint({
+  method: 'get',
+  path: '/incidents/{id}/undo',
+  permission: 'read',
+  tag: 'incidents',
+  summary: 'The writes of an incident, and which of them can be taken back',
+  description: 'By their rows alone: no device is asked. `GET /effects/{key}/undo` looks at one of them now.',
+  params: incidentParams,
+  answer: z.object({ items: z.array(listed) }),
+  example: { items: [example] },
+  problems: [404],
+  async run({ scope, params: { id } }) {
+    await requireIncident(scope, id)
+    const items = []
+    for (const write of await writesOf(scope.db, id))
+      items.push(toListed(write, await undosOf(scope.db, write.started.stepKey ?? '')))
+    return { items }
+  },
+})
+
+function toListed(write: LoggedWrite, undos: UndoStanding[]): z.input<typeof listed> {
+  const { stepKey, actor, at, metadata } = write.started
+  const undo = write.finished?.metadata.undo
+  const why = whyNoUndo(write, undos)
+  return {
+    key: stepKey ?? '',
+    tool: metadata.tool,
+    said: describeWrite(write),
+    by: actor,
+    at,
+    targets: metadata.targets,
+    undo: undo && !('none' in undo) ? { tool: undo.tool, arguments: undo.arguments, left: { ...undo.left } } : null,
+    refused: why,
+    undos,
+  }
+}
+
+const showEndpoint = endpoint({
+  method: 'get',
+  path: '/effects/{key}/undo',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'What would take a write back, and whether all is still as the write left it',
+  description: 'Looks at the device or the platform now, and changes nothing. `refused` says why it may not be done.',
+  params,
+  answer: shown,
+  example: { ...example, look: { isAsLeft: true, observed: 'as the write left it: HEAD of /srv/web: 4d5e6f' } },
+  problems: [404, 424],
+  async run({ params: { key: named } }, deps) {
+    const { look, why, write, undos } = await showUndo(deps, await requireWrite(deps, named))
+    return { ...toListed(write, undos), refused: why, look }
+  },
+})
+
+const askEndpoint = endpoint({
+  method: 'post',
+  path: '/effects/{key}/undo',
+  permission: 'act_on_platform',
+  tag,
+  summary: 'Takes one write back, while all is as it left it',
+  description:
+    "A person's own write, as any other: judged, approved, leased, logged and verified in an incident of its own. It is bound to the state that the write left: 409 `UNDO_MOVED_ON` where somebody changed that since, with a row in the incident of the write. At most once. `wrong` says that the write was wrong, which its tool's trust is told of once it is undone.",
+  params,
+  body: z.strictObject({ ...directBody, wrong: z.boolean().optional() }),
+  bodyExample: { reason: 'it was the wrong commit' },
+  answer: z.looseObject({ detail: z.string(), key: z.string(), ...directAnswer }),
+  example: { detail: 'git_revert by anna: held', key, incidentId, approvalId: null, status: 'done' },
+  problems: [404, 409, 412, 424, 502, 504],
+  async run({ params: { key: named }, body: { reason, alone, wrong = false }, principal, actor, c }, deps) {
+    const { name } = requirePerson(principal, actor)
+    const once = c.get('once')
+    // What an earlier request under this key opened is answered without another look: by now it may have undone the write itself.
+    const write = await requireWrite(deps, named)
+    const undoable = once?.opened
+      ? { ...write, undo: recordedOf(write) }
+      : await noteRefusal(deps, write, { name, actor }, requireAsked(deps, write))
+    const undoes = toUndoes(write, wrong)
+    if (wrong) await requireGrader(deps, undoes, principal)
+    const { tool } = undoable.undo
+    const act = await actDirectly(deps, {
+      principal,
+      actor,
+      c,
+      tool,
+      args: { ...undoable.undo.arguments, reason },
+      alone,
+      prepare: () => noteRefusal(deps, write, { name, actor }, prepareUndo(deps, undoable)),
+      undo: {
+        undoes,
+        async before(trx) {
+          await lockIncident(trx, undoes.incidentId)
+          const why = whyNoUndo(write, await undosOf(trx, undoes.key))
+          if (why) throw new Problem(409, why.code, why.detail)
+        },
+        async after(trx, by) {
+          const text = `${name} asked to undo ${undoes.tool} (${by}): ${reason}`
+          await noteUndo(trx, { code: 'undo_asked', actor, text, write: undoes.key, by })
+        },
+      },
+    })
+    if (!act) throw new Error('an undo always has an incident of its own')
+    return act
+  },
+})
+
+/** The write by its key; a 404 that says whether there never was one, or retention removed its incident. */
+async function requireWrite(deps: ApiDeps, named: string): Promise<LoggedWrite> {
+  const write = await writeByKey(deps.db, named)
+  if (write) return write
+  const { incidentId: id } = parseStepKey(named) ?? {}
+  if (id === undefined) throw notFound(`write ${named}: a write is named as ${key}`)
+  if (!(await incidentById(deps.db, id))) throw await goneOrMissing(deps.db, id)
+  throw notFound(`write ${named} in ${id}: only what changes something can be undone`)
+}
+
+type Asking = { name: string; actor: string }
+
+/** The write, if its rows allow it and all is as it left it. */
+async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<UndoableWrite> {
+  const undoable = await requireUndoable(deps, write)
+  const look = await lookAtLeft(deps, undoable)
+  if (!look.isAsLeft) throw movedOn(look, write)
+  return undoable
+}
+
+/** What is refused since its state moved on, or its rows speak against it, leaves a row in the incident of the write. */
+async function noteRefusal<T>(deps: ApiDeps, write: LoggedWrite, { name, actor }: Asking, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof EffectRefused) || !['conflict', 'state_changed'].includes(error.kind)) throw error
+    const { tool } = write.started.metadata
+    const text = `The undo of ${tool} that ${name} asked for was refused (${error.code}): ${error.message}`
+    const note = { code: 'undo_refused' as const, actor, text, write: write.started.stepKey ?? '' }
+    await deps.db.transaction().execute((trx) => noteUndo(trx, note))
+    throw new Problem(409, error.code, error.message)
+  }
+}
+
+function recordedOf({ finished }: LoggedWrite): UndoableWrite['undo'] {
+  const undo = finished?.metadata.undo
+  if (!undo || 'none' in undo)
+    throw new Problem(409, 'UNDO_NOT_RECORDED', 'The row of this write does not say what it left.')
+  return undo
+}
+
+function toUndoes({ started }: LoggedWrite, isWrong: boolean): Undoes {
+  const { stepKey, incidentId: id, attempt, metadata } = started
+  const { callId, tool, risk } = metadata
+  return { key: stepKey ?? '', incidentId: id, attempt, callId, tool, risk, isWrong }
+}
+
+/** Saying that a write was wrong is a word on its incident: who may not say that there, says it here neither. */
+async function requireGrader(
+  { db }: ApiDeps,
+  { incidentId: id }: Undoes,
+  principal: Principal,
+): Promise<void> {
+  const types = typesOf(principal)
+  const incident = await incidentById(db, id)
+  if (permissionsOf(principal).includes('manage_incident') && (!types || types.includes(incident?.type ?? ''))) return
+  throw new Problem(403, 'FORBIDDEN', `${principal.name} may not say of ${id} what was wrong: leave "wrong" out.`)
+}
+
+/** Taking a write back: what would do it, whether it may be, and doing it. */
+export const undoRoutes = [listEndpoint, showEndpoint, askEndpoint]

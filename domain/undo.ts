@@ -1,0 +1,73 @@
+import { formatList } from './format.ts'
+import type { Risk } from './tool.ts'
+
+/** What a write left behind, fact by fact: `HEAD of /srv/web` is `3f2a…`. */
+export type LeftBehind = Readonly<Record<string, string>>
+
+/** The call that takes a write back, and the state that the write left: it holds for that state alone. */
+export type DeclaredUndo = {
+  tool: string
+  arguments: Record<string, unknown>
+  left: LeftBehind
+  /** Files that the write changed, where a look has to ask for them. */
+  files?: string[]
+}
+
+/** Stored with a write when it was done; `none`: why nothing takes it back, though its tool declares an undo. */
+export type RecordedUndo = DeclaredUndo | { none: string }
+
+/** How a tool declares that its write is taken back. */
+export type ToolUndo<Input> = {
+  /** What would take it back, in words, for those who decide about the write. */
+  does(input: Input): string
+  /** From the arguments and from what the write itself answered: before it and after it. */
+  of(input: Input, output: Record<string, unknown>): RecordedUndo
+}
+
+/** Which write a person takes back by their own one. */
+export type Undoes = {
+  /** The step key of its `tool_started`. */
+  key: string
+  incidentId: string
+  attempt: number
+  callId: string
+  tool: string
+  /** It was judged with this risk: its undo is judged with no less. */
+  risk: Risk
+  /** This person says that the write was wrong: the record of its tool says so once it is undone. */
+  isWrong: boolean
+}
+
+/** A look at what a write left. */
+export type UndoLook = { isAsLeft: boolean; observed: string }
+
+/** Is all as the write left it? Null of now: it could not be read, which is no yes. */
+export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId: string): UndoLook {
+  if (now === null) return { isAsLeft: false, observed: 'how things stand now could not be read' }
+  const names = [...new Set([...Object.keys(left), ...Object.keys(now)])]
+  const moved = names.filter((name) => left[name] !== now[name])
+  if (moved.length === 0) {
+    const facts = Object.entries(left).map(([name, value]) => `${name}: ${value}`)
+    return { isAsLeft: true, observed: `as the write left it: ${facts.join('; ')}` }
+  }
+  const told = moved
+    .slice(0, 5)
+    .map(
+      (name) => `${name} is ${now[name] ?? 'not there'}, and the write of ${incidentId} left ${left[name] ?? 'none'}`,
+    )
+  return { isAsLeft: false, observed: `${told.join('; ')}: it was changed since` }
+}
+
+/** What a refusal says about a state that moved on. */
+export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]): string {
+  const where = targets.length > 0 ? ` Look at ${formatList(targets)} before you change it by hand.` : ''
+  return `${observed[0]?.toUpperCase()}${observed.slice(1)}. Nothing was undone.${where}`
+}
+
+type VmStands = { host: string | null; running: boolean; startedAt?: string | null | undefined }
+
+/** How a VM stands: a platform that tells when its run began tells one run from another. */
+export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
+  const runs = startedAt === null ? 'runs' : `runs since ${startedAt}`
+  return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
+}

@@ -1,0 +1,166 @@
+import {
+  describeWrite,
+  type LoggedWrite,
+  type UndoStanding,
+  undoOfRun,
+  undosOf,
+  writeByKey,
+} from '../db/writes/undo.ts'
+import type { IncidentEvent } from '../domain/event.ts'
+import { vmTools } from '../domain/platform.ts'
+import { resourceKey } from '../domain/registry.ts'
+import type { Preparation } from '../domain/tool.ts'
+import {
+  compareLeft,
+  type DeclaredUndo,
+  formatMovedOn,
+  type LeftBehind,
+  type UndoLook,
+  vmLeft,
+} from '../domain/undo.ts'
+import { comparesState, toDeviceCall } from '../mesh/registry.ts'
+import { tools } from '../tools/registry.ts'
+import { requireExecutor } from './devices/executor.ts'
+import { prepareDeviceCall, readIfAllowed } from './devices/prepare.ts'
+import { type EffectDeps, EffectRefused } from './effect.ts'
+import { prepareRepair, readVm } from './vm-repair.ts'
+
+/**
+ * Taking back one write. What takes it back, and the state that the write left, stand in its own row (`undo` of `tool_finished`). It is done for
+ * that state alone: looked at when a person asks, when the kernel judges, just before the write is accepted, and by the device itself
+ * where that can compare (`if_head`, `if_run`).
+ */
+
+/** A write that has an undo, as its row recorded it. */
+export type UndoableWrite = LoggedWrite & { undo: DeclaredUndo }
+
+/** Why a write cannot be taken back, by its rows alone: nothing is looked at. */
+export type WhyNot = { code: string; detail: string }
+
+export function whyNoUndo(write: LoggedWrite, undos: readonly UndoStanding[]): WhyNot | null {
+  return whyNotDone(write) ?? whyNotDeclared(write) ?? whyAgain(undos)
+}
+
+function whyNotDone({ started, finished }: LoggedWrite): WhyNot | null {
+  const { tool } = started.metadata
+  if (!finished) return { code: 'WRITE_UNDER_WAY', detail: `${tool} is still under way: wait for its end.` }
+  const { outcome, result } = finished.metadata
+  if (outcome === 'failed') {
+    const why = result.error?.message ?? 'it failed'
+    return { code: 'NOT_CARRIED_OUT', detail: `${tool} was not carried out (${why}): there is nothing to undo.` }
+  }
+  if (outcome === 'done') return null
+  return { code: 'OUTCOME_UNKNOWN', detail: `What became of ${tool} is not known: look at its target yourself.` }
+}
+
+function whyNotDeclared({ started, finished }: LoggedWrite): WhyNot | null {
+  const { tool } = started.metadata
+  const undo = finished?.metadata.undo
+  if (undo && !('none' in undo)) return null
+  if (undo) return { code: 'NO_UNDO', detail: `This ${tool} has no undo: ${undo.none}.` }
+  if (!tools.get(tool)?.undo) return { code: 'NO_UNDO', detail: `${tool} declares no undo: take it back by hand.` }
+  const detail = `The row of this ${tool} does not say what it left: an older version wrote it, or a person's data was erased from it.`
+  return { code: 'UNDO_NOT_RECORDED', detail }
+}
+
+function whyAgain(undos: readonly UndoStanding[]): WhyNot | null {
+  const by = (standing: UndoStanding['standing']) => undos.find((each) => each.standing === standing)?.incidentId
+  const [undone, unclear, underWay] = [by('undone'), by('unclear'), by('under_way')]
+  if (undone)
+    return { code: 'UNDONE_ALREADY', detail: `It was undone by ${undone}. To take that back, undo ${undone}.` }
+  if (unclear)
+    return { code: 'UNDO_UNCLEAR', detail: `${unclear} may have undone it: look at that incident and at the target.` }
+  if (underWay)
+    return { code: 'UNDO_UNDER_WAY', detail: `${underWay} undoes it already: that one goes on, or is denied there.` }
+  return null
+}
+
+/** The write, if its rows allow that it is taken back; refused precisely otherwise. */
+export async function requireUndoable({ db }: Pick<EffectDeps, 'db'>, write: LoggedWrite): Promise<UndoableWrite> {
+  const why = whyNoUndo(write, await undosOf(db, write.started.stepKey ?? ''))
+  if (why) throw new EffectRefused('conflict', why.code, why.detail)
+  return { ...write, undo: write.finished?.metadata.undo as DeclaredUndo }
+}
+
+/** Is all as the write left it? By a look of now. */
+export async function lookAtLeft(deps: EffectDeps, { started, undo }: UndoableWrite): Promise<UndoLook> {
+  return compareLeft(undo.left, await readLeft(deps, started, undo), started.incidentId)
+}
+
+async function readLeft(
+  deps: EffectDeps,
+  { incidentId, stepKey, metadata: { tool, arguments: args } }: IncidentEvent<'tool_started'>,
+  { files = [] }: DeclaredUndo,
+): Promise<LeftBehind | null> {
+  const call = toDeviceCall(tool, args)
+  if (call?.spec.undo) {
+    const executor = await requireExecutor(deps.db, String(args.on))
+    const at = { executor, key: stepKey ?? '', incidentId }
+    const seen = await readIfAllowed(deps, at, call.spec.undo.look(call.args))
+    return seen && call.spec.undo.facts(seen.result, call.args, files)
+  }
+  if (Object.values<string>(vmTools).includes(tool)) {
+    const id = String(args.id)
+    const vm = await readVm(deps, id)
+    return vm && vmLeft(id, vm)
+  }
+  return null
+}
+
+/** What the undo would touch, from the world as it is now: the same dry run as of any write. */
+export async function prepareUndo(
+  deps: EffectDeps,
+  { started, undo }: UndoableWrite,
+): Promise<Omit<Preparation, 'dryRun' | 'identity'> & { summary: string }> {
+  const { tool, arguments: args } = undo
+  const call = toDeviceCall(tool, args)
+  if (call) {
+    const executor = await requireExecutor(deps.db, String(args.on))
+    if (!comparesState(executor.device.health)) {
+      const detail = `The agent of ${executor.device.id} is older than undo, and would not compare the state when it acts: update it. Nothing was undone.`
+      throw new EffectRefused('conflict', 'AGENT_TOO_OLD', detail)
+    }
+    const place = { incidentId: started.incidentId, attempt: started.attempt }
+    const prepared = await prepareDeviceCall(deps, String(args.on), call, { ...place, key: started.stepKey ?? '' })
+    const { resource, touches = [], dryRun, ...rest } = prepared
+    return { ...rest, targets: [resource, ...touches], summary: dryRun.summary }
+  }
+  const action = (Object.keys(vmTools) as (keyof typeof vmTools)[]).find((each) => vmTools[each] === tool)
+  if (action) {
+    const { dryRun, targets, stateFingerprint } = await prepareRepair(deps, action, String(args.id))
+    return { targets, stateFingerprint, summary: dryRun.summary }
+  }
+  throw new EffectRefused('conflict', 'NO_UNDO', `${tool} cannot take anything back here.`)
+}
+
+/** The refusal of an undo over a state that moved on: it names what is otherwise, and where to look. */
+export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
+  const detail = formatMovedOn(look, started.metadata.targets.map(resourceKey))
+  return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
+}
+
+/** Just before an undo is accepted: all is as the write left it that it takes back. Nothing to do for any other write. */
+export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'tool_started'> | null): Promise<void> {
+  const undoes = judged && (await undoOfRun(deps.db, judged.incidentId))
+  if (!undoes) return
+  const write = await writeByKey(deps.db, undoes.key)
+  const undo = write?.finished?.metadata.undo
+  if (!write || !undo || 'none' in undo) {
+    const detail = `The row of the write that this takes back is gone (${undoes.incidentId}). Nothing was undone.`
+    throw new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
+  }
+  const look = await lookAtLeft(deps, { ...write, undo })
+  if (!look.isAsLeft) throw movedOn(look, write)
+}
+
+/** The write and why it may not be taken back, with a look at how things stand now where its rows allow it. */
+export async function showUndo(deps: EffectDeps, write: LoggedWrite) {
+  const undos = await undosOf(deps.db, write.started.stepKey ?? '')
+  const recorded = write.finished?.metadata.undo
+  const undo = recorded && !('none' in recorded) ? recorded : null
+  const look = undo && (await lookAtLeft(deps, { ...write, undo }))
+  const why = whyNoUndo(write, undos) ?? (look && !look.isAsLeft ? toWhy(movedOn(look, write)) : null)
+  return { write, undo, look, why, said: describeWrite(write), undos }
+}
+
+const toWhy = ({ code, message }: EffectRefused): WhyNot => ({ code, detail: message })
