@@ -40,9 +40,9 @@ type PreparedAct = {
 }
 
 /** Adds what every act takes beside its subject. */
-export function declareAct(command: CliCommand, example: string): CliCommand {
-  return command
-    .requiredOption('--reason <text>', 'why; it is part of the log')
+export function declareAct(command: CliCommand, example: string, reason?: 'optional'): CliCommand {
+  const why = ['--reason <text>', 'why; it is part of the log'] as const
+  return (reason ? command.option(...why) : command.requiredOption(...why))
     .option('--alone', 'do what is critical without a second person: admins only, others are paged and review it')
     .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
     .connected(`\nExample:\n  ${example}`)

@@ -32,6 +32,7 @@ export const ownCommands = [
   ...['model', 'sources', 'knowledge', 'prompt', 'jobs', 'operators', 'audit', 'verify', 'tokens', 'ingest', 'judge'],
   ...[
     'policy',
+    'undo',
     'who-may',
     'placement',
     'mesh',

@@ -52,13 +52,11 @@ export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId
   }
   const told = moved
     .slice(0, 5)
-    .map(
-      (name) => `${name} is ${now[name] ?? 'not there'}, and the write of ${incidentId} left ${left[name] ?? 'none'}`,
-    )
-  return { isAsLeft: false, observed: `${told.join('; ')}: it was changed since` }
+    .map((name) => `${name} is ${now[name] ?? 'not there'}, and was ${left[name] ?? 'not there'} then`)
+  return { isAsLeft: false, observed: `it changed since the write of ${incidentId}: ${told.join('; ')}` }
 }
 
-/** What a refusal says about a state that moved on. */
+/** The refusal of an undo over a state that moved on. */
 export function formatMovedOn({ observed }: UndoLook, targets: readonly string[]): string {
   const where = targets.length > 0 ? ` Look at ${formatList(targets)} before you change it by hand.` : ''
   return `${observed[0]?.toUpperCase()}${observed.slice(1)}. Nothing was undone.${where}`
@@ -68,6 +66,6 @@ type VmStands = { host: string | null; running: boolean; startedAt?: string | nu
 
 /** How a VM stands: a platform that tells when its run began tells one run from another. */
 export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
-  const runs = startedAt === null ? 'runs' : `runs since ${startedAt}`
+  const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
 }

@@ -10,9 +10,9 @@ import {
   writesOf,
 } from '../../db/writes/undo.ts'
 import { type Principal, permissionsOf, typesOf } from '../../domain/permissions.ts'
-import { resourceRef } from '../../domain/registry.ts'
 import { parseStepKey } from '../../domain/step-key.ts'
 import type { Undoes } from '../../domain/undo.ts'
+import { type listedUndo, listedUndos, shownUndo } from '../../domain/undo-answer.ts'
 import { EffectRefused } from '../../effects/effect.ts'
 import {
   lookAtLeft,
@@ -34,34 +34,7 @@ const tag = 'platform'
 const key = `${incidentId}.1:4:tool_started:0`
 const params = z.object({ key: z.string().min(1).max(400) })
 
-const refusal = z.object({ code: z.string(), detail: z.string() })
-const undoCall = z.object({
-  tool: z.string(),
-  arguments: z.record(z.string(), z.unknown()),
-  /** Facts of the state that the write left: the undo is for that state alone. */
-  left: z.record(z.string(), z.string()),
-})
-const listed = z.object({
-  key: z.string(),
-  tool: z.string(),
-  said: z.string(),
-  by: z.string(),
-  at: z.string(),
-  targets: z.array(resourceRef),
-  undo: undoCall.nullable(),
-  /** Why it may not be taken back; null: nothing that is written down speaks against it. */
-  refused: refusal.nullable(),
-  /** Every undo that was asked for. */
-  undos: z.array(
-    z.object({ incidentId: z.string(), standing: z.enum(['under_way', 'undone', 'not_done', 'unclear']) }),
-  ),
-})
-const shown = listed.extend({
-  /** What a look of now showed of what the write left; null where nothing says what that was. */
-  look: z.object({ isAsLeft: z.boolean(), observed: z.string() }).nullable(),
-})
-
-const example: z.input<typeof listed> = {
+const example: z.input<typeof listedUndo> = {
   key,
   tool: 'git_revert',
   said: 'node-osl-1: Revert commit 0123abc in /srv/web: done',
@@ -85,7 +58,7 @@ const listEndpoint = endpoint({
   summary: 'The writes of an incident, and which of them can be taken back',
   description: 'By their rows alone: no device is asked. `GET /effects/{key}/undo` looks at one of them now.',
   params: incidentParams,
-  answer: z.object({ items: z.array(listed) }),
+  answer: listedUndos,
   example: { items: [example] },
   problems: [404],
   async run({ scope, params: { id } }) {
@@ -97,7 +70,7 @@ const listEndpoint = endpoint({
   },
 })
 
-function toListed(write: LoggedWrite, undos: UndoStanding[]): z.input<typeof listed> {
+function toListed(write: LoggedWrite, undos: UndoStanding[]): z.input<typeof listedUndo> {
   const { stepKey, actor, at, metadata } = write.started
   const undo = write.finished?.metadata.undo
   const why = whyNoUndo(write, undos)
@@ -122,7 +95,7 @@ const showEndpoint = endpoint({
   summary: 'What would take a write back, and whether all is still as the write left it',
   description: 'Looks at the device or the platform now, and changes nothing. `refused` says why it may not be done.',
   params,
-  answer: shown,
+  answer: shownUndo,
   example: { ...example, look: { isAsLeft: true, observed: 'as the write left it: HEAD of /srv/web: 4d5e6f' } },
   problems: [404, 424],
   async run({ params: { key: named } }, deps) {
@@ -203,7 +176,12 @@ async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<Undoable
 }
 
 /** What is refused since its state moved on, or its rows speak against it, leaves a row in the incident of the write. */
-async function noteRefusal<T>(deps: ApiDeps, write: LoggedWrite, { name, actor }: Asking, work: Promise<T>): Promise<T> {
+async function noteRefusal<T>(
+  deps: ApiDeps,
+  write: LoggedWrite,
+  { name, actor }: Asking,
+  work: Promise<T>,
+): Promise<T> {
   try {
     return await work
   } catch (error) {
@@ -230,11 +208,7 @@ function toUndoes({ started }: LoggedWrite, isWrong: boolean): Undoes {
 }
 
 /** Saying that a write was wrong is a word on its incident: who may not say that there, says it here neither. */
-async function requireGrader(
-  { db }: ApiDeps,
-  { incidentId: id }: Undoes,
-  principal: Principal,
-): Promise<void> {
+async function requireGrader({ db }: ApiDeps, { incidentId: id }: Undoes, principal: Principal): Promise<void> {
   const types = typesOf(principal)
   const incident = await incidentById(db, id)
   if (permissionsOf(principal).includes('manage_incident') && (!types || types.includes(incident?.type ?? ''))) return
