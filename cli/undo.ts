@@ -14,7 +14,7 @@ export function addUndoCommand(program: CliCommand): void {
   const command = program
     .command('undo')
     .description('take one write back, where its tool declares how and nobody has changed what it left')
-    .argument('<write>', 'the key of the write, or its incident where that has one write alone')
+    .argument('<write>', 'as inc_…, where that incident has one write alone, or the key of the write')
     .option('--dry-run', 'only say what would be done, and whether all is still as the write left it')
     .option('--wrong', 'say that the write was wrong: its tool loses trust in incidents of this type')
   declareAct(command, 'nightshift undo inc_01k… --reason "it was the wrong node"', 'optional').calls(

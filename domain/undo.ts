@@ -1,4 +1,5 @@
 import { formatList } from './format.ts'
+import type { ResourceRef } from './registry.ts'
 import type { Risk } from './tool.ts'
 
 /** What a write left behind, fact by fact: `HEAD of /srv/web` is `3f2a…`. */
@@ -69,3 +70,20 @@ export function vmLeft(id: string, { host, running, startedAt = null }: VmStands
   const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
 }
+
+/** A write of an incident as people are shown it, with what would take it back. */
+export type ListedUndo = {
+  /** Of the write: what its undo is asked by. */
+  key: string
+  tool: string
+  said: string
+  by: string
+  at: string
+  targets: ResourceRef[]
+  undo: Pick<DeclaredUndo, 'tool' | 'arguments' | 'left'> | null
+  /** Why it may not be taken back; null: nothing that is known speaks against it. */
+  refused: { code: string; detail: string } | null
+  undos: { incidentId: string; standing: 'under_way' | 'undone' | 'not_done' | 'unclear' }[]
+}
+
+export type ShownUndo = ListedUndo & { look: UndoLook | null }

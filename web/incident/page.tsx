@@ -28,6 +28,7 @@ import { getRefusal, useIncident } from './rows.ts'
 import { Strip } from './strip.tsx'
 import { Earlier, Timeline } from './timeline.tsx'
 import { Investigation } from './turns.tsx'
+import { Undos } from './undo.tsx'
 
 /** An incident as an answer: what is asked, why, what was done; below it the parts for those who doubt. */
 export function IncidentPage({ id }: { id: string }) {
@@ -71,6 +72,7 @@ export function IncidentPage({ id }: { id: string }) {
         )}
         {brief.data && isQuestion && <QuestionAnswer incident={incident.data} brief={brief.data} />}
         <Grades incident={incident.data} />
+        <Undos incident={incident.data} events={rows} />
         {brief.data && !isQuestion && events.data && (
           <Strip incident={incident.data} brief={brief.data} events={events.data} />
         )}

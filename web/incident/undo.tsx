@@ -1,0 +1,120 @@
+import { useState } from 'react'
+import type { IncidentEvent } from '../../domain/event.ts'
+import type { Incident } from '../../domain/incident.ts'
+import type { ListedUndo, ShownUndo } from '../../domain/undo.ts'
+import { ask, queryClient, useAsk } from '../api.ts'
+import { CheckField, TextArea, useDraft } from '../fields.tsx'
+import { Exact, Inert } from '../inert.tsx'
+import { Confirm, QueryState } from '../page-frame.tsx'
+import { missing } from '../permissions.ts'
+import { Link } from '../router.tsx'
+import { useSession } from '../session.ts'
+
+const isWrite = (event: IncidentEvent) => event.kind === 'tool_finished' && event.metadata.effect === 'write'
+
+/** What was changed here, each with its way back: the call that takes it back, or why nothing does. */
+export function Undos({ incident, events }: { incident: Incident; events: readonly IncidentEvent[] }) {
+  const hasWrites = events.some(isWrite)
+  const listed = useAsk<{ items: ListedUndo[] }>(
+    ['incident-undo', incident.id, incident.events],
+    `/incidents/${incident.id}/undo`,
+    { enabled: hasWrites, placeholderData: (before) => before },
+  )
+  if (!hasWrites) return null
+  if (!listed.data) return <QueryState query={listed} what="what can be undone" />
+  return (
+    <section className="stack tight" aria-labelledby="undo-title">
+      <h2 id="undo-title">The way back</h2>
+      {listed.data.items.map((write) => (
+        <Write key={write.key} incidentId={incident.id} write={write} />
+      ))}
+    </section>
+  )
+}
+
+function Write({ incidentId, write }: { incidentId: string; write: ListedUndo }) {
+  const { said, undo, refused, undos } = write
+  const done = undos.find(({ standing }) => standing !== 'not_done')
+  return (
+    <div className="stack tight">
+      <p className="wraps">
+        <Inert text={said} />
+      </p>
+      <p className="soft small wraps">
+        {undo && refused === null && (
+          <>
+            It can be undone by <Inert text={undo.tool} />, while all is as it left it.
+          </>
+        )}
+        {refused && <Inert text={refused.detail} />}{' '}
+        {done && <Link href={`/incidents/${done.incidentId}`}>See {done.incidentId}</Link>}
+      </p>
+      {undo && <Undo incidentId={incidentId} write={write} />}
+    </div>
+  )
+}
+
+function Undo({ incidentId, write }: { incidentId: string; write: ListedUndo }) {
+  const { key, said, refused } = write
+  const { data: session } = useSession()
+  const [isOpen, setOpen] = useState(false)
+  const [reason, setReason] = useDraft(`undo of ${key}`)
+  const [isWrong, setWrong] = useState(false)
+  const path = `/effects/${encodeURIComponent(key)}/undo`
+  const shown = useAsk<ShownUndo>(['undo', key], path, { enabled: isOpen })
+  const again = () => {
+    for (const each of ['incident', 'events', 'incident-undo', 'brief', 'surroundings'])
+      void queryClient.invalidateQueries({ queryKey: [each, incidentId] })
+  }
+  const run = async () => {
+    try {
+      await ask(path, { method: 'POST', body: { reason: reason.trim(), ...(isWrong && { wrong: true }) } })
+      setReason('')
+    } finally {
+      again()
+    }
+  }
+  const open = () => {
+    setOpen(true)
+    void queryClient.invalidateQueries({ queryKey: ['undo', key] })
+  }
+  const why = missing(session, 'act_on_platform') ?? refused?.detail ?? null
+  return (
+    <div className="tools">
+      <Confirm button="Undo" label={said} title="Take this write back" refused={why} onOpen={open} run={run}>
+        <Look shown={shown} />
+        <TextArea
+          id={`undo-${key}`}
+          label="Why?"
+          rows={2}
+          required
+          minLength={3}
+          maxLength={500}
+          value={reason}
+          onChange={setReason}
+        />
+        <CheckField checked={isWrong} onChange={setWrong}>
+          The write was wrong: its tool loses trust in incidents of this type
+        </CheckField>
+      </Confirm>
+    </div>
+  )
+}
+
+/** What it will do, and whether all is still as the write left it: a look of now. */
+function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
+  if (!shown.data) return <QueryState query={shown} what="how things stand now" />
+  const { undo, look, refused } = shown.data
+  return (
+    <>
+      {undo && <Exact value={{ [undo.tool]: undo.arguments }} label={`arguments of ${undo.tool}`} />}
+      <p className={refused ? 'strong wraps' : 'wraps'}>
+        <Inert text={refused?.detail ?? look?.observed ?? ''} />
+      </p>
+      <p className="soft small">
+        It is judged as any write: where somebody else has to approve it, they are asked. It is done once, and only
+        while all is as the write left it.
+      </p>
+    </>
+  )
+}
