@@ -8,7 +8,6 @@ import {
 } from '../db/writes/undo.ts'
 import type { IncidentEvent } from '../domain/event.ts'
 import { vmTools } from '../domain/platform.ts'
-import { resourceKey } from '../domain/registry.ts'
 import type { Preparation } from '../domain/tool.ts'
 import {
   compareLeft,
@@ -135,7 +134,7 @@ export async function prepareUndo(
 
 /** The refusal of an undo over a state that moved on: it names what is otherwise, and where to look. */
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
-  const detail = formatMovedOn(look, started.metadata.targets.map(resourceKey))
+  const detail = formatMovedOn(look, started.metadata.targets.map(({ kind, id }) => `${id} (${kind})`))
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }
 

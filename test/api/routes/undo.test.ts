@@ -1,0 +1,231 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { sql } from 'kysely'
+import { takeManualTurn } from '../../../activities/manual-change.ts'
+import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
+import { closeIncident } from '../../../db/incidents/close-incident.ts'
+import { claimIncident } from '../../../db/incidents/incidents.ts'
+import { append } from '../../../db/log/append.ts'
+import { eventsOf } from '../../../db/log/events.ts'
+import { undosOf } from '../../../db/writes/undo.ts'
+import { systemActor } from '../../../domain/event.ts'
+import { findManualChange } from '../../../domain/manual-change.ts'
+import { useApi } from '../../support/api.ts'
+import { allAtOnce } from '../../support/database.ts'
+import { doneWrite } from '../../support/done-write.ts'
+import { scriptedPlatform } from '../../support/scripted-platform.ts'
+
+const platform = scriptedPlatform()
+const api = useApi(() => ({ platform }))
+const { inventoryState } = scriptedPlatform()
+const vm = () => platform.inventoryState.vms.find(({ id }) => id === 'vm-1')!
+
+beforeEach(async () => {
+  Object.assign(platform, { inventoryState: structuredClone(inventoryState), script: {}, down: false, begun: [] })
+  await sql`delete from target_lease`.execute(api.owner)
+  vm().running = false
+  api.api.deps.state.forget()
+})
+
+const stop = {
+  tool: 'vm_stop',
+  arguments: { id: 'vm-1', reason: 'it eats the pool' },
+  targets: [{ kind: 'vm' as const, id: 'vm-1' }],
+  risk: 'high' as const,
+  said: 'vm-1: stop',
+}
+const left = { 'host of vm-1': 'host-osl-1', 'vm-1': 'stopped' }
+const recorded = { tool: 'vm_start', arguments: { id: 'vm-1' }, left }
+const stopped = (more: object = {}) => doneWrite(api.db, { ...stop, outcome: 'done', undo: recorded, ...more })
+
+const pathOf = (key: string) => `/effects/${encodeURIComponent(key)}/undo`
+const ask = (key: string, more: object = {}, as = api.tokens.operator) =>
+  api.post(pathOf(key), { as, body: { reason: 'the wrong VM', ...more } })
+const notes = async (incidentId: string) =>
+  (await eventsOf(api.db, incidentId)).flatMap((event) => (event.kind === 'noted' ? [event.metadata] : []))
+
+test('the undo of a write is a write of the person who asks, with no less risk, and its incident hears of it', async () => {
+  const { key, incidentId } = await stopped()
+  expect((await api.get(pathOf(key))).body).toMatchObject({
+    undo: { tool: 'vm_start', arguments: { id: 'vm-1' } },
+    refused: null,
+    look: { isAsLeft: true },
+  })
+  const answer = await ask(key)
+  expect(answer.body).toMatchObject({ status: 'under_way', incidentId: expect.stringMatching(/^inc_/) })
+  const by = String(answer.body.incidentId)
+  const [row] = await eventsOf(api.db, by)
+  // A start alone is of medium risk: it takes back what was of high risk.
+  expect(row).toMatchObject({
+    kind: 'change_requested',
+    actor: 'user:operator',
+    metadata: { tool: 'vm_start', risk: 'high', undoes: { key, incidentId, tool: 'vm_stop', isWrong: false } },
+  })
+  expect(await notes(incidentId)).toMatchObject([{ code: 'undo_asked', write: key, by }])
+  expect(platform.begun).toEqual([])
+})
+
+test.each([
+  ['runs again', () => Object.assign(vm(), { running: true }), 'vm-1 is running, and was stopped then'],
+  [
+    'is on another host',
+    () => Object.assign(vm(), { host: 'host-osl-3' }),
+    'host of vm-1 is host-osl-3, and was host-osl-1 then',
+  ],
+])(
+  'a VM that somebody changed since (it %s) is left as it is, and a row says what is otherwise',
+  async (_, change, words) => {
+    const { key, incidentId } = await stopped()
+    change()
+    const answer = await ask(key)
+    expect([answer.status, answer.body.code]).toEqual([409, 'UNDO_MOVED_ON'])
+    expect(answer.body.detail).toBe(
+      `It changed since the write of ${incidentId}: ${words}. Nothing was undone. Look at vm-1 (vm) before you change it by hand.`,
+    )
+    expect(await notes(incidentId)).toMatchObject([{ code: 'undo_refused', text: expect.stringContaining(words) }])
+    expect([await undosOf(api.db, key), platform.begun]).toEqual([[], []])
+  },
+)
+
+test('two people who ask at once get one undo, and the other hears of it', async () => {
+  const { key, incidentId } = await stopped()
+  const answers: Awaited<ReturnType<typeof ask>>[] = []
+  await allAtOnce([1, 2, 3], async () => answers.push(await ask(key)))
+  expect(answers.map(({ status, body }) => body.code ?? status).toSorted()).toEqual([
+    200,
+    'UNDO_UNDER_WAY',
+    'UNDO_UNDER_WAY',
+  ])
+  expect((await notes(incidentId)).filter(({ code }) => code === 'undo_asked')).toHaveLength(1)
+})
+
+test.each([
+  ['that goes on', {}, 'WRITE_UNDER_WAY'],
+  ['that failed', { outcome: 'failed' as const }, 'NOT_CARRIED_OUT'],
+  ['of which nobody knows what became', { outcome: 'indeterminate' as const }, 'OUTCOME_UNKNOWN'],
+  ['that changed nothing', { outcome: 'done' as const, undo: { none: 'it changed nothing' } }, 'NO_UNDO'],
+  ['of an older version', { outcome: 'done' as const }, 'UNDO_NOT_RECORDED'],
+  ['whose tool declares none', { outcome: 'done' as const, tool: 'vm_restart' }, 'NO_UNDO'],
+])('a write %s is refused precisely', async (_, more, code) => {
+  const { key } = await doneWrite(api.db, { ...stop, ...more })
+  const answer = await ask(key)
+  expect([answer.status, answer.body.code, String(answer.body.detail).includes('undefined')]).toEqual([
+    409,
+    code,
+    false,
+  ])
+})
+
+test('what is no write, and what is not there, is not found, and says which', async () => {
+  const { key, incidentId } = await stopped()
+  expect((await ask(key.replace('tool_started', 'call_judged'))).body.detail).toContain('only what changes something')
+  expect((await ask('nonsense')).body.detail).toContain('a write is named as inc_')
+  const gone = key.replace(incidentId, 'inc_00000000000000000000000000')
+  expect((await ask(gone)).status).toBe(404)
+})
+
+/** The run of an undo ends, as its worker would write it. */
+async function end(by: string, outcome: 'done' | 'moved_on'): Promise<void> {
+  const claim = { incidentId: by, attempt: 1, workflowId: `investigate:${by}:1`, role: 'leader' as const }
+  await api.db
+    .transaction()
+    .execute((trx) => claimIncident(trx, { ...claim, groupId: `grp_${by}`, timeBudgetSeconds: 60 }))
+  const events = await eventsOf(api.db, by)
+  const change = findManualChange(events, 1)!
+  const call = { callId: 'c1_0', tool: change.tool, arguments: change.arguments, effect: 'write' as const, targets: [] }
+  const error = { code: 'POLICY_BLOCKED', message: 'It changed since', blocked: true, failed: true, retryable: false }
+  const result =
+    outcome === 'done'
+      ? { ok: true, meta: {} }
+      : { ok: false, error: { ...error, details: { rule: 'UNDO_MOVED_ON' } }, meta: {} }
+  await api.db.transaction().execute(async (trx) => {
+    await append(trx, by, 1, {
+      kind: 'tool_finished',
+      actor: change.actor,
+      detail: change.tool,
+      metadata: {
+        ...call,
+        outcome: outcome === 'done' ? 'done' : 'failed',
+        result,
+        body: null,
+        discovered: [],
+        durationMs: 1,
+      },
+    })
+  })
+  await takeManualTurn(api.db, { incidentId: by, attempt: 1, turn: 2 }, change, await eventsOf(api.db, by))
+}
+
+test('an undo is done once: who asks again is told by which incident, and how that is taken back', async () => {
+  const { key, incidentId } = await stopped()
+  const by = String((await ask(key)).body.incidentId)
+  await end(by, 'done')
+  expect(await notes(incidentId)).toMatchObject([{ code: 'undo_asked' }, { code: 'undone', by }])
+  const again = await ask(key)
+  expect([again.body.code, String(again.body.detail)]).toEqual([
+    'UNDONE_ALREADY',
+    expect.stringContaining(`undo ${by}`),
+  ])
+})
+
+test('an undo that was refused at the last moment did nothing, and may be asked for again', async () => {
+  const { key, incidentId } = await stopped()
+  const by = String((await ask(key)).body.incidentId)
+  await end(by, 'moved_on')
+  expect((await api.get(`/incidents/${by}`)).body).toMatchObject({ status: 'cancelled' })
+  expect((await notes(incidentId)).at(-1)).toMatchObject({ code: 'undo_refused', by })
+  expect((await ask(key)).body).toMatchObject({ status: 'under_way' })
+})
+
+test('the tool of a write that was undone loses trust only where the person says that it was wrong', async () => {
+  const lost = async (wrong: boolean) => {
+    const { key, incidentId } = await stopped()
+    const by = String((await ask(key, wrong ? { wrong } : {})).body.incidentId)
+    await end(by, 'done')
+    const rows = await eventsOf(api.db, incidentId)
+    const { type } = await api.db
+      .selectFrom('incident')
+      .select('type')
+      .where('id', '=', incidentId)
+      .executeTakeFirstOrThrow()
+    const { steps } = (await api.get(`/trust/${type}/vm_stop`)).body as unknown as { steps: unknown[] }
+    return [rows.filter(({ kind }) => kind === 'graded').length, steps.length]
+  }
+  expect(await lost(false)).toEqual([0, 0])
+  expect(await lost(true)).toEqual([1, 1])
+})
+
+test('who may not act asks for no undo, and who may not grade says nothing of what was wrong', async () => {
+  const { key } = await stopped()
+  expect((await ask(key, {}, api.tokens.viewer)).status).toBe(403)
+  expect((await ask(key, {}, api.tokens.agent)).status).toBe(403)
+  const operatorId = await ensureOperator(api.db, 'narrow', 'operator')
+  const narrow = await createToken(api.db, {
+    name: 'narrow',
+    role: 'operator',
+    operatorId,
+    scopes: ['act_on_platform', 'read'],
+  })
+  expect((await ask(key, { wrong: true }, narrow)).status).toBe(403)
+  expect((await ask(key, {}, narrow)).status).toBe(200)
+})
+
+test('the writes of an incident are listed with their way back, and no device is asked', async () => {
+  const { incidentId } = await stopped()
+  await doneWrite(api.db, { ...stop, tool: 'vm_restart', outcome: 'done' }, incidentId)
+  platform.down = true
+  const { items } = (await api.get(`/incidents/${incidentId}/undo`)).body as unknown as {
+    items: { refused: { code: string } | null }[]
+  }
+  expect(items.map(({ refused }) => refused?.code ?? null)).toEqual([null, 'NO_UNDO'])
+  await api.db
+    .transaction()
+    .execute((trx) =>
+      closeIncident(
+        trx,
+        incidentId,
+        null,
+        { status: 'cancelled', reason: 'over' },
+        { actor: systemActor, stepKey: null },
+      ),
+    )
+})
