@@ -268,8 +268,8 @@ function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dr
 
 /** How it would be taken back, where its tool declares that; a declared job says it with its preparation. */
 function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
-  const undo = tools.get(tool)?.undo?.does(args)
-  return undo === undefined ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }
+  const undo = tools.get(tool)?.undo?.does(args) ?? null
+  return undo === null ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }
 }
 
 /** How long people may take: what the settings say of the tool, else the shorter of the default and the age of its dry run. */

@@ -167,11 +167,20 @@ const declaredJob = z
     timeoutSeconds: seconds(1_800).default(600),
     /** For people: what is true when it worked. */
     proof: z.string().min(3).max(300).optional(),
+    /** The job that takes back what this one did, on the same resource. */
+    undo: jobName.optional(),
   })
   .superRefine((job, context) => {
     // What only reads brings nothing about, and a lost answer to it would count as nothing begun.
     if (job.run.http?.method === 'GET')
       context.addIssue({ code: 'custom', path: ['run', 'http', 'method'], message: 'is GET, which runs nothing' })
+    // What the job left is known by its check mode alone: an undo is for that state.
+    if (job.undo !== undefined && !job.check?.noChanges)
+      context.addIssue({
+        code: 'custom',
+        path: ['undo'],
+        message: 'needs check.noChanges, which says what this job left',
+      })
     if (job.resources.ids?.length === 1) return
     // A job for several that does not say which would do the same to all of them.
     for (const part of ['run', 'check'] as const)

@@ -19,8 +19,8 @@ export type RecordedUndo = DeclaredUndo | { none: string }
 
 /** How a tool declares that its write is taken back. */
 export type ToolUndo<Input> = {
-  /** What would take it back, in words, for those who decide about the write. */
-  does(input: Input): string
+  /** What would take it back, in words, for those who decide about the write. Null: its preparation says that, where anything does. */
+  does(input: Input): string | null
   /** From the arguments and from what the write itself answered: before it and after it. */
   of(input: Input, output: Record<string, unknown>): RecordedUndo
 }
@@ -69,6 +69,11 @@ type VmStands = { host: string | null; running: boolean; startedAt?: string | nu
 export function vmLeft(id: string, { host, running, startedAt = null }: VmStands): LeftBehind {
   const runs = startedAt === null ? 'running' : `running since ${startedAt}`
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
+}
+
+/** What a job left is what its check mode says of it: nothing would change. `otherwise`: what it says instead. */
+export function jobLeft(job: string, otherwise: string | null): LeftBehind {
+  return { [`what the check mode of ${job} would change`]: otherwise ?? 'nothing' }
 }
 
 /** A write of an incident as people are shown it, with what would take it back. */

@@ -145,8 +145,19 @@ export function buildPlanEnding(
   return {
     status: ok === 0 && steps.length > 0 ? 'failed' : 'done',
     detail,
-    result: { steps, failed, skipped, changed: changedBy(steps, planned), ...next },
+    result: { steps, failed, skipped, changed: changedBy(steps, planned), ...movedBy(steps, planned), ...next },
   }
+}
+
+/** Which VMs it moved from where, and which it started: by that it is taken back, or not. */
+function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
+  const done = steps.filter(({ status }) => status === 'OK')
+  const stepOf = (number: number) => planned.find((each) => each.step === number)
+  const moves = done.flatMap(({ step, vm, to }) => {
+    const from = stepOf(step)?.from
+    return stepOf(step)?.action === 'migrate' && from ? [{ vm, from, to }] : []
+  })
+  return { moves, started: done.flatMap(({ step, vm }) => (stepOf(step)?.action === 'start' ? [vm] : [])) }
 }
 
 /** What was moved and started: the VM was read elsewhere before its step, and there after it. What a failed step left nobody knows. */

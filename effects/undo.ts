@@ -1,3 +1,4 @@
+import { proposalById } from '../db/inventory/proposals.ts'
 import {
   describeWrite,
   type LoggedWrite,
@@ -7,21 +8,28 @@ import {
   writeByKey,
 } from '../db/writes/undo.ts'
 import type { IncidentEvent } from '../domain/event.ts'
+import { runJobTool } from '../domain/job.ts'
 import { vmTools } from '../domain/platform.ts'
+import { inventoryKind } from '../domain/registry.ts'
 import type { Preparation } from '../domain/tool.ts'
 import {
   compareLeft,
   type DeclaredUndo,
   formatMovedOn,
+  jobLeft,
   type LeftBehind,
   type UndoLook,
   vmLeft,
 } from '../domain/undo.ts'
 import { comparesState, toDeviceCall } from '../mesh/registry.ts'
+import { stateFingerprint } from '../placement/plan.ts'
 import { tools } from '../tools/registry.ts'
 import { requireExecutor } from './devices/executor.ts'
 import { prepareDeviceCall, readIfAllowed } from './devices/prepare.ts'
 import { type EffectDeps, EffectRefused } from './effect.ts'
+import { observeJob, prepareJob } from './jobs/check.ts'
+import { movesBack, storePlanBack } from './plan-back.ts'
+import { requireUnchanged, type StoredPlan } from './plan-state.ts'
 import { prepareRepair, readVm } from './vm-repair.ts'
 
 /**
@@ -89,7 +97,7 @@ export async function lookAtLeft(deps: EffectDeps, { started, undo }: UndoableWr
 async function readLeft(
   deps: EffectDeps,
   { incidentId, stepKey, metadata: { tool, arguments: args } }: IncidentEvent<'tool_started'>,
-  { files = [] }: DeclaredUndo,
+  { files = [], arguments: undone }: DeclaredUndo,
 ): Promise<LeftBehind | null> {
   const call = toDeviceCall(tool, args)
   if (call?.spec.undo) {
@@ -98,6 +106,12 @@ async function readLeft(
     const seen = await readIfAllowed(deps, at, call.spec.undo.look(call.args))
     return seen && call.spec.undo.facts(seen.result, call.args, files)
   }
+  if (tool === runJobTool) {
+    const seen = await untilKnown(() => observeJob(deps, named(args), `undo ${stepKey}`))
+    return seen && jobLeft(String(args.job), seen.holds ? null : seen.observed)
+  }
+  const moved = movesBack.safeParse(undone)
+  if (moved.success) return await readPlaces(deps, moved.data.moves)
   if (Object.values<string>(vmTools).includes(tool)) {
     const id = String(args.id)
     const vm = await readVm(deps, id)
@@ -106,24 +120,59 @@ async function readLeft(
   return null
 }
 
+async function readPlaces(deps: EffectDeps, moves: readonly { vm: string }[]): Promise<LeftBehind | null> {
+  const seen = await Promise.all(moves.map(async ({ vm }) => ({ vm, now: await readVm(deps, vm) })))
+  if (seen.some(({ now }) => now === null)) return null
+  // A migration begins no run: when it began says nothing of what the plan left.
+  return Object.assign({}, ...seen.map(({ vm, now }) => now && vmLeft(vm, { ...now, startedAt: null })))
+}
+
+/** The call as it is asked for now: of a plan a new one, for the state of now, that goes back. */
+export async function resolveUndo(
+  deps: EffectDeps,
+  { started, undo }: UndoableWrite,
+): Promise<Pick<DeclaredUndo, 'tool' | 'arguments'>> {
+  const moved = movesBack.safeParse(undo.arguments)
+  if (!moved.success) return undo
+  const proposal_id = await storePlanBack(deps, { ...moved.data, incidentId: started.incidentId })
+  return { tool: undo.tool, arguments: { proposal_id } }
+}
+
+const named = ({ job, kind, id }: Record<string, unknown>) => ({
+  name: String(job),
+  kind: inventoryKind.parse(kind),
+  id: String(id),
+})
+
+const answerWithinMs = 60_000
+
+/** The check mode of a job goes on while nobody waits for it: who asks again takes its answer. Null: it took too long. */
+async function untilKnown<T>(ask: () => Promise<T | null>): Promise<T | null> {
+  const untilMs = performance.now() + answerWithinMs
+  for (;;) {
+    const answer = await ask()
+    if (answer !== null || performance.now() > untilMs) return answer
+  }
+}
+
+type Prepared = Omit<Preparation, 'dryRun' | 'identity'> & { summary: string }
+
 /** What the undo would touch, from the world as it is now: the same dry run as of any write. */
 export async function prepareUndo(
   deps: EffectDeps,
-  { started, undo }: UndoableWrite,
-): Promise<Omit<Preparation, 'dryRun' | 'identity'> & { summary: string }> {
-  const { tool, arguments: args } = undo
+  { started }: UndoableWrite,
+  { tool, arguments: args }: Pick<DeclaredUndo, 'tool' | 'arguments'>,
+): Promise<Prepared> {
   const call = toDeviceCall(tool, args)
-  if (call) {
-    const executor = await requireExecutor(deps.db, String(args.on))
-    if (!comparesState(executor.device.health)) {
-      const detail = `The agent of ${executor.device.id} is older than undo, and would not compare the state when it acts: update it. Nothing was undone.`
-      throw new EffectRefused('conflict', 'AGENT_TOO_OLD', detail)
-    }
-    const place = { incidentId: started.incidentId, attempt: started.attempt }
-    const prepared = await prepareDeviceCall(deps, String(args.on), call, { ...place, key: started.stepKey ?? '' })
-    const { resource, touches = [], dryRun, ...rest } = prepared
-    return { ...rest, targets: [resource, ...touches], summary: dryRun.summary }
+  if (call) return await prepareOnDevice(deps, started, call, String(args.on))
+  if (tool === runJobTool) {
+    const prepared = await untilKnown(() => prepareJob(deps, named(args), `undo ${started.stepKey}`))
+    if (!prepared) throw new EffectRefused('conflict', 'NOT_PREPARED', `The check mode of ${args.job} took too long.`)
+    const { dryRun, identity: _, ...rest } = prepared
+    return { ...rest, summary: dryRun.summary }
   }
+  const found = typeof args.proposal_id === 'string' ? await proposalById(deps.db, args.proposal_id) : null
+  if (found) return await preparePlan(deps, found)
   const action = (Object.keys(vmTools) as (keyof typeof vmTools)[]).find((each) => vmTools[each] === tool)
   if (action) {
     const { dryRun, targets, stateFingerprint } = await prepareRepair(deps, action, String(args.id))
@@ -132,9 +181,40 @@ export async function prepareUndo(
   throw new EffectRefused('conflict', 'NO_UNDO', `${tool} cannot take anything back here.`)
 }
 
+async function prepareOnDevice(
+  deps: EffectDeps,
+  { incidentId, attempt, stepKey }: IncidentEvent<'tool_started'>,
+  call: NonNullable<ReturnType<typeof toDeviceCall>>,
+  on: string,
+): Promise<Prepared> {
+  const { device } = await requireExecutor(deps.db, on)
+  if (!comparesState(device.health)) {
+    const detail = `The agent of ${device.id} is older than undo, and would not compare the state when it acts: update it. Nothing was undone.`
+    throw new EffectRefused('conflict', 'AGENT_TOO_OLD', detail)
+  }
+  const at = { incidentId, attempt, key: stepKey ?? '' }
+  const { resource, touches = [], dryRun, stateFingerprint, asks } = await prepareDeviceCall(deps, on, call, at)
+  return { targets: [resource, ...touches], stateFingerprint, ...(asks && { asks }), summary: dryRun.summary }
+}
+
+async function preparePlan(deps: EffectDeps, found: StoredPlan): Promise<Prepared> {
+  const { proposal: plan } = found
+  const state = await requireUnchanged(deps, found, plan.stateFingerprint)
+  const hosts = [...new Set(plan.steps.map(({ to }) => to))].map((id) => ({ kind: 'host' as const, id }))
+  const vms = plan.steps.map(({ vm: id }) => ({ kind: 'vm' as const, id }))
+  return {
+    targets: [...vms, ...hosts, { kind: 'proposal', id: plan.id }],
+    stateFingerprint: stateFingerprint(state),
+    summary: plan.steps.map(({ vm, from, to }) => `Move ${vm} from ${from} back to ${to}`).join(', '),
+  }
+}
+
 /** The refusal of an undo over a state that moved on: it names what is otherwise, and where to look. */
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
-  const detail = formatMovedOn(look, started.metadata.targets.map(({ kind, id }) => `${id} (${kind})`))
+  const detail = formatMovedOn(
+    look,
+    started.metadata.targets.map(({ kind, id }) => `${id} (${kind})`),
+  )
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }
 

@@ -6,6 +6,7 @@ import { jobName, runJobTool } from '../domain/job.ts'
 import { idPattern, inventoryKinds } from '../domain/kinds.ts'
 import { inventoryKind, resourceRef } from '../domain/registry.ts'
 import { risks, type ToolContext } from '../domain/tool.ts'
+import { jobLeft } from '../domain/undo.ts'
 import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
@@ -64,6 +65,14 @@ export const runJob = defineTool<Input, Record<string, unknown>>({
   postcondition: {
     withinSeconds: 10,
     check: async (input, _output, context) => observation.parse(await ask(input, context, 'observation')),
+  },
+  undo: {
+    // Which job takes it back, if any, stands in the declaration: its preparation says it.
+    does: () => null,
+    of({ job, kind, id }, output) {
+      if (typeof output.undo !== 'string') return { none: `the job ${job} declares none` }
+      return { tool: runJobTool, arguments: { job: output.undo, kind, id }, left: jobLeft(job, null) }
+    },
   },
   run: ({ job, kind, id, reason: why }, { core, stepKey, ifMatch, signal }) =>
     core.post(

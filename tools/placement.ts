@@ -14,6 +14,7 @@ import {
 } from '../domain/placement.ts'
 import { toList } from '../domain/say.ts'
 import type { CorePort, Observation, Preparation } from '../domain/tool.ts'
+import { vmLeft } from '../domain/undo.ts'
 import { defineTool, discoveredThing, reason, ref, resourceId, sayWrite, state } from './define.ts'
 
 /**
@@ -97,6 +98,8 @@ export class ProposalError extends Error {
   override name = 'ProposalError' as const
 }
 
+const backWords = 'the same moves the other way, while each VM is where this brings it and its host may hold it'
+
 function preparation(plan: ProposalToday): Preparation {
   const hosts = new Set(plan.steps.flatMap((step) => [step.to]))
   const byItself = plan.forecast?.restarts ?? []
@@ -128,6 +131,7 @@ function preparation(plan: ProposalToday): Preparation {
         obstacle: plan.obstacle?.text ?? null,
         standing: plan.standing,
         plannedFor: plan.stateFingerprint,
+        ...(plan.steps.every(({ action }) => action === 'migrate') && { undo: backWords }),
         ...(plan.avoided.length > 0 && { avoided: plan.avoided }),
         ...(plan.deaths.length > 0 && { deaths: plan.deaths }),
         ...(plan.forecast && { forecast: plan.forecast }),
@@ -186,6 +190,10 @@ function withChosenHosts({ steps, forecast }: ProposalToday, done: readonly Done
 const doneStep = z.looseObject({ step: z.number(), to: z.string(), status: z.string() })
 type DoneStep = z.infer<typeof doneStep>
 const carriedOut = z.looseObject({ steps: z.array(doneStep) })
+const whatMoved = z.looseObject({
+  moves: z.array(z.object({ vm: z.string(), from: z.string(), to: z.string() })),
+  started: z.array(z.string()),
+})
 
 const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean() })
 type VmSeen = z.infer<typeof vmSeen>
@@ -245,6 +253,22 @@ export const executeMigration = defineTool({
     async check({ proposal_id }, output, { core }) {
       const done = carriedOut.safeParse(output).data?.steps
       return await planHolds(core, await readProposal(core, proposal_id), done)
+    },
+  },
+  undo: {
+    // Whether it only moves what runs stands in the plan: its preparation says it.
+    does: () => null,
+    of(_, output) {
+      const told = whatMoved.safeParse(output)
+      if (!told.success) return { none: 'which VMs it moved from where was not told' }
+      const { moves, started } = told.data
+      if (started.length > 0)
+        return { none: `it started ${formatList(started)}: what was down elsewhere does not go back` }
+      if (moves.length === 0) return { none: 'it moved no VM' }
+      const back = moves.toReversed().map(({ vm, from, to }) => ({ vm, from: to, to: from }))
+      // Of a VM that moved more than once the last place counts.
+      const left = Object.assign({}, ...moves.map(({ vm, to }) => vmLeft(vm, { host: to, running: true })))
+      return { tool: 'execute_migration', arguments: { moves: back }, left }
     },
   },
   run: ({ proposal_id, reason: why }, { core, stepKey, ifMatch, signal }) =>

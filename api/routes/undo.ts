@@ -19,6 +19,7 @@ import {
   movedOn,
   prepareUndo,
   requireUndoable,
+  resolveUndo,
   showUndo,
   type UndoableWrite,
   whyNoUndo,
@@ -128,15 +129,17 @@ const askEndpoint = endpoint({
       : await noteRefusal(deps, write, { name, actor }, requireAsked(deps, write))
     const undoes = toUndoes(write, wrong)
     if (wrong) await requireGrader(deps, undoes, principal)
-    const { tool } = undoable.undo
+    const noted = <T>(work: Promise<T>) => noteRefusal(deps, write, { name, actor }, work)
+    // What an earlier request asked for is answered as it was: no second plan is made.
+    const call = once?.opened ? undoable.undo : await noted(resolveUndo(deps, undoable))
     const act = await actDirectly(deps, {
       principal,
       actor,
       c,
-      tool,
-      args: { ...undoable.undo.arguments, reason },
+      tool: call.tool,
+      args: { ...call.arguments, reason },
       alone,
-      prepare: () => noteRefusal(deps, write, { name, actor }, prepareUndo(deps, undoable)),
+      prepare: () => noted(prepareUndo(deps, undoable, call)),
       undo: {
         undoes,
         async before(trx) {

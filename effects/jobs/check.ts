@@ -280,7 +280,15 @@ function lastLine(output: string): string {
 function describe(job: ResourceJob, found: CheckFound | null): Preparation {
   const { job: declared, resource } = job
   const { kind, id } = resource
-  const details = { job: declared.name, about: declared.about, definition: job.definition, runs: describeStep(job.run) }
+  const undo =
+    declared.undo && `the job ${declared.undo}, while the check mode of ${declared.name} says that nothing would change`
+  const details = {
+    job: declared.name,
+    about: declared.about,
+    definition: job.definition,
+    runs: describeStep(job.run),
+    ...(undo && { undo }),
+  }
   const text = declared.proof ?? 'the check mode of the job says that nothing would change'
   return {
     targets: [{ kind, id }],

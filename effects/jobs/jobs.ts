@@ -145,6 +145,7 @@ export function parseJobs(text: string, file = 'jobs.yaml'): DeclaredJob[] {
     ...(parsed.success ? [] : listFaults(parsed.error)),
     ...findSecrets(given),
     ...(parsed.success ? findTwins(parsed.data.jobs) : []),
+    ...(parsed.success ? findLostUndos(parsed.data.jobs) : []),
   ]
   if (parsed.success && faults.length === 0) return parsed.data.jobs
   throw new JobsFileError(
@@ -171,6 +172,17 @@ function findTwins(jobs: readonly DeclaredJob[]): Fault[] {
   return names.flatMap((name, at) =>
     names.indexOf(name) < at ? [{ path: ['jobs', at, 'name'], message: `${name} is there twice` }] : [],
   )
+}
+
+/** A job that is to take another back has to be there, and for such things. */
+function findLostUndos(jobs: readonly DeclaredJob[]): Fault[] {
+  return jobs.flatMap(({ name, undo, resources }, at) => {
+    if (undo === undefined) return []
+    const found = jobs.find((job) => job.name === undo)
+    if (found?.resources.kind === resources.kind && undo !== name) return []
+    const why = found ? `is ${undo === name ? 'this job itself' : `for a ${found.resources.kind}`}` : 'is not declared'
+    return [{ path: ['jobs', at, 'undo'], message: `${undo} ${why}: name another job for a ${resources.kind}` }]
+  })
 }
 
 /** Values under names that promise a secret, and secrets in addresses: the file is no place for them. */

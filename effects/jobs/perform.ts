@@ -114,7 +114,13 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
   return {
     status: isOk ? 'done' : 'failed',
     detail: `${job.name}: ${detail}`,
-    result: { exit_code: exitCode, output: kept, truncated, changed: changedBy(job, outcome) },
+    result: {
+      exit_code: exitCode,
+      output: kept,
+      truncated,
+      changed: changedBy(job, outcome),
+      ...(job.undo !== undefined && { undo: job.undo }),
+    },
   }
 }
 

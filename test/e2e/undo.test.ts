@@ -197,6 +197,24 @@ const revert = () =>
 const undo = (key: string, more: object = {}) =>
   spine.post(`/effects/${encodeURIComponent(key)}/undo`, { reason: 'it was the wrong one', ...more })
 
+type Plan = { proposal_id: string; state: string; steps: { vm: string }[]; stateFingerprint: string }
+
+/** Empties a host that nothing is wrong with, by a plan. */
+async function empty(id: string): Promise<Written> {
+  const asked = { intent: 'drain', host_ids: [id], use_rack_constraints: true }
+  const plan = (await spine.post('/placement/proposals', asked)).body as Plan
+  expect([plan.state, plan.steps.length > 0]).toEqual(['planned', true])
+  const headers = { 'if-match': plan.stateFingerprint }
+  const path = `/placement/proposals/${plan.proposal_id}/execute`
+  const { body } = await spine.post(path, { reason: 'it looked ill' }, { headers })
+  expect(body).toMatchObject({ status: 'done' })
+  return body as never
+}
+const vmsOn = async (id: string) => {
+  const { items } = await spine.get<{ items: Vm[] }>('/vms?limit=200')
+  return items.filter((vm) => vm.host === id).map((vm) => [vm.id, vm.running])
+}
+
 type Wrong = {
   /** What an outsider sees of it, before the write and after its undo. */
   look(): Promise<unknown>
@@ -205,6 +223,8 @@ type Wrong = {
   foreign(): Promise<unknown>
 }
 const [stopped, started] = ['vm-104', 'vm-105']
+const emptied = 'host-ams-2'
+let moved = ''
 const tree = async () => [git('rev-parse', 'HEAD^{tree}'), git('status', '--porcelain')]
 const wrong: Record<string, Wrong> = {
   git_revert: {
@@ -224,6 +244,11 @@ const wrong: Record<string, Wrong> = {
     foreign: async () => systemctl('restart', idle),
   },
   vm_stop: { look: () => vmOf(stopped), write: () => power(stopped, 'stop'), foreign: () => power(stopped, 'start') },
+  execute_migration: {
+    look: () => vmsOn(emptied),
+    write: () => empty(emptied),
+    foreign: () => power(moved, 'stop'),
+  },
   vm_start: { look: () => vmOf(started), write: () => power(started, 'start'), foreign: () => power(started, 'stop') },
 }
 const faults: [FaultName, string][] = [
@@ -264,6 +289,8 @@ test('after an undo the state is the one before the write, whatever else is brok
 
 test('nothing is undone over what somebody else did since: the refusal says what, and stands in the log', async () => {
   for (const [tool, { look, write, foreign }] of Object.entries(wrong)) {
+    const [[vm] = []] = await vmsOn(emptied)
+    moved = String(vm)
     const { key, incidentId } = await write()
     await foreign()
     const theirs = await look()

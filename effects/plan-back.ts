@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { storeProposal } from '../db/inventory/proposals.ts'
+import type { PlacementProblem, Plan, PlanStep } from '../domain/placement.ts'
+import { planDigest, stateFingerprint } from '../placement/plan.ts'
+import { verifyPlan } from '../placement/verify.ts'
+import { type EffectDeps, EffectRefused } from './effect.ts'
+import { readCurrentState } from './plan-state.ts'
+
+/** The moves that take a plan back, as its row recorded them. */
+export const movesBack = z.object({
+  moves: z.array(z.object({ vm: z.string(), from: z.string(), to: z.string() })).min(1),
+})
+
+/** What a plan claims of its proof counts for nothing here: each step is held against the state of now, and nothing is searched. */
+const plain = { lowerBound: 0, proof: { kind: 'engine' }, unplaced: [], obstacle: null, standing: null } as const
+
+/**
+ * Stores the plan that brings VMs back to the hosts where they were, one after the other, and answers its id. Refused where a host may not
+ * hold its VM any more: it is down, to be emptied, full, or a rule bars it.
+ */
+export async function storePlanBack(
+  deps: EffectDeps,
+  { moves, incidentId }: z.infer<typeof movesBack> & { incidentId: string },
+): Promise<string> {
+  const state = await readCurrentState(deps)
+  const problem: PlacementProblem = {
+    intent: 'rebalance',
+    hostIds: [],
+    vmIds: null,
+    useRackConstraints: true,
+    limits: deps.placement.limits,
+    ...state,
+  }
+  const steps: PlanStep[] = moves.map(({ vm, from, to }, at) => {
+    const { priority, haGroup } = state.vms.find((each) => each.vm === vm) ?? {}
+    const needs = at === 0 ? [] : [at]
+    return { step: at + 1, action: 'migrate', vm, from, to, needs, wave: at + 1, priority, haGroup }
+  })
+  const asPlan = (of: 'planned' | 'partial'): Plan => ({
+    ...plain,
+    unplaced: [],
+    state: of,
+    steps,
+    migrations: steps.length,
+    reason: null,
+  })
+  // A plan for all breaks no rule at its end; where one was broken before, it is broken again.
+  const plans = [asPlan('planned'), asPlan('partial')]
+  const plan = plans.find((each) => verifyPlan(problem, each).ok)
+  if (!plan) {
+    const verified = verifyPlan(problem, asPlan('planned'))
+    const why = verified.ok ? '' : verified.reason
+    throw new EffectRefused('conflict', 'NO_WAY_BACK', `It cannot go back now: ${why}. Nothing was undone.`)
+  }
+  const stored = await storeProposal(
+    deps.db,
+    {
+      ...plan,
+      incidentId,
+      intent: 'rebalance',
+      hostIds: [],
+      fromInventory: true,
+      planDigest: planDigest(steps),
+      stateFingerprint: stateFingerprint(problem),
+    },
+    problem,
+  )
+  return stored.id
+}
