@@ -42,7 +42,7 @@ import { prepareRepair, readVm } from './vm-repair.ts'
 export type UndoableWrite = LoggedWrite & { undo: DeclaredUndo }
 
 /** Why a write cannot be taken back, by its rows alone: nothing is looked at. */
-export type WhyNot = { code: string; detail: string }
+type WhyNot = { code: string; detail: string }
 
 export function whyNoUndo(write: LoggedWrite, undos: readonly UndoStanding[]): WhyNot | null {
   return whyNotDone(write) ?? whyNotDeclared(write) ?? whyAgain(undos)
@@ -213,7 +213,7 @@ async function preparePlan(deps: EffectDeps, found: StoredPlan): Promise<Prepare
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
   const detail = formatMovedOn(
     look,
-    started.metadata.targets.map(({ kind, id }) => `${id} (${kind})`),
+    started.metadata.targets.filter(({ kind }) => kind !== 'proposal').map(({ kind, id }) => `${id} (${kind})`),
   )
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }

@@ -34,6 +34,7 @@ const elsewhere: Record<string, [file: string, word: string]> = {
   'POST /devices/{id}/revoke': ['test/api/routes/devices.test.ts', 'device.revoked'],
   'PUT /devices/{id}': ['test/api/routes/devices.test.ts', 'device.added'],
   'PUT /inventory/imports/{id}': ['test/api/routes/inventory.test.ts', 'inventory.imported'],
+  'POST /effects/{key}/undo': ['test/api/routes/undo.test.ts', 'change_requested'],
   'POST /jobs/{name}/run': ['test/api/routes/jobs.test.ts', 'change_requested'],
   'POST /incidents/{id}/review': ['test/e2e/manual-change.test.ts', 'change_reviewed'],
   'POST /policy/accept': ['test/api/routes/site-policy.test.ts', 'policy.accepted'],

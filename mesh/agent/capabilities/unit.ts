@@ -190,7 +190,7 @@ function requireTouchable({ unit, load, file }: UnitState): void {
     throw new CapabilityError('conflict', `systemd could not load ${unit} (${load})${file && `: ${file}`}`)
 }
 
-/** Whoever asks for one run of it means no other: somebody started or stopped it meanwhile. */
+/** A call for one run of a service is for no other: somebody started or stopped it meanwhile. */
 function requireRun({ unit, active, invocation }: UnitState, run: string | undefined): void {
   const now = active === 'inactive' || active === 'failed' ? noRun : invocation
   if (run === undefined || run === now) return

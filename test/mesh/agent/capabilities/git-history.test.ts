@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import type { DeclaredUndo } from '../../../../domain/undo.ts'
 import { gitHistory, gitRevert } from '../../../../mesh/agent/capabilities/git.ts'
 import type { DeviceCapability } from '../../../../mesh/agent/capability.ts'
 import { specOf } from '../../../../mesh/registry.ts'
@@ -140,6 +141,30 @@ test('a revert is a commit on the branch; the file has its former content, and c
   expect(await seen()).toMatchObject({ holds: false, observed: expect.stringContaining('app.conf') })
   commit('Later', {})
   expect(await seen()).toMatchObject({ holds: false, observed: expect.stringContaining('HEAD') })
+})
+
+test('a revert that is for one HEAD alone changes nothing on another, in the rehearsal and in the act', async () => {
+  const before = head()
+  for (const rehearse of [true, false]) {
+    const outcome = await ask(device, gitRevert, { ...revert(second), if_head: 'a'.repeat(40) }, { rehearse })
+    expect(outcome).toMatchObject({ ok: false, code: 'conflict', message: expect.stringContaining('nothing was done') })
+  }
+  expect(head()).toBe(before)
+  expect(await done(device, gitRevert, { ...revert(second), if_head: before })).toMatchObject({ previous: before })
+})
+
+test('a revert is undone by a revert of exactly it, while it is HEAD and nobody has edited its files', async () => {
+  const undo = specOf('git.revert').undo
+  const result = await done(device, gitRevert, revert(second))
+  const declared = undo?.of({ path: checkout }, result)
+  const made = head()
+  expect(declared).toMatchObject({ tool: 'git_revert', arguments: { revision: made, if_head: made } })
+  const { files = [], left } = declared as DeclaredUndo
+  const now = async () =>
+    undo?.facts(await done(device, gitShow, { path: checkout, revision: 'HEAD' }), { path: checkout }, files)
+  expect(await now()).toEqual(left)
+  write(files[0]!, 'by hand\n')
+  expect(await now()).not.toEqual(left)
 })
 
 test('a revert that cannot be whole is refused with its reason, and leaves everything as it was', async () => {

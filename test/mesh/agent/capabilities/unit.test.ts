@@ -146,6 +146,33 @@ test('what systemd refuses comes with its words', async () => {
   expect((await fault(device, restart, { unit: 'web.service' })).message).toContain('Access denied')
 })
 
+test('a start or a stop that is for one run of a service touches no other, and a stop says what stopped with it', async () => {
+  scripted(
+    { 'web.service': answer({ RequiredBy: '' }) },
+    "sed -i 's/^ActiveState=.*/ActiveState=inactive/' web.service",
+  )
+  const other = { unit: 'web.service', if_run: 'b'.repeat(32) }
+  const stale = { code: 'conflict', message: expect.stringContaining('nothing was done') }
+  expect(await fault(device, stop, other)).toMatchObject(stale)
+  expect(await fault(device, start, { unit: 'web.service', if_run: 'none' })).toMatchObject(stale)
+  expect(askedFor().some((words) => /stop|start/.test(words))).toBe(false)
+  const own = { unit: 'web.service', if_run: 'af60794c9eb34c56987a3f2299666438' }
+  const result = await done(device, stop, own)
+  expect(result).toMatchObject({ before: { active: 'active' }, after: { active: 'inactive' }, taken: [] })
+  const { undo } = serviceStop
+  expect(undo?.of(own, result)).toEqual({
+    tool: 'service_start',
+    arguments: { unit: 'web.service', if_run: 'none' },
+    left: { 'web.service': 'stopped' },
+  })
+  // A start alone does not bring back what stopped with it, and an older agent does not say what that was.
+  expect(undo?.of(own, { ...result, taken: ['front.service'] })).toEqual({
+    none: expect.stringContaining('front.service'),
+  })
+  expect(undo?.of(own, { ...result, taken: undefined })).toEqual({ none: expect.stringContaining('older') })
+  expect(serviceRestart.undo).toBeUndefined()
+})
+
 test.each([
   ['Nightshift itself', 'nightshift-agent.service', answer(), 'blocked'],
   ['what carries the system', 'dbus.service', answer(), 'blocked'],
