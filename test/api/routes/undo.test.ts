@@ -1,4 +1,6 @@
-import { beforeEach, expect, test } from '@jest/globals'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeEach, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { takeManualTurn } from '../../../activities/manual-change.ts'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
@@ -9,13 +11,33 @@ import { eventsOf } from '../../../db/log/events.ts'
 import { undosOf } from '../../../db/writes/undo.ts'
 import { systemActor } from '../../../domain/event.ts'
 import { findManualChange } from '../../../domain/manual-change.ts'
+import { parseJobs } from '../../../effects/jobs/jobs.ts'
+import { tools } from '../../../tools/registry.ts'
 import { useApi } from '../../support/api.ts'
 import { allAtOnce } from '../../support/database.ts'
+import { temporaryDirectory } from '../../support/directory.ts'
 import { doneWrite } from '../../support/done-write.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
+const dir = temporaryDirectory()
+const mark = join(dir.path, 'mark')
+const jobs = parseJobs(`
+jobs:
+  - name: mark
+    about: Leaves a mark
+    resources: { kind: node, ids: [node-osl-2] }
+    run: { command: [touch, ${mark}] }
+    check: { command: [find, ${dir.path}, -name, mark, -printf, there], noChanges: { pattern: there } }
+    undo: unmark
+  - name: unmark
+    about: Takes the mark away
+    resources: { kind: node, ids: [node-osl-2] }
+    run: { command: [rm, -f, ${mark}] }
+    check: { command: [find, ${dir.path}, -name, mark, -printf, would-remove], noChanges: { unless: would-remove } }
+`)
 const platform = scriptedPlatform()
-const api = useApi(() => ({ platform }))
+const api = useApi(() => ({ platform, jobs }))
+afterAll(() => dir.remove())
 const { inventoryState } = scriptedPlatform()
 const vm = () => platform.inventoryState.vms.find(({ id }) => id === 'vm-1')!
 
@@ -192,6 +214,33 @@ test('the tool of a write that was undone loses trust only where the person says
   }
   expect(await lost(false)).toEqual([0, 0])
   expect(await lost(true)).toEqual([1, 1])
+})
+
+test('a job is taken back by the job that its declaration names, while its check mode says that all is as it left it', async () => {
+  const about = { kind: 'node', id: 'node-osl-2' }
+  const { preparation } = (await api.get(`/jobs/mark/preparation?kind=node&id=node-osl-2`)).body as unknown as {
+    preparation: { dryRun: { details: Record<string, unknown> } }
+  }
+  expect(preparation.dryRun.details.undo).toContain('the job unmark, while the check mode of mark')
+  writeFileSync(mark, '')
+  const args = { job: 'mark', ...about, reason: 'it was missing' }
+  const undo = tools.get('run_job')?.undo?.of(args, { undo: 'unmark' })
+  const { key } = await doneWrite(api.db, {
+    tool: 'run_job',
+    arguments: args,
+    targets: [{ kind: 'node', id: 'node-osl-2' }],
+    risk: 'medium',
+    outcome: 'done',
+    said: 'mark on node-osl-2',
+    ...(undo && { undo }),
+  })
+  rmSync(mark)
+  expect((await ask(key)).body).toMatchObject({ code: 'UNDO_MOVED_ON' })
+  writeFileSync(mark, '')
+  const { body } = await ask(key)
+  expect(body).toMatchObject({ status: 'under_way' })
+  const [row] = await eventsOf(api.db, String(body.incidentId))
+  expect(row).toMatchObject({ metadata: { tool: 'run_job', arguments: { job: 'unmark', ...about }, undoes: { key } } })
 })
 
 test('who may not act asks for no undo, and who may not grade says nothing of what was wrong', async () => {

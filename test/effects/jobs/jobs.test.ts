@@ -86,6 +86,21 @@ test('a job for several that does not say which of them, two of one name, and a 
   expect(faultsOf('jobs: [')[0]).toMatch(/^line 1: /)
 })
 
+test('a job that takes another back has to be there, for such things, and the other has to say what it left', () => {
+  const declared = (undo: string, check = 'check: { command: ["true", "{id}"], noChanges: { exitCode: 0 } }') =>
+    job(`    run: { command: [touch, "{id}"] }
+    ${check}
+    undo: ${undo}
+  - name: other
+    about: Is for hosts
+    resources: { kind: host, pattern: ".*" }
+    run: { command: [rm, "{id}"] }`)
+  expect(faultsOf(declared('gone')).join()).toContain('gone is not declared: name another job for a node')
+  expect(faultsOf(declared('other')).join()).toContain('other is for a host')
+  expect(faultsOf(declared('converge-web')).join()).toContain('is this job itself')
+  expect(faultsOf(declared('other', '')).join()).toContain('needs check.noChanges')
+})
+
 test('a resource whose id would mean more than itself to a job is not named to it', () => {
   const [declared] = parseJobs(
     `jobs: [{ name: a, about: any host, resources: { kind: node, pattern: ".*" }, run: { command: [converge, "{id}"] } }]`,

@@ -155,7 +155,7 @@ test('a start or a stop that is for one run of a service touches no other, and a
   const stale = { code: 'conflict', message: expect.stringContaining('nothing was done') }
   expect(await fault(device, stop, other)).toMatchObject(stale)
   expect(await fault(device, start, { unit: 'web.service', if_run: 'none' })).toMatchObject(stale)
-  expect(askedFor().some((words) => /stop|start/.test(words))).toBe(false)
+  expect(askedFor().some((words) => /\b(?:stop|start) web/.test(words))).toBe(false)
   const own = { unit: 'web.service', if_run: 'af60794c9eb34c56987a3f2299666438' }
   const result = await done(device, stop, own)
   expect(result).toMatchObject({ before: { active: 'active' }, after: { active: 'inactive' }, taken: [] })
