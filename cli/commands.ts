@@ -22,6 +22,7 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
     alerts: ['what the senders of alerts sent', async () => (await import('./alerts.ts')).addAlertsCommand],
     ask: ['ask the agent a question', async () => (await import('./incidents/follow.ts')).addAskCommand],
     act: ['run one action yourself, under the same rules', async () => (await import('./act.ts')).addActCommand],
+    undo: ['take one write back, as it left things', async () => (await import('./undo.ts')).addUndoCommand],
     search: [
       'incidents, resources and rows by their words',
       async () => (await import('./search.ts')).addSearchCommand,
