@@ -6,8 +6,6 @@ const whole = [
   'test/failure/**/*.test.ts',
   'test/start/{everything,postgres,prepare,temporal,temporal-cli}.test.ts',
   'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,led-followers,manual-change,model-servers,morning,setup}.test.ts',
-  'test/e2e/{placement,resumption,slack,three-days,trial,webhooks}.test.ts',
-  'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,led-followers,manual-change,model-servers,setup}.test.ts',
   'test/e2e/{placement,resumption,slack,three-days,trial,undo,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
