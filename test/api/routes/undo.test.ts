@@ -13,6 +13,10 @@ import { systemActor } from '../../../domain/event.ts'
 import { findManualChange } from '../../../domain/manual-change.ts'
 import { parseJobs } from '../../../effects/jobs/jobs.ts'
 import { tools } from '../../../tools/registry.ts'
+<<<<<<< HEAD
+=======
+import { approvedWrite } from '../../support/announced.ts'
+>>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
 import { useApi } from '../../support/api.ts'
 import { allAtOnce } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -216,6 +220,43 @@ test('the tool of a write that was undone loses trust only where the person says
   expect(await lost(true)).toEqual([1, 1])
 })
 
+<<<<<<< HEAD
+=======
+test('what somebody changed between the last judgement and the write is seen just before it: nothing is begun', async () => {
+  Object.assign(vm(), { running: true, startedAt: '2026-11-21T01:00:00Z' })
+  const undo = {
+    tool: 'vm_stop',
+    arguments: { id: 'vm-1' },
+    left: { 'host of vm-1': 'host-osl-1', 'vm-1': 'running since 2026-11-21T01:00:00.000000Z' },
+  }
+  const started = await stopped({ tool: 'vm_start', undo })
+  const { look } = (await api.get(pathOf(started.key))).body as unknown as {
+    look: { isAsLeft: boolean; observed: string }
+  }
+  expect(look).toMatchObject({ isAsLeft: true })
+  const sent = await approvedWrite(api, 'vm_stop', { id: 'vm-1' })
+  const [by = ''] = sent.key.split('.')
+  const undoes = { ...started, attempt: 1, callId: 'c1_0', tool: 'vm_start', risk: 'high' as const, isWrong: false }
+  const asked = { tool: 'vm_stop', arguments: { id: 'vm-1' }, targets: [], stateFingerprint: '', risk: 'high' as const }
+  const person = { reason: 'the wrong VM', operatorId: 'op', name: 'anna', alone: false, mayVote: true }
+  await api.db.transaction().execute((trx) =>
+    append(trx, by, null, {
+      kind: 'change_requested',
+      actor: 'user:anna',
+      detail: 'asked',
+      metadata: { ...asked, ...person, undoes },
+    }),
+  )
+  const { stateFingerprint } = (await api.get('/vms/vm-1/stop?dry_run=true')).body
+  // Another run on the same host: to the fingerprint of a stop it is the same VM.
+  Object.assign(vm(), { startedAt: '2026-11-21T02:00:00Z' })
+  api.api.deps.state.forget()
+  const headers = { 'if-match': String(stateFingerprint) }
+  const answer = await api.post('/vms/vm-1/stop', { ...sent, body: { reason: 'the wrong VM' }, headers })
+  expect([answer.status, answer.body.code, platform.begun]).toEqual([412, 'UNDO_MOVED_ON', []])
+})
+
+>>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
 test('a job is taken back by the job that its declaration names, while its check mode says that all is as it left it', async () => {
   const about = { kind: 'node', id: 'node-osl-2' }
   const { preparation } = (await api.get(`/jobs/mark/preparation?kind=node&id=node-osl-2`)).body as unknown as {
