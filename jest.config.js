@@ -6,11 +6,7 @@ const whole = [
   'test/failure/**/*.test.ts',
   'test/start/{everything,postgres,prepare,temporal,temporal-cli}.test.ts',
   'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,led-followers,manual-change,model-servers,morning,setup}.test.ts',
-<<<<<<< HEAD
   'test/e2e/{placement,resumption,slack,stop,three-days,trial,undo,webhooks}.test.ts',
-=======
-  'test/e2e/{placement,resumption,slack,three-days,trial,undo,webhooks}.test.ts',
->>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
   'test/simulation/simulation.test.ts',
   'test/mesh/agent/{corpus,exactly-once}.test.ts',
   'test/cli/{mesh/mesh,access,setup/setup}.test.ts',

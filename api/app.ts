@@ -150,10 +150,7 @@ const operations = [
   shiftRoutes,
   trustRoutes,
   undoRoutes,
-<<<<<<< HEAD
   stopRoutes,
-=======
->>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
   statusRoutes,
   modelRoutes,
   streamRoutes,

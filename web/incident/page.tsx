@@ -29,7 +29,6 @@ import { Strip } from './strip.tsx'
 import { Earlier, Timeline } from './timeline.tsx'
 import { Investigation } from './turns.tsx'
 import { Undos } from './undo.tsx'
-<<<<<<< HEAD
 
 /** Tools that the agent proposed to write with, each once. */
 function listWrites(rows: readonly IncidentEvent[]): string[] {
@@ -38,8 +37,6 @@ function listWrites(rows: readonly IncidentEvent[]): string[] {
   )
   return [...new Set(writes)]
 }
-=======
->>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
 
 /** An incident as an answer: what is asked, why, what was done; below it the parts for those who doubt. */
 export function IncidentPage({ id }: { id: string }) {

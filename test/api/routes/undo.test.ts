@@ -13,10 +13,7 @@ import { systemActor } from '../../../domain/event.ts'
 import { findManualChange } from '../../../domain/manual-change.ts'
 import { parseJobs } from '../../../effects/jobs/jobs.ts'
 import { tools } from '../../../tools/registry.ts'
-<<<<<<< HEAD
-=======
 import { approvedWrite } from '../../support/announced.ts'
->>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
 import { useApi } from '../../support/api.ts'
 import { allAtOnce } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
@@ -220,8 +217,6 @@ test('the tool of a write that was undone loses trust only where the person says
   expect(await lost(true)).toEqual([1, 1])
 })
 
-<<<<<<< HEAD
-=======
 test('what somebody changed between the last judgement and the write is seen just before it: nothing is begun', async () => {
   Object.assign(vm(), { running: true, startedAt: '2026-11-21T01:00:00Z' })
   const undo = {
@@ -256,7 +251,6 @@ test('what somebody changed between the last judgement and the write is seen jus
   expect([answer.status, answer.body.code, platform.begun]).toEqual([412, 'UNDO_MOVED_ON', []])
 })
 
->>>>>>> aa5f286d0043ecf93b47919001e00af5520e230e
 test('a job is taken back by the job that its declaration names, while its check mode says that all is as it left it', async () => {
   const about = { kind: 'node', id: 'node-osl-2' }
   const { preparation } = (await api.get(`/jobs/mark/preparation?kind=node&id=node-osl-2`)).body as unknown as {
