@@ -52,18 +52,14 @@ async function listTrust(api: ApiClient, options: ConnectionOptions): Promise<vo
   const found = trustList.parse(await api.get('/api/v1/trust'))
   if (options.json) return printJson(found)
   printList(options, found.items, 'The agent has proposed no write yet.', {
-    TYPE: (each) => inert(each.type),
-    TOOL: (each) => inert(each.tool),
     LEVEL: (each) => paintLevel(each.level) + (each.cause === 'upgrade' ? ' (to confirm)' : ''),
-    PROPOSED: (each) => formatNumber(each.record.proposed),
-    APPROVED: (each) => formatNumber(each.record.approved),
-    DENIED: (each) => formatNumber(each.record.denied),
     RAN: (each) => formatNumber(each.record.ran),
     HELD: (each) => formatNumber(each.record.held),
     LASTED: (each) => formatNumber(each.record.lasted),
     LOST: (each) => formatNumber(each.record.lost),
     WRONG: (each) => formatNumber(each.record.wrong),
     'TO GRADE': (each) => formatNumber(each.record.ungraded),
+    'TOOL, IN INCIDENTS OF TYPE': (each) => `${inert(each.tool)}, ${inert(each.type)}`,
   })
   print(paint('dim', `\n  Every other pair: ${found.newPairs}, ${trustWords[found.newPairs]}.`))
 }
