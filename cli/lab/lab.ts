@@ -206,6 +206,7 @@ const silentAudience: Audience = { broken() {}, found() {}, unclaimed() {}, even
 type Options = {
   databases?: boolean
   kubernetes?: boolean
+  practice?: boolean
   scenario?: ScenarioName
   target?: string
   timeout?: number
@@ -224,6 +225,7 @@ export function addLabCommand(program: CliCommand): void {
     )
     .option('--databases', 'start PostgreSQL and MariaDB with their replicas, and say where they are')
     .option('--kubernetes', 'start a Kubernetes of two nodes, and say where it is; as root')
+    .option('--practice', 'ten questions with three traps, to learn what to look for; nothing runs')
     .option('--target <target>', 'with --scenario: what to break')
     .option('--timeout <seconds>', 'with --scenario: give up after this long', parseSeconds)
     .option('--json', 'with --scenario: one JSON document at the end')
@@ -231,7 +233,8 @@ export function addLabCommand(program: CliCommand): void {
       'after',
       '\nExample:\n  npm run lab -- --scenario service_down\n  nightshift lab break host_down host-osl-1',
     )
-    .action(async ({ scenario, databases, kubernetes, ...options }: Options, self: CliCommand) => {
+    .action(async ({ scenario, databases, kubernetes, practice, ...options }: Options, self: CliCommand) => {
+      if (practice) return await (await import('./practice.ts')).practise(options)
       if (kubernetes) await showKubernetes(connectLab(), options)
       if (databases) await showDatabases(connectAdmin().api, connectLab(), options)
       if ((databases || kubernetes) && !scenario) return
