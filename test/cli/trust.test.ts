@@ -53,6 +53,8 @@ test('one command stops a kind of write for the site, home says so, and another 
   const resumed = await nightshift('resume', 'replication_lag', '--tool', 'converge_shard', '--reason', 'done')
   expect(resumed).toMatchObject({ code: 0 })
   expect((await nightshift('stop')).stderr).toContain('Nothing is stopped.')
+  const untyped = await nightshift('stop', '--tool', 'converge_shard', '--reason', 'a drill')
+  expect(untyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was stopped: name the type') })
   expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
     'Is it replication_lag?',
   )
