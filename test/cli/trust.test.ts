@@ -23,6 +23,12 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
   expect(promoted).toMatchObject({ code: 0 })
   expect(promoted.stdout).toMatch(/proposed +1/)
   expect((await nightshift('trust')).stdout).toMatch(/^act .*converge_shard, replication_lag$/m)
+  const shadow = ['converge_shard', '--to', 'shadow', '--reason', 'the replicas move']
+  const mistyped = await nightshift('trust', 'promote', 'replication_lagg', ...shadow)
+  expect(mistyped).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/nothing was set\. Is it replication_lag\?/),
+  })
   expect((await nightshift('trust', 'show', 'replication_lag', 'converge_shard')).stdout).toContain(
     'act, by approver: it is the lab',
   )
