@@ -52,7 +52,14 @@ async function stop(
   type: string | undefined,
   { tool, resource, until, reason, ...options }: ScopeOptions & { until?: string },
 ): Promise<void> {
-  if (type === undefined) return await listStops(api, options)
+  if (type === undefined) {
+    if (tool ?? resource ?? until ?? reason)
+      throw new CommandFailed(
+        'usage',
+        'Nothing was stopped: name the type of incident, as in "nightshift stop vm_stopped …".',
+      )
+    return await listStops(api, options)
+  }
   if (reason === undefined) throw new CommandFailed('usage', 'Say why: --reason "…".')
   const body = { type, reason, ...(tool && { tool }), ...(resource && { resource }), ...(until && { until }) }
   const answer = stopAnswer.parse(await api.post('/api/v1/stops', body))

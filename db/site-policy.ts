@@ -3,7 +3,7 @@ import { sha256 } from '../domain/digest.ts'
 import { type ResourceRef, resourceKey } from '../domain/registry.ts'
 import type { SiteDecisions } from '../domain/site-decision.ts'
 import type { SiteExplanation } from '../domain/site-policy-state.ts'
-import { type CompiledPolicy, compilePolicy } from '../safety/site/compile.ts'
+import { type CompiledPolicy, type CompiledRule, compilePolicy } from '../safety/site/compile.ts'
 import { decideBySite, type SiteThing, whyNot } from '../safety/site/decide.ts'
 import { parseSitePolicy } from '../safety/site/read.ts'
 import type { Db, Trx } from './connect.ts'
@@ -51,9 +51,15 @@ export async function explainUnder(
   const asked = { tool: call.tool, type: call.type, things, nowMs }
   const rules = policy.ofTool(call.tool).map((rule) => ({
     ...{ rule: rule.name, line: rule.line, action: rule.action },
-    whyNot: whyNot(rule, asked, things[0] ?? null),
+    whyNot: whyNotAny(rule, asked, things),
   }))
   return { ...decideBySite(policy, asked), rules }
+}
+
+/** Null where the rule fits one of the things; else what keeps it from the first. */
+function whyNotAny(rule: CompiledRule, asked: Parameters<typeof whyNot>[1], things: readonly SiteThing[]) {
+  const reasons = (things.length > 0 ? things : [null]).map((thing) => whyNot(rule, asked, thing))
+  return reasons.includes(null) ? null : (reasons[0] ?? null)
 }
 
 /** A policy is compiled once a process: what a row holds never changes. */

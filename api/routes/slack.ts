@@ -170,31 +170,35 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
     return await say(`Nothing was done: ${operator.name} (${operator.role}) lacks the permission manage_incident.`)
   }
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
-  await say(await pressed[asked.action](deps, incident, by))
+  await say(await pressed[asked.action](deps, incident, by, incidentOfButton(asked.button)?.attempt ?? null))
 }
 
 /** The incident that a button names, if we made the button for it and for what it does. */
 async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: OwnerPress): Promise<Incident | null> {
-  const id = incidentOfButton(asked.button)
-  if (id === null || !isIncidentButton(settings.signingSecret, id, asked.action, asked.button)) return null
-  return await incidentById(db, id)
+  const named = incidentOfButton(asked.button)
+  if (named === null || !isIncidentButton(settings.signingSecret, named, asked.action, asked.button)) return null
+  return await incidentById(db, named.id)
 }
 
-const pressed: Record<OwnerPress['action'], (deps: ApiDeps, incident: Incident, by: Person) => Promise<string>> = {
+type Pressed = (deps: ApiDeps, incident: Incident, by: Person, attempt: number | null) => Promise<string>
+
+/** The same word as by the page's button, about the cause that the message had: the newest counts. */
+const grade =
+  (verdict: CauseGrade): Pressed =>
+  async ({ db }, { id }, by, attempt) => {
+    const graded = await gradeIncident(db, by, id, { callId: null, attempt, verdict, text: null })
+    if (graded.outcome !== 'graded') return `Nothing was noted: ${graded.message}.`
+    return verdict === 'wrong'
+      ? 'Noted: the cause was wrong. What was right can be said on its page.'
+      : `Noted: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
+  }
+
+const pressed: Record<OwnerPress['action'], Pressed> = {
   take,
   give_back: release,
-  cause_right: (deps, incident, by) => grade(deps, incident, by, 'right'),
-  cause_partly: (deps, incident, by) => grade(deps, incident, by, 'partly'),
-  cause_wrong: (deps, incident, by) => grade(deps, incident, by, 'wrong'),
-}
-
-/** The same word as by the page's button: the newest counts. */
-async function grade({ db }: ApiDeps, { id }: Incident, by: Person, verdict: CauseGrade): Promise<string> {
-  const graded = await gradeIncident(db, by, id, { callId: null, verdict, text: null })
-  if (graded.outcome !== 'graded') return `Nothing was noted: ${graded.message}.`
-  return verdict === 'wrong'
-    ? 'Noted: the cause was wrong. What was right can be said on its page.'
-    : `Noted: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
+  cause_right: grade('right'),
+  cause_partly: grade('partly'),
+  cause_wrong: grade('wrong'),
 }
 
 async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<string> {

@@ -31,12 +31,12 @@ const example: KindStop = {
   reason: 'The hypervisors are being upgraded.',
 }
 
-const missing = (what: string, name: string, known: readonly string[], remedy: string): Problem => {
+const missing = (what: string, name: string, known: readonly string[], remedy: string, done = 'stopped'): Problem => {
   const similar = similarNames(name, known)
   return new Problem(
     404,
     'NOT_FOUND',
-    `There is no ${what} ${name} here: nothing was stopped. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
+    `There is no ${what} ${name} here: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
   )
 }
 
@@ -58,17 +58,22 @@ async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }
     const names = writing.map(({ name }) => name)
     throw missing('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
   }
-  const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
-  const told = typesOfRunbooks(knowledge)
-  if (!isKnown && !told.includes(type))
-    throw missing(
-      'incident of type',
-      type,
-      [...new Set([...types, ...told])],
-      '"nightshift incidents list" shows their types.',
-    )
+  await requireType({ db, knowledge }, type, 'stopped')
   if (resource && !(await registeredResource(db, resource)))
     throw missing('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
+}
+
+/** A type that no incident, level or runbook has holds nothing back when it is mistyped, and somebody would rely on it. */
+export async function requireType(
+  { db, knowledge }: Pick<ApiDeps, 'db' | 'knowledge'>,
+  type: string,
+  done: 'stopped' | 'set',
+): Promise<void> {
+  const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
+  const told = typesOfRunbooks(knowledge)
+  if (isKnown || told.includes(type)) return
+  const remedy = '"nightshift incidents list" shows their types.'
+  throw missing('incident of type', type, [...new Set([...types, ...told])], remedy, done)
 }
 
 /** Of one tool its own, or what the settings raised it to; of every write the highest there is. */

@@ -26,6 +26,7 @@ import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 import { incidentId } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
+import { requireType } from './stops.ts'
 
 const tag = 'trust'
 const at = '2026-11-28T03:00:00.000000Z'
@@ -124,6 +125,7 @@ const setEndpoint = endpoint({
   problems: [404, 409, 412],
   async run({ scope, params, body, principal, actor }, deps) {
     const pair = requirePair(params)
+    await requireType(deps, pair.type, 'set')
     const settings = await readSettings(deps.db, deps.environment)
     const asked = { ...body, risk: await riskOf(deps.db, pair.tool) }
     const set = await setTrust(deps.db, requirePerson(principal, actor), pair, asked, settings)

@@ -16,7 +16,7 @@ import type { Scope } from '../scope.ts'
 import { loseTrust } from './lose.ts'
 
 type Grading =
-  | { callId: null; verdict: CauseGrade; text: string | null }
+  | { callId: null; attempt?: number | null; verdict: CauseGrade; text: string | null }
   | { callId: string; attempt: number; verdict: ShadowGrade; text: string | null }
 
 type GradeOutcome = { outcome: 'graded' } | { outcome: 'not_found' | 'conflict'; message: string }
@@ -33,6 +33,9 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       return { outcome: 'conflict', message: 'no agent said a cause of it' }
     if (given.callId === null && !closedStatuses.includes(row.status))
       return { outcome: 'conflict', message: 'it is not closed yet: its cause may change' }
+    // The word is about the cause that the person saw, and takes the trust of what was written for that one.
+    if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
+      return { outcome: 'conflict', message: `this was the cause of attempt ${given.attempt}: look at the newest` }
     const card = given.callId === null ? null : await shadowCall(trx, id, given)
     if (given.callId !== null && !card)
       return { outcome: 'conflict', message: `nothing was recorded in shadow as ${given.callId}` }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { formerTypes } from '../../domain/incident-type.ts'
+import { formerTypes, isType } from '../../domain/incident-type.ts'
 import type { PairTrust, TrustCause, TrustLevel, TrustPair, TrustStep } from '../../domain/trust.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
@@ -10,16 +10,23 @@ export async function setTrustOf(
   db: Db | Trx,
   { type, tool }: TrustPair,
 ): Promise<{ id: number; level: TrustLevel; cause: TrustCause; at: string } | null> {
-  const row = await db
+  const rows = await db
     .selectFrom('trustChange')
-    .select(['id', 'level', 'cause', 'at'])
-    .where('incidentType', 'in', [type, ...formerTypes(type)])
+    .distinctOn('incidentType')
+    .select(['incidentType', 'id', 'level', 'cause', 'at'])
     .where('tool', '=', tool)
+    .where(sql<boolean>`replace(incident_type, '_', '') = replace(${type}, '_', '')`)
+    .orderBy('incidentType')
     .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row ?? null
+    .execute()
+  const [newest] = rows.filter((row) => isSameType(row.incidentType, type)).toSorted((a, b) => b.id - a.id)
+  if (!newest) return null
+  const { incidentType: _, ...set } = newest
+  return set
 }
+
+/** A level that is set under one spelling of a type is set under each: an old one gives back nothing that was lost under the new. */
+const isSameType = (a: string, b: string): boolean => isType(a, b) || isType(b, a)
 
 /** How far a tool goes by itself now: as it was set last, else as a new pair begins. */
 export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsReader): Promise<PairTrust> {
@@ -30,21 +37,26 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
 
 /** Holds a pair until the transaction ends: of two that change its level, the second sees what the first did. */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type} ${tool}`}, 0))`.execute(trx)
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(trx)
 }
 
-/** Every pair whose level somebody set, with the newest. */
+/** Every pair whose level somebody set, with the newest under any spelling of its type. */
 export async function setPairs({
   db,
 }: Scope): Promise<(TrustPair & { level: TrustLevel; cause: TrustCause; at: string })[]> {
-  return await db
+  const rows = await db
     .selectFrom('trustChange')
     .distinctOn(['incidentType', 'tool'])
-    .select(['incidentType as type', 'tool', 'level', 'cause', 'at'])
+    .select(['id', 'incidentType as type', 'tool', 'level', 'cause', 'at'])
     .orderBy('incidentType')
     .orderBy('tool')
     .orderBy('id', 'desc')
     .execute()
+  return rows.map((row) => {
+    const same = rows.filter(({ tool, type }) => tool === row.tool && isSameType(type, row.type))
+    const { level, cause, at } = same.reduce((a, b) => (b.id > a.id ? b : a), row)
+    return { type: row.type, tool: row.tool, level, cause, at }
+  })
 }
 
 /** Pairs that an older version ran unasked, and that no person has confirmed since. */

@@ -54,7 +54,8 @@ export async function setTrust(
     const set = await setTrustOf(trx, pair)
     const isConfirmation = set?.cause === 'upgrade' && before.level === to
     if (set && before.level === to && !isConfirmation) return { outcome: 'conflict', message: `it is ${to} already` }
-    const isMore = isConfirmation || trustLevels.indexOf(to) > trustLevels.indexOf(before.level)
+    // The level of new pairs, set for this one, stays when that is lowered: it gives as much as a higher one.
+    const isMore = to !== 'shadow' && trustLevels.indexOf(to) >= trustLevels.indexOf(before.level)
     if (isMore) {
       const refused = mayDecideEverywhere(deciderOf(operator), {
         risk,

@@ -47,23 +47,31 @@ function nonceOf(secret: string, { id, actionDigest }: Asked): string {
   return createHmac('sha256', secret).update(`nightshift button\n${id}\n${actionDigest}`).digest('base64url')
 }
 
-/** What the buttons of an incident carry: which one, and a nonce that only we can make for it and what the button does. */
-export function incidentButton(secret: string, incidentId: string, action: IncidentPress): string {
-  const nonce = createHmac('sha256', secret).update(`nightshift ${action}\n${incidentId}`).digest('base64url')
-  return `${incidentId}.${nonce}`
+/**
+ * What the buttons of an incident carry: which one, of which attempt where the word is about its cause, and a nonce that only we can make
+ * for that and what the button does.
+ */
+export function incidentButton(secret: string, { id, attempt }: AskedIncident, action: IncidentPress): string {
+  const of = attempt !== null && isAboutCause(action) ? `${id}.${attempt}` : id
+  const nonce = createHmac('sha256', secret).update(`nightshift ${action}\n${of}`).digest('base64url')
+  return `${of}.${nonce}`
 }
+
+type AskedIncident = { id: string; attempt: number | null }
+const isAboutCause = (action: IncidentPress): boolean => action.startsWith('cause_')
 
 const incidentPresses = ['take', 'give_back', 'cause_right', 'cause_partly', 'cause_wrong'] as const
 export type IncidentPress = (typeof incidentPresses)[number]
 
-/** The incident that a button names; null when its form is not ours. */
-export function incidentOfButton(value: string): string | null {
-  return /^(inc_[0-9a-z]{1,60})\.[A-Za-z0-9_-]{43}$/.exec(value)?.[1] ?? null
+/** The incident that a button names, and the attempt; null when its form is not ours. */
+export function incidentOfButton(value: string): AskedIncident | null {
+  const [, id, attempt] = /^(inc_[0-9a-z]{1,60})(?:\.(\d{1,6}))?\.[A-Za-z0-9_-]{43}$/.exec(value) ?? []
+  return id === undefined ? null : { id, attempt: attempt === undefined ? null : Number(attempt) }
 }
 
 /** Did we make this button, for this incident and for this? */
-export function isIncidentButton(secret: string, incidentId: string, action: IncidentPress, value: string): boolean {
-  const [expected, given] = [Buffer.from(incidentButton(secret, incidentId, action)), Buffer.from(value)]
+export function isIncidentButton(secret: string, asked: AskedIncident, action: IncidentPress, value: string): boolean {
+  const [expected, given] = [Buffer.from(incidentButton(secret, asked, action)), Buffer.from(value)]
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 

@@ -116,7 +116,7 @@ function update(place: StepPlace, message: SlackMessage, shows: 'root' | 'card')
 function rootOf({ incident, report, approvals }: SlackSituation, to: SlackAddresses): SlackMessage {
   const { publicUrl, signingSecret } = to
   const url = `${publicUrl}/incidents/${incident.id}`
-  const buttons = (action: IncidentPress) => incidentButton(signingSecret, incident.id, action)
+  const buttons = (action: IncidentPress) => incidentButton(signingSecret, incident, action)
   return renderRoot({ incident, report, approvals, url, buttons })
 }
 

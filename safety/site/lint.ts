@@ -2,7 +2,7 @@ import { formatCount, formatList } from '../../domain/format.ts'
 import type { SitePolicy } from '../../domain/site-policy.ts'
 import { similarNames } from '../../domain/tool-name.ts'
 import type { CompiledPolicy, CompiledRule } from './compile.ts'
-import { isLabelled, isNamed, type SiteThing } from './decide.ts'
+import { isAboutLooks, isLabelled, isNamed, type SiteThing } from './decide.ts'
 import type { PolicyFault, PolicyLines } from './read.ts'
 import { clockChangesIn, compileWindow, isOver } from './windows.ts'
 
@@ -167,8 +167,11 @@ function checkOver({ windows }: CompiledRule, { nowMs }: FactsOfSite): Said[] {
 function checkHidden(rules: readonly CompiledRule[], fitted: readonly (readonly SiteThing[])[], at: number): Said[] {
   const rule = rules[at] as CompiledRule
   const own = fitted[at] ?? []
-  if (own.length === 0) return []
+  // A call about no thing is fitted by rules that name none.
+  if (own.length === 0 || (isNamed(rule, null) && isLabelled(rule, null))) return []
   const earlier = rules.slice(0, at).find((each, place) => {
+    // Looks that the later one refuses are refused by rules about looks alone.
+    if (isAboutLooks(rule) && !isAboutLooks(each)) return false
     if (!isWider(each.tools, rule.tools) || !isWider(each.types, rule.types) || each.windows !== null) return false
     const theirs = new Set(fitted[place])
     return own.every((thing) => theirs.has(thing))

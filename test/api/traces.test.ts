@@ -180,10 +180,10 @@ const acts: Record<string, () => Promise<Sent>> = {
     path: `/follow-ups/${await mitigated()}/close`,
     body: { note: 'the disk was replaced' },
   }),
-  'POST /trust/{type}/{tool}': async () => ({
-    path: '/trust/replication_lag/converge_shard',
-    body: { to: 'shadow', reason: 'it is new' },
-  }),
+  'POST /trust/{type}/{tool}': async () => {
+    await openedIncident(api.db, { labels: { alertname: 'x', incident_type: 'to_trust' } })
+    return { path: '/trust/to_trust/converge_shard', body: { to: 'shadow', reason: 'it is new' } }
+  },
   'POST /stops': async () => {
     await openedIncident(api.db, { labels: { alertname: 'x', incident_type: 'to_stop' } })
     return { path: '/stops', body: { type: 'to_stop', reason: 'a drill' } }

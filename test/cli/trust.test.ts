@@ -23,6 +23,12 @@ test('the terminal shows the record of a pair, sets its level with a reason, and
   expect(promoted).toMatchObject({ code: 0 })
   expect(promoted.stdout).toMatch(/proposed +1/)
   expect((await nightshift('trust')).stdout).toMatch(/^act .*converge_shard, replication_lag$/m)
+  const shadow = ['converge_shard', '--to', 'shadow', '--reason', 'the replicas move']
+  const mistyped = await nightshift('trust', 'promote', 'replication_lagg', ...shadow)
+  expect(mistyped).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/nothing was set\. Is it replication_lag\?/),
+  })
   expect((await nightshift('trust', 'show', 'replication_lag', 'converge_shard')).stdout).toContain(
     'act, by approver: it is the lab',
   )
@@ -53,6 +59,8 @@ test('one command stops a kind of write for the site, home says so, and another 
   const resumed = await nightshift('resume', 'replication_lag', '--tool', 'converge_shard', '--reason', 'done')
   expect(resumed).toMatchObject({ code: 0 })
   expect((await nightshift('stop')).stderr).toContain('Nothing is stopped.')
+  const untyped = await nightshift('stop', '--tool', 'converge_shard', '--reason', 'a drill')
+  expect(untyped).toMatchObject({ code: 2, stderr: expect.stringContaining('Nothing was stopped: name the type') })
   expect((await nightshift('stop', 'replication_lagg', '--reason', 'a drill')).stderr).toContain(
     'Is it replication_lag?',
   )

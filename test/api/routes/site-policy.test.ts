@@ -71,6 +71,10 @@ test('a call is explained under the policy in force, and under another text', as
   const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-102' }], type: 'vm_stopped' }
   const { items } = (await api.post('/policy/explain', { body: { calls: [call] } })).body
   expect(items).toMatchObject([{ write: null, rules: [{ rule: 'start', whyNot: 'resource' }] }])
+  const both = { ...call, targets: [...call.targets, { kind: 'vm', id: 'vm-101' }] }
+  expect((await api.post('/policy/explain', { body: { calls: [both] } })).body.items).toMatchObject([
+    { rules: [{ rule: 'start', whyNot: null }] },
+  ])
   const text = 'version: 1\nrules:\n  - { name: no, resource: { kind: vm }, action: never }\n'
   const other = await api.post('/policy/explain', { body: { calls: [call], text } })
   expect(other.body).toMatchObject({ items: [{ write: { action: 'never', rule: 'no', line: 3 } }] })

@@ -71,8 +71,13 @@ test('a button of another incident, of another action or of nobody takes nothing
   const id = await openedIncident(api.db, critical)
   const { ts } = await root(id)
   const secret = door.slack.settings.signingSecret
-  const [, foreign] = incidentButton(secret, 'inc_other', 'take').split('.')
-  for (const value of [`${id}.${foreign}`, incidentButton(secret, id, 'give_back'), `${id}.${'A'.repeat(43)}`, 'x']) {
+  const [, foreign] = incidentButton(secret, { id: 'inc_other', attempt: null }, 'take').split('.')
+  for (const value of [
+    `${id}.${foreign}`,
+    incidentButton(secret, { id, attempt: null }, 'give_back'),
+    `${id}.${'A'.repeat(43)}`,
+    'x',
+  ]) {
     await send(door.slack.press('U0ANNA', ts, 'take', { value }))
   }
   await whisper('U0ANNA', 'not one of mine')
@@ -101,9 +106,20 @@ test('one press says what the cause of a closed incident was worth, as the perso
   await press('U0ANNA', id, 'cause_wrong')
   await whisper('U0ANNA', 'Noted: the cause was wrong.')
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toMatchObject({ verdict: 'wrong', by: 'anna' })
-  const partly = incidentButton(door.slack.settings.signingSecret, id, 'cause_partly')
+  const partly = incidentButton(door.slack.settings.signingSecret, { id, attempt: 1 }, 'cause_partly')
   await send(door.slack.press('U0BERT', (await root(id)).ts, 'cause_wrong', { value: partly }))
   await whisper('U0BERT', 'not one of mine')
+})
+
+test('a button of an earlier attempt says nothing about the cause of the newest', async () => {
+  const id = await claimedIncident(api.db, critical)
+  await api.post(`/incidents/${id}/escalate`, { body: { reason: 'needs hands' } })
+  await eventually('the buttons to come', async () => door.slack.buttons((await root(id)).ts).cause_right)
+  const old = door.slack.press('U0ANNA', (await root(id)).ts, 'cause_right')
+  await api.owner.updateTable('incident').set({ attempt: 2 }).where('id', '=', id).execute()
+  await send(old)
+  await whisper('U0ANNA', 'Nothing was noted: this was the cause of attempt 1: look at the newest.')
+  expect((await api.get(`/incidents/${id}/trust`)).body.cause).toBeNull()
 })
 
 describe('what members write in the thread of an incident', () => {

@@ -18,6 +18,13 @@ beforeEach(async () => {
   anna = await play.person('anna')
 })
 
+test('who may not let it act may not fix the level of new pairs for it either', async () => {
+  const ben = await acting.person('ben', { maxRisk: 'low' })
+  expect(await acting.set(ben, 'act', { risk: 'high' })).toMatchObject({ outcome: 'forbidden' })
+  expect(await acting.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
+  expect(await setTrustOf(database.db, pair)).toBeNull()
+})
+
 test('whoever gives more has to have the record of now before them', async () => {
   expect(await play.set(anna, 'act', { seen: 'of yesterday' })).toMatchObject({ outcome: 'moved_on' })
   expect(await setTrustOf(database.db, pair)).toBeNull()

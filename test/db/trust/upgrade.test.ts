@@ -2,8 +2,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { sql } from 'kysely'
 import { connect, type Db } from '../../../db/connect.ts'
 import { systemScope } from '../../../db/scope.ts'
+import { readSettings } from '../../../db/settings.ts'
 import { setTrustOf, unconfirmedPairs } from '../../../db/trust/levels.ts'
+import { setTrust } from '../../../db/trust/set.ts'
 import { verifyKept } from '../../../db/verify/row-changes.ts'
+import type { TrustPair } from '../../../domain/trust.ts'
 import { migrateTo, migrateToLatest } from '../../../migrations/migrate.ts'
 import { emptyDatabase } from '../../support/broker.ts'
 import { pair, playPair } from '../../support/played-pair.ts'
@@ -56,4 +59,23 @@ test('what an older version ran unasked goes on so, is named until a person conf
   expect(await play.set(anna, 'act')).toMatchObject({ outcome: 'set' })
   expect(await unconfirmedPairs(systemScope(db))).toEqual([])
   expect((await verifyKept(db)).differences.filter(({ subject }) => !subject.startsWith('inc_'))).toEqual([])
+})
+
+test('a type has one level under its old and its new spelling: what is taken back under one is confirmed under none', async () => {
+  const { db, owner } = database
+  const [former, today] = ['my_sqldown', 'mysql_down'].map((type) => ({ type, tool: pair.tool })) as [
+    TrustPair,
+    TrustPair,
+  ]
+  const said = { incidentType: former.type, tool: former.tool, level: 'act' as const, cause: 'upgrade' as const }
+  await owner
+    .insertInto('trustChange')
+    .values({ ...said, setBy: null, incidentId: null })
+    .execute()
+  expect(await unconfirmedPairs(systemScope(db))).toEqual([former])
+  const anna = await playPair(database).person('anna')
+  const taken = { to: 'propose' as const, reason: 'not here', seen: '', risk: 'low' }
+  expect(await setTrust(db, anna, today, taken, await readSettings(db, {}))).toMatchObject({ outcome: 'set' })
+  expect(await setTrustOf(db, former)).toMatchObject({ level: 'propose', cause: 'person' })
+  expect(await unconfirmedPairs(systemScope(db))).toEqual([])
 })

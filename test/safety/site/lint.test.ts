@@ -128,3 +128,12 @@ test('a window stands before nothing when it does not hold, so that what it cove
     rule('resource: { labels: { role: web } }, action: ask', 'b')
   expect(lint(rules, sundays)).toEqual([])
 })
+
+test('an earlier rule without a tool hides no look that a later one refuses, and none of things hides what is about no thing', () => {
+  const exec = 'tool: exec, resource: { labels: { role: web } }, action: never'
+  expect(lint(rule('resource: { kind: host }, action: never') + rule(exec, 'b'))).toEqual([])
+  const all = 'resource: { kind: [host, database] }, action: ask'
+  expect(lint(rule(all) + rule('tool: vm_start, action: never', 'b'))).toEqual([
+    expect.stringContaining('"a": it fits all 3 things'),
+  ])
+})
