@@ -36,8 +36,8 @@ export async function sendMorning(db: Db): Promise<number> {
     const isTold = card !== 'off' && (await hasDestination(trx, 'morning'))
     if (!isTold && heldSince === null) return 0
     if (!(await takeTurn(trx, 'morning', night.until, heldSince !== null))) return 0
+    if (!isTold) return await wakeInstead(trx, heldSince ?? night.since, night.until)
     const shift = await readShift(trx, { ...night, heldSince: heldSince ?? night.since })
-    if (!isTold) return await wakeInstead(trx, shift)
     if (headlineOf(shift) === null && card !== 'always') return 0
     const lines = morningLines(shift)
     if (await tell(trx, 'morning', morningTitle(night.until.slice(0, 10), shift), lines))
@@ -58,24 +58,25 @@ async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   return since
 }
 
-/** Nobody takes the card any more that these questions waited for, so people are woken for them now. Answers how many there are. */
-async function wakeInstead(trx: Trx, { questions }: Shift): Promise<number> {
-  const held = questions.first.filter(({ isHeld }) => isHeld)
+/** Nobody takes the card any more that these questions waited for, so people are woken for them now. Answers how many incidents they are of. */
+async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<number> {
   const incidents = await trx
-    .selectFrom('incident')
-    .select(['id', 'title', 'severity', 'status', 'createdAt as since'])
-    .where(
-      'id',
-      'in',
-      held.map(({ incidentId }) => incidentId),
-    )
+    .selectFrom('questionWake')
+    .innerJoin('approval', 'approval.id', 'questionWake.approvalId')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select(['incident.id', 'title', 'severity', 'incident.status', 'createdAt as since'])
+    .distinct()
+    .where('wakes', '=', false)
+    .where('questionWake.at', '>=', heldSince)
+    .where('questionWake.at', '<', until)
+    .orderBy('createdAt')
     .execute()
   const [carrier] = incidents
   if (!carrier) return 0
   const reason =
     'Questions about these woke nobody in the night and waited for the morning card, which no way out takes any more. "nightshift morning" says what each asks.'
   await tell(trx, 'undelivered', 'Questions of the night', [], { carrier: carrier.id, reason, page: true, incidents })
-  return held.length
+  return incidents.length
 }
 
 /** Sends the hand-over whose time has come. Answers how many lines it has. */

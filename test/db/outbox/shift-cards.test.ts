@@ -256,12 +256,14 @@ describe('the morning card', () => {
   })
 
   test('fits a phone after a storm: three lines of a kind, and how many more', async () => {
-    for (let each = 0; each < 6; each++) await question()
+    for (let each = 0; each < 22; each++) await question()
     await at(morning)
     await sendMorning(database.db)
-    const lines = linesOf((await cards('morning'))[0])
+    const [card] = await cards('morning')
+    expect(card?.incident.title).toBe('Morning of 2099-11-29: 20 or more questions wait')
+    const lines = linesOf(card)
     expect(lines).toHaveLength(4)
-    expect(lines.at(-1)).toBe('and 3 more')
+    expect(lines.at(-1)).toBe('and 19 more')
   })
 })
 
