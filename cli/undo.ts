@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { listedUndos, shownUndo } from '../domain/undo-answer.ts'
 import { type ActOptions, carryOut, declareAct } from './act.ts'
 import type { ApiClient } from './api.ts'
@@ -53,8 +53,18 @@ async function findKey(api: ApiClient, incident: string): Promise<string> {
 
 function describeCall({ undo }: Shown): string {
   if (!undo) return ''
-  const words = Object.entries(undo.arguments).map(([name, value]) => `${name} ${String(value)}`)
+  const words = Object.entries(undo.arguments).map(([name, value]) => `${name} ${say(value)}`)
   return `${undo.tool}: ${words.join(', ')}`
+}
+
+const moved = z.object({ vm: z.string(), from: z.string(), to: z.string() })
+
+/** A move of a plan reads as `vm-1 from host-a to host-b`. */
+function say(value: unknown): string {
+  if (Array.isArray(value)) return value.map(say).join(', ')
+  const { data } = moved.safeParse(value)
+  if (data) return `${data.vm} from ${data.from} to ${data.to}`
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function printShown(shown: Shown): void {

@@ -23,8 +23,8 @@ export type DayTimes = { times: string[]; zone: string }
 
 const timeForm = /^([01]\d|2[0-3]):[0-5]\d$/
 const maxTimes = 6
-/** Two hand-overs closer than this would be one, in an hour that a clock change repeats as well. */
-const apartMinutes = 120
+/** Two hand-overs closer than this would be one, in a night that a clock change shortens by an hour as well. */
+const apartMinutes = 180
 
 /** Reads `hand_over.at`; null of an empty text. */
 export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
@@ -45,7 +45,7 @@ export function parseHandOverTimes(text: string): Parsed<DayTimes | null> {
   const sorted = [...times].sort()
   const close = sorted.find((time, at) => toMinutes(sorted[(at + 1) % sorted.length] as string, time) < apartMinutes)
   if (sorted.length > 1 && close !== undefined)
-    return { ok: false, reason: `has two times within two hours, at ${close}: leave one of them out` }
+    return { ok: false, reason: `has two times within three hours, at ${close}: leave one of them out` }
   return { ok: true, value: { times: sorted, zone } }
 }
 

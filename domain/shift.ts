@@ -72,7 +72,11 @@ const many = (count: number, one: string, more: string) => `${count} ${count ===
 export function headlineOf({ repaired, escalated, spared, questions, followUps }: Shift): string | null {
   const waiting = questions.first.filter(({ status }) => status === 'pending').length
   const parts = [
-    waiting > 0 && many(waiting, 'question waits', 'questions wait'),
+    // Those that wait come first: where all that are listed do, more may.
+    waiting > 0 &&
+      (waiting === questions.first.length && questions.count > waiting
+        ? `${waiting} or more questions wait`
+        : many(waiting, 'question waits', 'questions wait')),
     escalated.count > 0 && `${escalated.count} escalated`,
     repaired.count > 0 && `${repaired.count} repaired`,
     spared.count > 0 && many(spared.count, 'page not sent', 'pages not sent'),

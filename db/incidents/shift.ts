@@ -10,8 +10,14 @@ const listed = 20
 type Several<Each> = { count: number; first: Each[] }
 type Counted<Each> = Each & { all: number }
 
-/** What happened from `since` until `until`, and how things stand now. The morning card and the hand-over say parts of it. */
-export async function readShift(db: Db | Trx, { since, until }: { since: string; until: string }): Promise<Shift> {
+/**
+ * What happened from `since` until `until`, and how things stand now. The morning card and the hand-over say parts of it. `heldSince`: the first
+ * question that woke nobody and of which no card has told.
+ */
+export async function readShift(
+  db: Db | Trx,
+  { since, until, heldSince = since }: { since: string; until: string; heldSince?: string },
+): Promise<Shift> {
   const within = (column: string) =>
     sql`${sql.ref(column)} >= ${since}::timestamptz and ${sql.ref(column)} < ${until}::timestamptz`
   const closed = sql`closed_at as at`
@@ -23,7 +29,7 @@ export async function readShift(db: Db | Trx, { since, until }: { since: string;
       sql`status = 'escalated' and ${within('closed_at')}`,
     ),
     sparedPages(db, since, until),
-    questionsOf(db, since, until),
+    questionsOf(db, heldSince, until),
     listFollowUps(systemScope(db), { isOverdue: true }),
     incidents(db, sql`created_at as at`, sql`(status in ('open', 'investigating', 'awaiting_approval', 'escalated'))`),
     incidents(db, closed, sql`status = 'resolved' and watch_until is not null`),

@@ -31,16 +31,52 @@ export async function sendMorning(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
     const card = settings.value<MorningCard>('morning.card')
-    if (card === 'off') return 0
     const night = lastNight(settings.value<Hours>('page.night'), await databaseTime(trx))
-    if (!(await takeTurn(trx, 'morning', night.until))) return 0
-    const shift = await readShift(trx, night)
+    const heldSince = await heldSinceCard(trx, night.until)
+    const isTold = card !== 'off' && (await hasDestination(trx, 'morning'))
+    if (!isTold && heldSince === null) return 0
+    if (!(await takeTurn(trx, 'morning', night.until, heldSince !== null))) return 0
+    if (!isTold) return await wakeInstead(trx, heldSince ?? night.since, night.until)
+    const shift = await readShift(trx, { ...night, heldSince: heldSince ?? night.since })
     if (headlineOf(shift) === null && card !== 'always') return 0
     const lines = morningLines(shift)
     if (await tell(trx, 'morning', morningTitle(night.until.slice(0, 10), shift), lines))
       await noteSparedTold(trx, shift)
     return Math.max(1, lines.length)
   })
+}
+
+/** Since when questions wait that woke nobody and of which no card has told yet. Null: there are none. */
+async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
+  const { since } = await trx
+    .selectFrom('questionWake')
+    .select(({ fn }) => fn.min('at').as('since'))
+    .where('wakes', '=', false)
+    .where('at', '<', until)
+    .where(sql<boolean>`at >= coalesce((select sent_at from digest where destination = 'morning'), '-infinity')`)
+    .executeTakeFirstOrThrow()
+  return since
+}
+
+/** Nobody takes the card any more that these questions waited for, so people are woken for them now. Answers how many incidents they are of. */
+async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<number> {
+  const incidents = await trx
+    .selectFrom('questionWake')
+    .innerJoin('approval', 'approval.id', 'questionWake.approvalId')
+    .innerJoin('incident', 'incident.id', 'approval.incidentId')
+    .select(['incident.id', 'title', 'severity', 'incident.status', 'createdAt as since'])
+    .distinct()
+    .where('wakes', '=', false)
+    .where('questionWake.at', '>=', heldSince)
+    .where('questionWake.at', '<', until)
+    .orderBy('createdAt')
+    .execute()
+  const [carrier] = incidents
+  if (!carrier) return 0
+  const reason =
+    'Questions about these woke nobody in the night and waited for the morning card, which no way out takes any more. "nightshift morning" says what each asks.'
+  await tell(trx, 'undelivered', 'Questions of the night', [], { carrier: carrier.id, reason, page: true, incidents })
+  return incidents.length
 }
 
 /** Sends the hand-over whose time has come. Answers how many lines it has. */
@@ -83,8 +119,14 @@ export async function viewShift(scope: Scope, lostDuties: string[]): Promise<Shi
  * Takes the card of this time, which another process may have sent: the second waits here, and finds it taken. What is not delivered at
  * once is a row of the outbox like any other, so that no restart sends it again.
  */
-async function takeTurn(trx: Trx, card: 'morning' | 'hand_over', time: string): Promise<boolean> {
-  if (Date.parse(await databaseTime(trx)) - Date.parse(time) > maxLateMs) return false
+async function takeTurn(
+  trx: Trx,
+  card: 'morning' | 'hand_over',
+  time: string,
+  /** Questions wait for it: then it is sent however late it is, and told otherwise where nobody takes it. */
+  isOwed = false,
+): Promise<boolean> {
+  if (!isOwed && Date.parse(await databaseTime(trx)) - Date.parse(time) > maxLateMs) return false
   const taken = async () =>
     (await trx.selectFrom('digest').select('sentAt').where('destination', '=', card).executeTakeFirst())?.sentAt
   const isTaken = (at: string | undefined) => at !== undefined && Date.parse(at) > Date.parse(time) - sameTimeMs
@@ -92,7 +134,7 @@ async function takeTurn(trx: Trx, card: 'morning' | 'hand_over', time: string): 
   await sql`select pg_advisory_xact_lock(hashtextextended('shift cards', 0))`.execute(trx)
   if (isTaken(await taken())) return false
   // Where no way out takes it, or nothing could carry it, it is due until one does.
-  if (!(await hasDestination(trx, card)) || !(await findCarrier(trx))) return false
+  if (!isOwed && !((await hasDestination(trx, card)) && (await findCarrier(trx)))) return false
   await trx
     .insertInto('digest')
     .values({ destination: card, sentAt: time })
@@ -107,8 +149,14 @@ async function findCarrier(trx: Trx): Promise<string | null> {
   return row?.id ?? null
 }
 
-async function tell(trx: Trx, trigger: Trigger, title: string, lines: CardLine[]): Promise<boolean> {
-  const carrier = await findCarrier(trx)
+async function tell(
+  trx: Trx,
+  trigger: Trigger,
+  title: string,
+  lines: CardLine[],
+  more: Partial<Pick<Notification, 'reason' | 'page' | 'incidents'>> & { carrier?: string } = {},
+): Promise<boolean> {
+  const { carrier = await findCarrier(trx), ...rest } = more
   if (carrier === null) return false
   const told: Notification = {
     trigger,
@@ -122,6 +170,7 @@ async function tell(trx: Trx, trigger: Trigger, title: string, lines: CardLine[]
     url: '',
     at: await databaseTime(trx),
     headHash: null,
+    ...rest,
   }
   return await enqueueJoined(trx, carrier, told)
 }

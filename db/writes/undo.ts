@@ -63,11 +63,13 @@ function standingOf(
   status: IncidentStatus | null,
   outcome: string | null,
 ): UndoStanding['standing'] {
-  if (isUndone || status === 'resolved') return 'undone'
+  if (isUndone) return 'undone'
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return 'under_way'
-  // Cancelled: it was refused, denied or not begun. Retention removes only what has ended, and what was done left its row.
-  if (status === null || status === 'cancelled' || outcome === null) return 'not_done'
-  return 'unclear'
+  // Refused, denied or not begun. Retention removes only what has ended, and what was done left its row.
+  if (status === null || outcome === null) return 'not_done'
+  // People end an incident by hand, also while its write is under way: what its write came to counts.
+  if (outcome === 'done' && status !== 'escalated') return 'undone'
+  return outcome === 'failed' && status === 'cancelled' ? 'not_done' : 'unclear'
 }
 
 /** What the run of a person's own write takes back; null where it takes back nothing. */

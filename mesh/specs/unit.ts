@@ -110,7 +110,8 @@ const isStopped = (active: string): boolean => active === 'inactive' || active =
 /** What the agent answered of a stop: what stopped with it, which a start alone does not bring back. Absent from older agents. */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
-function undoOfStart(output: DeviceArgs): RecordedUndo {
+/** The service is the one of the call: what a device answers names no other. */
+function undoOfStart(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = asBefore.safeParse(output)
   if (!told.success) return { none: 'the device did not say how the service stood before and after' }
   const { before, after } = told.data
@@ -120,12 +121,12 @@ function undoOfStart(output: DeviceArgs): RecordedUndo {
     return { none: 'systemd named no run of it, so that nobody could tell this run from another' }
   return {
     tool: 'service_stop',
-    arguments: { unit: after.unit, if_run: after.invocation },
+    arguments: { ...nameOf(input), if_run: after.invocation },
     left: { [after.unit]: `${after.active} in run ${after.invocation}` },
   }
 }
 
-function undoOfStop(output: DeviceArgs): RecordedUndo {
+function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   const told = stopped.safeParse(output)
   if (!told.success) return { none: 'the device did not say what stopped with it: its agent may be older' }
   const { before, after, taken } = told.data
@@ -135,7 +136,7 @@ function undoOfStop(output: DeviceArgs): RecordedUndo {
     return { none: `${taken.slice(0, 5).join(', ')} stopped with it, and its start does not bring those back` }
   return {
     tool: 'service_start',
-    arguments: { unit: after.unit, if_run: noRun },
+    arguments: { ...nameOf(input), if_run: noRun },
     left: { [after.unit]: 'stopped' },
   }
 }
@@ -145,13 +146,13 @@ const inverses: Record<ServiceVerb, MeshSpec['undo']> = {
   restart: undefined,
   start: {
     does: (input) => `service_stop of ${nameOf(input).unit}, while it is in the run that this starts`,
-    of: (_, output) => undoOfStart(output),
+    of: undoOfStart,
     ...lookAtService(),
   },
   stop: {
     does: (input) =>
       `service_start of ${nameOf(input).unit}, while nobody has started it and nothing else stopped with it`,
-    of: (_, output) => undoOfStop(output),
+    of: undoOfStop,
     ...lookAtService(),
   },
 }

@@ -251,11 +251,26 @@ const wrong: Record<string, Wrong> = {
   },
   vm_start: { look: () => vmOf(started), write: () => power(started, 'start'), foreign: () => power(started, 'stop') },
 }
-const faults: [FaultName, string][] = [
+const allFaults: [FaultName, string][] = [
   ['service_down', 'web-osl-1'],
   ['config_drift', 'web-osl-1'],
   ['disk_pressure', 'web-osl-1'],
 ]
+// Every day one tool of each kind beside one fault; UNDO_FAULTS=3 plays all tools beside all.
+const played = process.env.UNDO_FAULTS
+const faults = allFaults.slice(0, Number(played ?? 1))
+const ofKinds = ['git_revert', 'service_stop', 'vm_stop', 'execute_migration']
+
+/** Each of these tools. The agent takes up one question after the other; meanwhile a person writes to VMs. */
+async function ofEach(everyDay: readonly string[], each: (tool: string, of: Wrong) => Promise<void>): Promise<void> {
+  const chosen = Object.entries(wrong).filter(([tool]) => played || everyDay.includes(tool))
+  const lanes = Object.groupBy(chosen, ([tool]) => (/^(vm|execute)_/.test(tool) ? 'person' : 'agent'))
+  await Promise.all(
+    Object.values(lanes).map(async (lane = []) => {
+      for (const [tool, of] of lane) await each(tool, of)
+    }),
+  )
+}
 
 /** The oracle's word on a fault, without figures that change by themselves. */
 async function oracle(fault: FaultName, target: string) {
@@ -264,12 +279,12 @@ async function oracle(fault: FaultName, target: string) {
 }
 
 test('after an undo the state is the one before the write, whatever else is broken, and once', async () => {
-  await power(started, 'stop')
+  if (played) await power(started, 'stop')
   let [equal, all] = [0, 0]
   for (const [fault, target] of faults) {
     await spine.lab.break(fault, target)
     const before = await oracle(fault, target)
-    for (const [tool, { look, write }] of Object.entries(wrong)) {
+    await ofEach(ofKinds, async (tool, { look, write }) => {
       const seen = await look()
       const { key } = await write()
       expect([tool, await look()]).not.toEqual([tool, seen])
@@ -277,18 +292,16 @@ test('after an undo the state is the one before the write, whatever else is brok
       all += 1
       if (JSON.stringify(await look()) === JSON.stringify(seen)) equal += 1
       expect([tool, (await undo(key)).body]).toMatchObject([tool, { code: 'UNDONE_ALREADY' }])
-    }
+    })
     expect(await oracle(fault, target)).toEqual(before)
     await spine.lab.heal(fault)
   }
-  console.log(
-    `undo: ${faults.length} faults × ${Object.keys(wrong).length} tools: ${equal} of ${all} as before the write`,
-  )
+  console.log(`undo, ${faults.length} of ${allFaults.length} faults: ${equal} of ${all} as before the write`)
   expect(equal).toBe(all)
 })
 
 test('nothing is undone over what somebody else did since: the refusal says what, and stands in the log', async () => {
-  for (const [tool, { look, write, foreign }] of Object.entries(wrong)) {
+  await ofEach(['git_revert', 'vm_stop'], async (tool, { look, write, foreign }) => {
     const [[vm] = []] = await vmsOn(emptied)
     moved = String(vm)
     const { key, incidentId } = await write()
@@ -300,7 +313,7 @@ test('nothing is undone over what somebody else did since: the refusal says what
     expect(await look()).toEqual(theirs)
     const rows = (await spine.events(incidentId)).filter(({ kind }) => kind === 'noted')
     expect(rows.at(-1)).toMatchObject({ metadata: { code: 'undo_refused', write: key } })
-  }
+  })
 })
 
 test('at the terminal a person sees what would be done, does it, and has it refused the second time', async () => {

@@ -56,6 +56,7 @@ const stop = {
   risk: 'high' as const,
   said: 'vm-1: stop',
 }
+const start = { ...stop, tool: 'vm_start', said: 'vm-1: start' }
 const left = { 'host of vm-1': 'host-osl-1', 'vm-1': 'stopped' }
 const recorded = { tool: 'vm_start', arguments: { id: 'vm-1' }, left }
 const stopped = (more: object = {}) => doneWrite(api.db, { ...stop, outcome: 'done', undo: recorded, ...more })
@@ -146,12 +147,16 @@ test('what is no write, and what is not there, is not found, and says which', as
   expect((await ask(gone)).status).toBe(404)
 })
 
-/** The run of an undo ends, as its worker would write it. */
-async function end(by: string, outcome: 'done' | 'moved_on'): Promise<void> {
+async function begin(by: string): Promise<void> {
   const claim = { incidentId: by, attempt: 1, workflowId: `investigate:${by}:1`, role: 'leader' as const }
   await api.db
     .transaction()
     .execute((trx) => claimIncident(trx, { ...claim, groupId: `grp_${by}`, timeBudgetSeconds: 60 }))
+}
+
+/** The run of an undo ends, as its worker would write it. */
+async function end(by: string, outcome: 'done' | 'moved_on'): Promise<void> {
+  await begin(by)
   const events = await eventsOf(api.db, by)
   const change = findManualChange(events, 1)!
   const call = { callId: 'c1_0', tool: change.tool, arguments: change.arguments, effect: 'write' as const, targets: [] }
@@ -188,6 +193,26 @@ test('an undo is done once: who asks again is told by which incident, and how th
     'UNDONE_ALREADY',
     expect.stringContaining(`undo ${by}`),
   ])
+})
+
+test.each([
+  ['cancelled while its write is done', 'cancelled', 'done', 'UNDONE_ALREADY'],
+  ['cancelled while nobody knows what became of its write', 'cancelled', 'unknown', 'UNDO_UNCLEAR'],
+  ['resolved before it began', 'resolved', 'not begun', null],
+] as const)('an undo whose incident a person %s counts by its write', async (_, status, outcome, code) => {
+  const { key } = await stopped()
+  const by = String((await ask(key)).body.incidentId)
+  await begin(by)
+  if (outcome !== 'not begun') await doneWrite(api.db, { ...start, ...(outcome === 'done' && { outcome }) }, by)
+  const closing =
+    status === 'cancelled'
+      ? { status, reason: 'over' }
+      : { status, resolution: 'over', outcome: 'no_fault' as const, claims: [], confidence: null }
+  await api.db
+    .transaction()
+    .execute((trx) => closeIncident(trx, by, null, closing, { actor: 'user:anna', stepKey: null }))
+  const again = await ask(key)
+  expect(again.body.code ?? null).toBe(code)
 })
 
 test('an undo that was refused at the last moment did nothing, and may be asked for again', async () => {

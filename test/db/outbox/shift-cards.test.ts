@@ -256,12 +256,53 @@ describe('the morning card', () => {
   })
 
   test('fits a phone after a storm: three lines of a kind, and how many more', async () => {
-    for (let each = 0; each < 6; each++) await question()
+    for (let each = 0; each < 22; each++) await question()
     await at(morning)
     await sendMorning(database.db)
-    const lines = linesOf((await cards('morning'))[0])
+    const [card] = await cards('morning')
+    expect(card?.incident.title).toBe('Morning of 2099-11-29: 20 or more questions wait')
+    const lines = linesOf(card)
     expect(lines).toHaveLength(4)
-    expect(lines.at(-1)).toBe('and 3 more')
+    expect(lines.at(-1)).toBe('and 19 more')
+  })
+})
+
+describe('questions that woke nobody', () => {
+  const heldOne = async () => {
+    await budget({ 'page.wake_budget': '0' })
+    return await question({ expirySeconds: 1_000 })
+  }
+
+  test.each<[string, Record<string, string>]>([
+    ['no card is wanted any more', { 'morning.card': 'off' }],
+    [
+      'no way out takes the card any more',
+      { 'webhook.news.url': '', 'webhook.approval.url': '', 'webhook.escalated.url': '' },
+    ],
+  ])('wake people as the night ends where %s, once', async (_name, settings) => {
+    const { incidentId } = await heldOne()
+    await budget({ 'webhook.critical.url': 'http://127.0.0.1:9/phone', ...settings })
+    await at(morning - 1)
+    expect(await sendMorning(database.db)).toBe(0)
+    await at(morning)
+    const sent = await Promise.all([sendMorning(database.db), sendMorning(database.db)])
+    expect(sent.filter(Boolean)).toEqual([1])
+    expect(await toldOf(incidentId)).toMatchObject([{ trigger: 'undelivered', page: true }])
+  })
+
+  test('stand on a card that is late, however late it is', async () => {
+    await heldOne()
+    await at(morning + 9 * 3_600)
+    expect(await sendMorning(database.db)).toBe(1)
+    expect(linesOf((await cards('morning'))[0])).toEqual([expect.stringMatching(/^Question, expired: /)])
+  })
+
+  test('stand on the next card where their own night was changed, or nothing ran that day', async () => {
+    await heldOne()
+    await budget({ 'page.night': '04:00-07:00 UTC' })
+    await at(morning + 24 * 3_600)
+    await sendMorning(database.db)
+    expect(linesOf((await cards('morning'))[0])).toContainEqual(expect.stringMatching(/^Question, expired: /))
   })
 })
 

@@ -169,6 +169,8 @@ test('a start or a stop that is for one run of a service touches no other, and a
   expect(undo?.of(own, { ...result, taken: ['front.service'] })).toEqual({
     none: expect.stringContaining('front.service'),
   })
+  const lie = { ...result, after: { ...(result.after as object), unit: 'sshd.service' } }
+  expect(undo?.of(own, lie)).toMatchObject({ arguments: { unit: 'web.service' } })
   expect(undo?.of(own, { ...result, taken: undefined })).toEqual({ none: expect.stringContaining('older') })
   expect(serviceRestart.undo).toBeUndefined()
 })
