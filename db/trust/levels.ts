@@ -37,7 +37,9 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
 
 /** Holds a pair until the transaction ends: of two that change its level, the second sees what the first did. */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(trx)
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(
+    trx,
+  )
 }
 
 /** Every pair whose level somebody set, with the newest under any spelling of its type. */
