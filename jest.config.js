@@ -1,15 +1,19 @@
 /**
- * What starts and kills whole processes takes most of the time of all tests: it runs by itself (`npm run test:whole`). Four incidents stay
- * among the others, end to end: a device is written to, a metric read, an ending refused, one accepted.
+ * What starts processes of the product takes most of the time of all tests: it runs by itself (`npm run test:whole`). Commands of the terminal
+ * are a process each. Two incidents stay among the others, end to end: a device is written to, an ending refused.
  */
 const whole = [
   'test/failure/**/*.test.ts',
   'test/start/{everything,postgres,prepare,temporal,temporal-cli}.test.ts',
-  'test/e2e/{answers,canaries,decisions,demo,devices,followers,investigation,led-followers,manual-change,model-servers,morning,setup}.test.ts',
-  'test/e2e/{placement,resumption,slack,stop,three-days,trial,undo,webhooks}.test.ts',
+  'test/e2e/{answers,canaries,database-repair,decisions,demo,devices,followers,honest,investigation,led-followers}.test.ts',
+  'test/e2e/{manual-change,model-servers,morning,placement,repairs,resumption,setup,slack,sources,stop}.test.ts',
+  'test/e2e/{three-days,trial,trust,undo,webhooks}.test.ts',
   'test/simulation/simulation.test.ts',
-  'test/mesh/agent/{corpus,exactly-once}.test.ts',
-  'test/cli/{mesh/mesh,access,setup/setup}.test.ts',
+  'test/mesh/agent/{corpus,exactly-once,refusals}.test.ts',
+  'test/mesh/calls-out.test.ts',
+  'test/lab/{children,lab,lasting-faults}.test.ts',
+  'test/upgrade/upgrade.test.ts',
+  'test/cli/**/*.test.ts',
 ]
 
 /** The same list as regular expressions. */
