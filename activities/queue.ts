@@ -10,7 +10,7 @@ import { type EnvironmentDefaults, readSettings } from '../db/settings.ts'
 import { withdrawStopped } from '../db/trust/stops.ts'
 import { roomForFollowers, waitForLeader } from '../domain/admission.ts'
 import { questionType } from '../domain/question.ts'
-import { groupWorkflowId, investigationId } from '../domain/step-key.ts'
+import { groupWorkflowId, investigationId, type RunRef } from '../domain/step-key.ts'
 import type { InvestigationResult } from '../workflows/investigate.ts'
 import { decided, wake } from '../workflows/outcome.ts'
 import { NonRetryable } from './failures.ts'
@@ -50,6 +50,14 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
       await act(incidentId).catch((error) =>
         log?.error({ incidentId, err: error }, "a person's own write could be neither begun nor cancelled"),
       )
+    }
+  }
+  const rewake = async ({ incidentId, attempt }: RunRef) => {
+    try {
+      await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)
+    } catch (error) {
+      // The run is gone: the watchdog escalates its incident.
+      if (!(error instanceof WorkflowNotFoundError)) throw error
     }
   }
   return {
@@ -98,19 +106,14 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
      * were not started, and cancels the writes that did not begin within ten minutes. Decisions come first: nothing of the others keeps them.
      */
     async rewakeDecisions(): Promise<number> {
-      // A stop whose press ended in between withdraws here.
-      const unread = [...(await unreadDecisions(db)), ...(await withdrawStopped(db))]
-      for (const { incidentId, attempt } of unread) {
-        try {
-          await client.workflow.getHandle(investigationId({ incidentId, attempt })).signal(decided)
-        } catch (error) {
-          // The run is gone: the watchdog escalates its incident.
-          if (!(error instanceof WorkflowNotFoundError)) throw error
-        }
-      }
+      const unread = await unreadDecisions(db)
+      for (const run of unread) await rewake(run)
       await each(await overdueManualChanges(db), (id) => cancelUnbegunChange(db, id))
       await each(await unbegunManualChanges(db), (id) => startManualChange(client, id, taskQueue))
-      return unread.length
+      // A stop whose press ended in between withdraws here.
+      const withdrawn = await withdrawStopped(db)
+      for (const run of withdrawn) await rewake(run)
+      return unread.length + withdrawn.length
     },
   }
 }

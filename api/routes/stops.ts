@@ -114,8 +114,11 @@ const setEndpoint = endpoint({
       throw new Problem(status, set.outcome === 'late' ? 'UNTIL_OVER' : set.outcome.toUpperCase(), `${set.message}.`)
     }
     // Whatever of this fails, the worker does within a minute; what is held back is held back already.
-    const runs = await withdrawStopped(deps.db)
-    for (const run of runs) await deps.runs.tell(run, 'decided', tellWithinMs)
+    const runs = await withdrawStopped(deps.db).catch((error: unknown) => {
+      deps.log.error({ err: error }, 'the questions of a stop were not withdrawn: the worker does it')
+      return []
+    })
+    await Promise.allSettled(runs.map((run) => deps.runs.tell(run, 'decided', tellWithinMs)))
     return { stop: set.stop, withdrawn: runs.length }
   },
 })

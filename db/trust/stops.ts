@@ -139,8 +139,7 @@ export async function resumeStop(
 
 /** Withdraws the agent's questions that a stop holds back, and what was approved and not begun. Answers the runs that waited for them. */
 export async function withdrawStopped(db: Db): Promise<RunRef[]> {
-  const stops = await standingStops(db)
-  if (stops.length === 0) return []
+  if ((await standingStops(db)).length === 0) return []
   const open = await db
     .selectFrom('approval')
     .innerJoin('incident', 'incident.id', 'approval.incidentId')
@@ -152,10 +151,10 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
     .execute()
   const runs: RunRef[] = []
   for (const { id, incidentId, type, tool, targets } of open) {
-    const stop = await findStop(db, stops, { type, tool, targets: targets as ResourceRef[] })
-    if (!stop) continue
     const run = await db.transaction().execute(async (trx) => {
-      const row = await lockIncident(trx, incidentId)
+      // What was resumed meanwhile withdraws nothing.
+      const stop = await findStop(trx, await standingStops(trx), { type, tool, targets: targets as ResourceRef[] })
+      const row = stop && (await lockIncident(trx, incidentId))
       if (row) await withdrawPending(trx, incidentId, `${nameScope(stop)} is ${describeStop(stop)}`, id)
       return row && { incidentId, attempt: row.attempt }
     })
