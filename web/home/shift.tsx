@@ -1,5 +1,6 @@
 import type { ShiftView } from '../../domain/shift.ts'
 import { useAsk } from '../api.ts'
+import { Inert } from '../inert.tsx'
 import { FollowUpWords } from '../pages/shift.tsx'
 import { Link } from '../router.tsx'
 
@@ -14,7 +15,9 @@ export function ShiftLines() {
   return (
     <section className="stack tight" aria-label="Morning and follow-ups">
       <p className="small wraps">
-        <Link href="/shift">{shift.morning.title}</Link>
+        <Link href="/shift">
+          <Inert text={shift.morning.title} />
+        </Link>
       </p>
       {count > 0 && (
         <ul className="stack tight small" aria-label="Follow-ups">

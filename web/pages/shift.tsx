@@ -3,7 +3,7 @@ import { truncate } from '../../domain/format.ts'
 import type { FollowUp, ShiftView } from '../../domain/shift.ts'
 import { ask, useAsk } from '../api.ts'
 import { ReasonField, useDraft } from '../fields.tsx'
-import { Inert } from '../inert.tsx'
+import { Inert, inertText } from '../inert.tsx'
 import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { Link } from '../router.tsx'
@@ -30,7 +30,9 @@ export function ShiftPage({ title }: { title: string }) {
 function Card({ id, card: { title, lines } }: { id: string; card: ShiftView['morning'] }) {
   return (
     <section className="stack tight" aria-labelledby={`${id}-title`}>
-      <h2 id={`${id}-title`}>{title}</h2>
+      <h2 id={`${id}-title`}>
+        <Inert text={title} />
+      </h2>
       {lines.length > 0 && (
         <ul className="stack tight">
           {lines.map(({ text, path }) => (
@@ -101,7 +103,7 @@ function CloseFollowUp({ followUp: { incidentId, title } }: { followUp: FollowUp
   return (
     <Confirm
       button="Close"
-      label={`the follow-up of ${truncate(title, 80)}`}
+      label={`the follow-up of ${truncate(inertText(title), 80)}`}
       title="What was done?"
       refused={missing(session ?? null, 'manage_incident')}
       run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['shift'] }))}
