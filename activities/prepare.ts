@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { databaseTime } from '../db/clock.ts'
 import { type Db, isTransient } from '../db/connect.ts'
 import { noteWait, type WaitedFor } from '../db/incidents/waits.ts'
@@ -8,6 +7,7 @@ import type { ProposedCall } from '../domain/event.ts'
 import type { CallRef } from '../domain/step-key.ts'
 import { type CorePort, highestRisk, type Preparation, type Tool } from '../domain/tool.ts'
 import type { Undoes } from '../domain/undo.ts'
+import { shownUndo } from '../domain/undo-answer.ts'
 import { fold } from '../safety/fold.ts'
 import type { Call } from '../safety/judge.ts'
 import { resolveArguments } from '../safety/resolve-arguments.ts'
@@ -48,7 +48,7 @@ export async function prepare(
   }
 }
 
-const lookedAt = z.looseObject({ look: z.object({ isAsLeft: z.boolean(), observed: z.string() }).nullable() })
+const lookedAt = shownUndo.pick({ look: true })
 
 /** An undo is asked about with no less than the risk of the write that it takes back, and rests on a look at what that one left. */
 async function asUndo(

@@ -49,7 +49,10 @@ export function wakesSomebody({
   route: Partial<Route>
 }): boolean {
   if (route.wakes !== undefined && route.wakes !== null) return route.wakes
-  return kind === 'pagerduty' || (kind === 'webhook' && (options as { template?: string }).template !== 'slack')
+  return (
+    kind === 'pagerduty' ||
+    (kind === 'webhook' && ((options as { template?: string }).template ?? 'generic') === 'generic')
+  )
 }
 
 /** These end what was begun elsewhere: they go to those who heard of the incident, at any hour. */

@@ -26,22 +26,20 @@ export async function askAgainDue(db: Db): Promise<number> {
   return begun
 }
 
+/** A change by a person's hand is never the agent's to look into. */
 function dueIncidents(db: Db) {
-  return (
-    db
-      .selectFrom('incident')
-      .select('incident.id')
-      .distinct()
-      .innerJoin('approval', 'approval.incidentId', 'incident.id')
-      .innerJoin('approvalDecision', 'approvalDecision.approvalId', 'approval.id')
-      .where('approvalDecision.askAgainAt', '<=', now)
-      .where('approvalDecision.askAgainAt', '>', sql<string>`nightshift_now() - make_interval(hours => ${keptHours})`)
-      .where('approval.status', '=', 'denied')
-      .whereRef('approval.attempt', '=', 'incident.attempt')
-      .where('incident.status', '=', 'escalated')
-      // A change by a person's hand is never the agent's to look into.
-      .where('incident.type', '!=', manualChangeType)
-      .where('incident.ownerId', 'is', null)
-      .limit(100)
-  )
+  return db
+    .selectFrom('incident')
+    .select('incident.id')
+    .distinct()
+    .innerJoin('approval', 'approval.incidentId', 'incident.id')
+    .innerJoin('approvalDecision', 'approvalDecision.approvalId', 'approval.id')
+    .where('approvalDecision.askAgainAt', '<=', now)
+    .where('approvalDecision.askAgainAt', '>', sql<string>`nightshift_now() - make_interval(hours => ${keptHours})`)
+    .where('approval.status', '=', 'denied')
+    .whereRef('approval.attempt', '=', 'incident.attempt')
+    .where('incident.status', '=', 'escalated')
+    .where('incident.type', '!=', manualChangeType)
+    .where('incident.ownerId', 'is', null)
+    .limit(100)
 }
