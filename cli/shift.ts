@@ -1,6 +1,6 @@
 import { type FollowUp, followUp, type ShiftView, shiftView } from '../domain/shift.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
-import { printList } from './ui/table.ts'
+import { printList, shortenIds } from './ui/table.ts'
 import { getTerminalWidth, inert, paint, print, printJson, printNote, wrap } from './ui/terminal.ts'
 
 export function addMorningCommand(program: CliCommand): void {
@@ -46,10 +46,11 @@ export function addFollowUpsCommand(program: CliCommand): void {
     .calls(async (api, options: ConnectionOptions) => {
       const found = shiftView.shape.followUps.parse(await api.get('/api/v1/follow-ups'))
       if (options.json) return printJson(found)
+      const shorten = shortenIds(found.first.map(({ incidentId }) => incidentId))
       printList(options, found.first, 'Nothing is left to do.', {
         DUE: ({ dueOn, isOverdue }) => (isOverdue ? paint('red', `${inert(dueOn)} overdue`) : inert(dueOn)),
         OWNER: ({ owner, group }) => inert(owner ?? group ?? 'nobody yet'),
-        INCIDENT: ({ incidentId }) => inert(incidentId),
+        INCIDENT: ({ incidentId }) => shorten(incidentId),
         WHAT: ({ title }) => inert(title),
       })
     })
@@ -57,7 +58,7 @@ export function addFollowUpsCommand(program: CliCommand): void {
   parent
     .command('close')
     .description('close one, with a word that says what was done')
-    .argument('<incident>', 'its incident')
+    .argument('<incident>', 'as inc_…')
     .requiredOption('--note <text>', 'what was done; it stands in the log')
     .connected('\nExample:\n  nightshift follow-ups close inc_… --note "the disk was replaced"')
     .calls(async (api, id: string, { note, ...options }: ConnectionOptions & { note: string }) => {
@@ -73,7 +74,7 @@ function addChangeCommand(parent: CliCommand): void {
   parent
     .command('change')
     .description('give one another owner or date')
-    .argument('<incident>', 'its incident')
+    .argument('<incident>', 'as inc_…')
     .option('--owner <name>', 'a person')
     .option('--group <words>', 'several, instead of a person')
     .option('--due <day>', 'as 2026-12-02')

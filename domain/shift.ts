@@ -156,12 +156,14 @@ export function handOverLines(shift: Shift): CardLine[] {
   const waits = waiting
     .slice(0, listedEach)
     .map(({ summary, of, expiresAt }) => `${summary}, for ${of ?? 'all who may decide'} until ${toMinute(expiresAt)}`)
+  // The critical ones are listed first: where all that are listed are critical, more may be.
   const critical = open.first.filter((each) => each.severity === 'critical').length
+  const orMore = critical === open.first.length && open.count > critical ? ' or more' : ''
   return [
     line(
       open.count === 0
         ? 'Open: nothing'
-        : `Open: ${many(open.count, 'incident', 'incidents')}${critical > 0 ? ` (${critical} critical)` : ''}: ${names(open)}`,
+        : `Open: ${many(open.count, 'incident', 'incidents')}${critical > 0 ? ` (${critical}${orMore} critical)` : ''}: ${names(open)}`,
       open.count === 0 ? null : toPage(open.first, 'incidents'),
     ),
     line(

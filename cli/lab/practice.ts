@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { type PracticeAnswer, type PracticeCard, practiceCards, scorePractice } from '../../lab/practice.ts'
 import { formatApproval } from '../approvals/card.ts'
-import { getTerminalWidth, paint, print, printJson, printNote, wrap } from '../ui/terminal.ts'
+import { getTerminalWidth, paint, print, printError, printJson, printNote, wrap } from '../ui/terminal.ts'
 
 /**
  * Shows ten questions as the agent would ask them, reads an answer to each, and says in the end which were traps and why. Needs nothing that
@@ -40,7 +40,7 @@ async function readAnswers(cards: readonly PracticeCard[]): Promise<PracticeAnsw
     if (word === 'q' || word === 'quit') break
     const decision = decisions[word]
     if (!decision) {
-      printNote('Write approve, deny, or quit.')
+      printError('Write approve, deny, or quit.')
       continue
     }
     answers.push({ decision, seconds: (performance.now() - shownMs) / 1_000 })
@@ -60,7 +60,8 @@ const decisions: Record<string, PracticeAnswer['decision']> = {
 
 function show(cards: readonly PracticeCard[], at: number): number {
   const card = cards[at] as PracticeCard
-  printNote(
+  // The question is what was asked for, also with --quiet; stdout is for the score.
+  printError(
     `\n${paint('bold', `Question ${at + 1} of ${cards.length}`)}\n\n${formatApproval(card.approval)}\n\nApprove, deny or quit?`,
   )
   return performance.now()

@@ -121,7 +121,7 @@ export function printNote(text: string): void {
   if (!isQuiet) printError(text)
 }
 
-/** Prints what went wrong to stderr, with commands as they are typed here. */
+/** Prints what a person has to read to stderr, also with `--quiet`: what went wrong, and what is asked of them. */
 export function printError(text: string): void {
   process.stderr.write(`${inertOutput(spellCommands(text, commandPrefix(process.env)))}\n`)
 }
