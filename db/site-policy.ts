@@ -140,7 +140,7 @@ function groupValues(pairs: readonly [string, string][]): Record<string, string[
   return grouped
 }
 
-/** So many names of the registry are held against a policy. */
+/** The most names of the registry that lint reads. */
 const maxThings = 20_000
 
 /** All that the registry knows, each thing once by all its names. Null where there is too much of it. */

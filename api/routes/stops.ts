@@ -46,9 +46,9 @@ export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
   return named.filter((each) => incidentType.safeParse(each).success)
 }
 
-/** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
 type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 
+/** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
 async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }: AskedStop): Promise<void> {
   if (type === manualChangeType)
     throw new Problem(409, 'CONFLICT', 'What people write themselves is never stopped: end it where it was asked for.')
@@ -76,7 +76,7 @@ export async function requireType(
   throw missing('incident of type', type, [...new Set([...types, ...told])], remedy, done)
 }
 
-/** Of one tool its own, or what the settings raised it to; of every write the highest there is. */
+/** The risk of a stopped tool, as the settings raised it; a stop of every tool counts as critical. */
 async function riskOfStop(db: Db): Promise<(tool: string | null) => Risk> {
   const settings = await readSettings(db)
   return (tool) =>

@@ -112,7 +112,7 @@ const askEndpoint = endpoint({
   tag,
   summary: 'Takes one write back, while all is as it left it',
   description:
-    "A person's own write, as any other: judged, approved, leased, logged and verified in an incident of its own. It is bound to the state that the write left: 409 `UNDO_MOVED_ON` where somebody changed that since, with a row in the incident of the write. At most once. `wrong` says that the write was wrong, which its tool's trust is told of once it is undone.",
+    'An undo is a write of this person: it opens an incident, and is judged, approved, logged and verified like any other. It holds for the state that the write left. 409 `UNDO_MOVED_ON`: somebody changed that since; the incident of the write has a row of the refusal. Each write is undone once at most. `wrong` lowers the trust of its tool once the write is undone.',
   params,
   body: z.strictObject({ ...directBody, wrong: z.boolean().optional() }),
   bodyExample: { reason: 'it was the wrong commit' },
@@ -153,7 +153,7 @@ const askEndpoint = endpoint({
         },
       },
     })
-    if (!act) throw new Error('an undo always has an incident of its own')
+    if (!act) throw new Error('an undo opens an incident')
     return act
   },
 })
@@ -178,7 +178,7 @@ async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<Undoable
   return undoable
 }
 
-/** What is refused since its state moved on, or its rows speak against it, leaves a row in the incident of the write. */
+/** Writes a refusal into the incident of the write: its state moved on, or its rows speak against an undo. */
 async function noteRefusal<T>(
   deps: ApiDeps,
   write: LoggedWrite,

@@ -11,7 +11,7 @@ import { faultOfPattern } from '../../domain/decision-right.ts'
 import { parseTime } from '../../domain/format.ts'
 import { incidentType } from '../../domain/incident.ts'
 import { parseResourceKey, type ResourceRef } from '../../domain/registry.ts'
-import { whyNoMember } from '../../domain/site-decision.ts'
+import { nameSiteRule, type SiteDecision, whyNoMember } from '../../domain/site-decision.ts'
 import { highestRisk, type Risk, requiredApprovals, risks } from '../../domain/tool.ts'
 import { type WhoMay, whoMay } from '../../domain/who-may.ts'
 import { toolFacts } from '../../tools/registry.ts'
@@ -69,12 +69,14 @@ export const whoMayRoutes = endpoint({
     if (!people)
       throw new Problem(404, 'NOT_FOUND', `Nothing is known of who was here at ${at}: the record begins later.`)
     const own = ownRunOf && (await nameOf(deps, ownRunOf))
+    const refused = whySiteRefuses(dryRun)
     return {
       at,
       ...subject,
       people: people.map((each) => ({
         ...each,
         why:
+          refused ??
           each.why ??
           whyNoMember(each.name, dryRun) ??
           (each.name === own ? `${own} asked for this run, and somebody else has to agree` : null),
@@ -96,6 +98,12 @@ async function readSubject(deps: ApiDeps, scope: Scope, asked: z.output<typeof q
   if (!found || !type) throw notFound(`approval ${asked.approval}`)
   const { risk, targets, required, dryRun } = found
   return { risk, targets, required, dryRun, incidentType: type, ownRunOf: await requesterOf(deps, found) }
+}
+
+/** Nobody is asked about what the policy of the site refuses. */
+function whySiteRefuses(dryRun: Subject['dryRun']): string | null {
+  const site = dryRun?.details.sitePolicy as SiteDecision | undefined
+  return site?.action === 'never' ? `${nameSiteRule(site)} refuses it, and nobody is asked` : null
 }
 
 /** The person whose own run asks, where its question is for others. */

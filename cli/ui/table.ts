@@ -55,8 +55,8 @@ const minReadableWidth = 40
 const minIdLetters = 8
 
 /**
- * Ids as a list shows them at a terminal: with so many letters that no two of its rows look alike, and without a prefix that all have.
- * What is typed may be as short (complete-ids.ts). In a pipe they are whole.
+ * Shortens the ids of a list at a terminal: eight letters, or as many as tell its rows apart, without a prefix that all have. A person may
+ * type them as short (complete-ids.ts). A pipe gets whole ids.
  */
 export function shortenIds(ids: readonly string[]): (id: string) => string {
   if (!process.stdout.isTTY) return inert

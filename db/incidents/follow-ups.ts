@@ -15,8 +15,8 @@ import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
 /**
- * What is left to do about an incident that ended as mitigated: who does it, and until when. One an incident; each change of it is a row of
- * the log, which `verify` holds it against.
+ * A follow-up: what is left to do about an incident that ended as mitigated, by whom and until when. An incident has one at most. Each change
+ * is a row of the log, and `verify` compares both.
  */
 
 type FollowUpState = NonNullable<EventMetadata['noted']['followUp']>
@@ -66,7 +66,7 @@ async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRo
 
 /** What a person says of it; what is absent stays. `owner`: a name. */
 type FollowUpChange = { owner?: string | null; group?: string | null; dueOn?: string }
-/** `unknown`: there is none, or nobody of that name may sign in. */
+/** `unknown owner`: nobody of that name may sign in. */
 export type FollowUpRefusal = 'none' | 'closed' | 'unknown owner'
 
 export async function changeFollowUp(

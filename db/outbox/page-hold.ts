@@ -42,7 +42,7 @@ export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | 
   return rows[0]?.until ?? null
 }
 
-/** Of these entries of the outbox those that wake somebody: destinations that do, the browsers of people, and what posts events that say so. */
+/** The entries that wake somebody: destinations that are set to, browsers of people, and webhooks of the template `generic`. */
 export async function wakingEntries(trx: Trx, entries: readonly string[]): Promise<string[]> {
   const settings = await readSettings(trx)
   const rows = await trx.selectFrom('destination').select(['name', 'kind', 'options', 'route']).execute()

@@ -11,8 +11,8 @@ import type { IncidentRow } from '../tables.ts'
 import { hasDestination } from './destinations.ts'
 
 /**
- * Below critical so many questions of a night wake somebody (`page.wake_budget`); the others are read in channels at once and wait for the
- * morning card. Nothing waits that no card would tell of.
+ * The budget of a night (`page.wake_budget`): so many questions below critical wake somebody. Channels get the others at once, and the
+ * morning card lists them. Nothing waits where no card would go out.
  */
 
 /** Why a message wakes nobody now. `note`: the row that the log gets of it, once a question. */

@@ -53,7 +53,7 @@ export type ApprovalTables = {
   }
   /** Whom a question was put to by the site's list, in order. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
-  /** Of a night with a budget: did this question wake somebody, or does it wait for the morning? */
+  /** Questions of a night with a budget: whether each woke somebody, or waits for the morning card. */
   questionWake: { approvalId: string; wakes: boolean; at: Time }
   standingGrant: {
     id: string

@@ -185,7 +185,7 @@ export type IncidentTables = {
   incident: IncidentTable
   incidentEvent: IncidentEventTable
   expectation: ExpectationTable
-  /** What is left to do about an incident that ended as mitigated. */
+  /** Work that is left after an incident ended as mitigated. */
   followUp: {
     incidentId: string
     ownerId: string | null

@@ -92,6 +92,9 @@ test('who may decide about a tool counts the group that the policy asks', async 
     if (role === 'approver' || role === 'admin')
       expect(why).toContain('is not in dba, whose people decide this by rule "two"')
   expect(answer.people.map(({ why }: { why: string | null }) => why)).not.toContain(null)
+  await take(file('version: 1\nrules:\n  - { name: not here, tool: vm_start, action: never }\n'))
+  const refused = await read('/who-may?tool=vm_start&type=vm_stopped&resources=vm:vm-101')
+  for (const { why } of refused.people) expect(why).toContain('rule "not here"')
 })
 
 test('a policy is held against the site: the one that waits first, else the one in force, or a text', async () => {
