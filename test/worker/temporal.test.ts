@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { temporalAddress } from '../support/broker.ts'
-import { compileCache, temporaryDirectory } from '../support/directory.ts'
+import { compileCache, freePort, temporaryDirectory } from '../support/directory.ts'
 import { startSpine } from '../support/spine.ts'
 import { newAuthority, startTemporalProxy } from '../support/temporal-proxy.ts'
 
@@ -39,7 +39,13 @@ test('behind TLS, a client certificate and a key the API and the worker work, an
   const spine = await startSpine({ parts: ['api'], environment })
   try {
     const other = file('other.pem', (await newAuthority('Other')).certificate)
-    const distrusting = { ...environment, DATABASE_URL: spine.databaseUrl, TEMPORAL_TLS_SERVER_CA_CERT_PATH: other }
+    const distrusting = {
+      ...environment,
+      DATABASE_URL: spine.databaseUrl,
+      TEMPORAL_TLS_SERVER_CA_CERT_PATH: other,
+      // A Nightshift that runs on this machine has the usual one.
+      WORKER_PORT: String(await freePort()),
+    }
     const { code, printed } = await endOf('worker/main.ts', distrusting)
     expect(code).toBe(1)
     expect(printed).toContain('which TEMPORAL_TLS_SERVER_CA_CERT_PATH does not vouch for')
