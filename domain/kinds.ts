@@ -197,7 +197,7 @@ export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly
 
 /** What stands beside a choice of groups: it is a choice of authority. */
 export const sayVicinity = (of: string, neighbours: number): string =>
-  `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} runs unasked in an incident about it.`
+  `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} may run unasked in an incident about it, where its tool is trusted to act.`
 
 /** Seen through the platform or the cluster first, where a command on a device is enough to begin with. */
 const seenFromAbove: readonly InventoryKind[] = [

@@ -90,7 +90,7 @@ export function headlineOf({ repaired, escalated, spared, questions, followUps }
 
 /** `day`: on which the night ends. */
 export function morningTitle(day: string, shift: Shift): string {
-  return `Morning of ${day}: ${headlineOf(shift) ?? 'a quiet night, and nothing waits'}`
+  return `Morning of ${day}: ${headlineOf(shift) ?? 'a quiet night'}`
 }
 
 export function handOverTitle(at: string): string {

@@ -85,7 +85,19 @@ const ofTheDocs = ({ waiting, approval, repaired }: Night): Shot[] => [
 ]
 
 const lists = [
-  ...['home', 'incidents', 'approvals', 'alerts', 'resources', 'devices', 'knowledge', 'jobs', 'trust', 'reports'],
+  ...[
+    'home',
+    'incidents',
+    'shift',
+    'approvals',
+    'alerts',
+    'resources',
+    'devices',
+    'knowledge',
+    'jobs',
+    'trust',
+    'reports',
+  ],
   ...['usage', 'gaps', 'health', 'config', 'people', 'tokens', 'audit'],
 ]
 
@@ -102,7 +114,7 @@ function everyPage({ waiting, approval, repaired }: Night): Shot[] {
     ['postmortem', `/incidents/${repaired}/postmortem`],
     ['resource-host', '/resources/host:host-osl-1'],
     ['resource-node', '/resources/node:node-web-osl-1a'],
-    ['trust-pair', '/trust/replication_lag/converge_shard'],
+    ['trust-pair', '/trust/replication_lag~converge_shard'],
   ]
   return pages.flatMap(([name, path]) =>
     (['light', 'dark'] as const).flatMap((scheme) =>

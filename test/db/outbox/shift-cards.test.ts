@@ -246,7 +246,7 @@ describe('the morning card', () => {
     await sql`delete from digest`.execute(database.owner)
     await budget({ 'morning.card': 'always' })
     expect(await sendMorning(database.db)).toBe(1)
-    expect((await cards('morning'))[0]?.incident.title).toBe('Morning of 2099-11-29: a quiet night, and nothing waits')
+    expect((await cards('morning'))[0]?.incident.title).toBe('Morning of 2099-11-29: a quiet night')
   })
 
   test('a card that is six hours late tells of no morning', async () => {
