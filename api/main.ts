@@ -38,6 +38,7 @@ import { loadSql } from '../safety/sql/inspect.ts'
 import { openAgentDoor } from './agent-door.ts'
 import { createApi } from './app.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { startSilences } from './read-silences.ts'
 import { startDatabaseSamples } from './sample-databases.ts'
 import { takeUpSitePolicy } from './site-policy.ts'
 import { startTargetSync } from './sync-targets.ts'
@@ -148,6 +149,7 @@ const stopRetention = startRetention(deps)
 const stopMesh = watchMesh(deps)
 const stopTargets = startTargetSync(deps, 300_000, 30_000)
 const stopSamples = startDatabaseSamples(deps, 60_000)
+const stopSilences = startSilences(deps, 60_000)
 const stopKnowledge = knowledge.keepFresh(60_000, () => takeUpSitePolicy(deps))
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
@@ -162,6 +164,7 @@ const stop = async () => {
   stopSync()
   stopTargets()
   stopSamples()
+  stopSilences()
   stopKnowledge()
   stopMesh()
   setTimeout(() => process.exit(0), stopWithinMs).unref()

@@ -40,7 +40,8 @@ export async function ruling(): Promise<void> {
     if (!read.ok) throw new Error(JSON.stringify(read.faults))
     await takeSitePolicy(ruled.db, { text, compiled: read.compiled, place: 'policy.yaml', commit: 'c0ffee' })
     const [without, with500] = await takenInTurn([await readRuling(plain), await readRuling(ruled)], rounds)
-    const call = { tool: pair.tool, type: pair.type, things: [{ names: [shard], labels: {} }], nowMs: Date.now() }
+    const things = [{ names: [shard], labels: {} }]
+    const call = { tool: pair.tool, type: pair.type, things, nowMs: Date.now(), silence: null }
     const decided = await tookEach(() => decideBySite(read.compiled, call), 20_000)
     const fillAt = { incidents: 4_000, rows: 100_000 }
     await fill(filled.url, fillAt.incidents, fillAt.rows, () => {})

@@ -2,6 +2,7 @@ import type { IncidentEvent } from '../domain/event.ts'
 import type { SiteDecisions } from '../domain/site-decision.ts'
 import { type SiteCallToExplain, siteExplanation } from '../domain/site-policy-state.ts'
 import { type RulingDifference, replay } from '../safety/replay.ts'
+import { readSitePolicy } from '../safety/site/read.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiClient } from './api.ts'
 import type { ConnectionOptions } from './connection.ts'
@@ -44,8 +45,11 @@ export async function replayUnder(
     rows.push(...report.differences.map((each) => ({ incidentId: incident.id, ...each })))
   }
   const total = { incidents: incidents.length, before, after, differences: rows }
-  if (options.json) printJson(total)
-  else printUnder(total)
+  if (options.json) return printJson(total)
+  printUnder(total)
+  const read = readSitePolicy(text, toolFacts, null)
+  if (read.ok && read.policy.rules.some(({ silenced }) => silenced))
+    printNote('Silences of that time are not kept: rules with silenced fit nothing here.')
 }
 
 const judgedOf = (events: readonly IncidentEvent[]) =>

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { InvalidArgumentError } from 'commander'
 import { capitalize } from '../domain/format.ts'
+import { manualChangeType } from '../domain/manual-change.ts'
 import { parseResourceKey, type ResourceRef } from '../domain/registry.ts'
+import { tellSilence } from '../domain/silence.ts'
 import {
   describeSitePolicy,
   type SiteExplanation,
@@ -17,6 +19,7 @@ import { toolFacts } from '../tools/registry.ts'
 import type { CliCommand, ConnectionOptions } from './connection.ts'
 import { connect } from './connection.ts'
 import { CommandFailed } from './exit-codes.ts'
+import { readIncident } from './read-api.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, paint, print, printJson, printNote } from './ui/terminal.ts'
 
@@ -103,7 +106,13 @@ function parseTarget(text: string, before: ResourceRef[] = []): ResourceRef[] {
   return [...before, target]
 }
 
-type ExplainOptions = ConnectionOptions & { on?: ResourceRef[]; type: string; at?: string; file?: string }
+type ExplainOptions = ConnectionOptions & {
+  on?: ResourceRef[]
+  type?: string
+  at?: string
+  file?: string
+  incident?: string
+}
 
 function addExplain(parent: CliCommand): void {
   parent
@@ -111,16 +120,22 @@ function addExplain(parent: CliCommand): void {
     .argument('<tool>', 'as vm_start')
     .description('which rule of the policy decides about a call, and why the ones before it do not')
     .option('--on <kind:id>', 'what it would touch; several times for several', parseTarget)
-    .option('--type <type>', 'of the incident', 'manual_change')
+    .option('--type <type>', 'of the incident (default: that of --incident, or manual_change)')
+    .option('--incident <id>', 'of which it would be a call: its alerts may be silenced now')
     .option('--at <time>', 'at this moment, as 2026-12-24T02:00:00Z')
     .option('--file <file>', 'under this file instead of the policy in force')
     .connected('\nExample:\n  nightshift policy explain vm_start --on vm:vm-101 --at 2026-12-24T02:00:00Z')
     .action(async (tool: string, options: ExplainOptions) => {
-      const { on = [], type, at, file } = options
+      const { on = [], at, file, incident } = options
       if (!toolFacts.has(tool)) throw new CommandFailed('usage', `There is no tool ${inert(tool)}.`)
       const text = file === undefined ? {} : { text: readPolicyText(file).toString('utf8') }
-      const call = { tool, targets: on, type, ...(at !== undefined && { at }) }
-      const answer = (await connect(options).api.post('/api/v1/policy/explain', { calls: [call], ...text })) as {
+      const { api } = connect(options)
+      const type = options.type ?? (incident ? (await readIncident(api, incident)).type : manualChangeType)
+      const call = {
+        ...{ tool, targets: on, type, incidentId: incident },
+        ...(at !== undefined && { at }),
+      }
+      const answer = (await api.post('/api/v1/policy/explain', { calls: [call], ...text })) as {
         items: unknown[]
       }
       const explained = siteExplanation.parse(answer.items[0])
@@ -129,12 +144,13 @@ function addExplain(parent: CliCommand): void {
     })
 }
 
-function printExplanation({ write, look, rules }: SiteExplanation, isWrite: boolean): void {
+function printExplanation({ write, look, rules, silence, noSilence }: SiteExplanation, isWrite: boolean): void {
   const reasons = {
     resource: 'another resource',
     labels: 'other labels',
     type: 'another type',
     during: 'no window holds',
+    silenced: 'nothing is silenced',
   }
   const rows = rules.map(({ rule, line, action, whyNot }) => [
     String(line),
@@ -143,6 +159,8 @@ function printExplanation({ write, look, rules }: SiteExplanation, isWrite: bool
     whyNot === null ? 'fits' : (reasons[whyNot as keyof typeof reasons] ?? whyNot),
   ])
   if (rows.length > 0) print(formatTable(['LINE', 'RULE', 'ACTION', 'FITS'], rows, 2))
+  if (silence) print(inert(tellSilence(silence)))
+  if (noSilence !== null) print(`${inert(noSilence)}.`)
   const decision = isWrite ? write : (look ?? write)
   const commit = decision?.commit ? ` of commit ${decision.commit.slice(0, 12)}` : ''
   if (decision === null) print('No rule decides: the kernel alone does.')

@@ -47,7 +47,10 @@ export async function readPolicy(
   const { name: tool } = call.facts
   const denials = await readDenials(trx, incident.id)
   const own = await ownAmong(trx, call.targets, settings.value<string[]>('agent.footprint'))
-  const site = await readSiteDecisions(trx, { tool, type: incident.type, targets: call.targets })
+  const site = await readSiteDecisions(trx, {
+    ...{ tool, type: incident.type, targets: call.targets },
+    incidentId: incident.id,
+  })
   return {
     ...(site && { site }),
     incidentId: incident.id,

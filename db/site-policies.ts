@@ -6,6 +6,7 @@ import { widens } from '../safety/site/widens.ts'
 import { now } from './clock.ts'
 import type { Db, Trx } from './connect.ts'
 import { recordAudit } from './log/audit.ts'
+import { silenceReadings } from './silences.ts'
 import { compiledPolicy } from './site-policy.ts'
 
 /** A file that was read, checked and found sound, and from where. */
@@ -96,7 +97,9 @@ export async function readSitePolicies(db: Db): Promise<SitePolicyState> {
     await standing(db, 'waiting'),
     await db.selectFrom('sitePolicyReading').select(['readAt', 'digest', 'faults']).executeTakeFirst(),
   ]
-  return { inForce: toShown(inForce), waiting: toShown(waiting), reading: reading ?? null }
+  const held = inForce ? await compiledPolicy(db, inForce) : null
+  const silences = held?.rules.some(({ silenced }) => silenced) ? await silenceReadings(db) : null
+  return { inForce: toShown(inForce), waiting: toShown(waiting), reading: reading ?? null, silences }
 }
 
 function toShown(row: Awaited<ReturnType<typeof standing>>) {

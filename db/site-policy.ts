@@ -6,11 +6,14 @@ import type { SiteExplanation } from '../domain/site-policy-state.ts'
 import { type CompiledPolicy, type CompiledRule, compilePolicy } from '../safety/site/compile.ts'
 import { decideBySite, type SiteThing, whyNot } from '../safety/site/decide.ts'
 import { parseSitePolicy } from '../safety/site/read.ts'
+import { describeNoSilence, findSilence } from '../safety/site/silences.ts'
 import type { Db, Trx } from './connect.ts'
+import { labelsOfAlerts, silencesRead } from './silences.ts'
 
 /** What the site's policy in force says of a call, read in the transaction that writes its ruling. */
 
-type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[] }
+/** `incidentId`: whose alerts may be silenced; null where a call belongs to none. */
+type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[]; incidentId: string | null }
 
 /** Undefined where no policy is in force. One that this build cannot read refuses every write. */
 export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise<SiteDecisions | undefined> {
@@ -30,14 +33,29 @@ export async function readSiteDecisions(db: Db | Trx, call: PolicyCall): Promise
 async function decideWith(
   db: Db | Trx,
   policy: CompiledPolicy,
-  { tool, type, targets }: PolicyCall,
+  { tool, type, targets, incidentId }: PolicyCall,
   nowMs: number,
 ): Promise<SiteDecisions> {
   const rules = policy.ofTool(tool)
   const hasResource = rules.some(({ kinds, ids }) => kinds !== null || ids !== null)
   const hasLabels = rules.some(({ labels }) => labels.length > 0)
   const things = await readThings(db, targets, { names: hasResource || hasLabels, labels: hasLabels })
-  return decideBySite(policy, { tool, type, things, nowMs })
+  const { silence } = await lookForSilence(db, rules, incidentId, nowMs)
+  return decideBySite(policy, { tool, type, things, nowMs, silence })
+}
+
+/** Is an alert of the incident silenced? Nothing is read where no rule asks. */
+async function lookForSilence(
+  db: Db | Trx,
+  rules: readonly CompiledRule[],
+  incidentId: string | null,
+  nowMs: number,
+): Promise<Pick<SiteExplanation, 'silence' | 'noSilence'>> {
+  if (!rules.some(({ silenced }) => silenced)) return { silence: null, noSilence: null }
+  const alerts = incidentId === null ? null : await labelsOfAlerts(db, incidentId)
+  const read = alerts === null || alerts.length === 0 ? [] : await silencesRead(db)
+  const silence = alerts && findSilence(read, alerts, nowMs)
+  return { silence, noSilence: silence ? null : describeNoSilence(read, alerts) }
 }
 
 /** The same with each rule that may fit, and what of it does not. */
@@ -48,12 +66,14 @@ export async function explainUnder(
   nowMs: number,
 ): Promise<SiteExplanation> {
   const things = await readThings(db, call.targets, { names: true, labels: true })
-  const asked = { tool: call.tool, type: call.type, things, nowMs }
-  const rules = policy.ofTool(call.tool).map((rule) => ({
+  const ofTool = policy.ofTool(call.tool)
+  const told = await lookForSilence(db, ofTool, call.incidentId, nowMs)
+  const asked = { tool: call.tool, type: call.type, things, nowMs, silence: told.silence }
+  const rules = ofTool.map((rule) => ({
     ...{ rule: rule.name, line: rule.line, action: rule.action },
     whyNot: whyNotAny(rule, asked, things),
   }))
-  return { ...decideBySite(policy, asked), rules }
+  return { ...decideBySite(policy, asked), ...told, rules }
 }
 
 /** Null where the rule fits one of the things; else what keeps it from the first. */

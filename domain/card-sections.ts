@@ -13,6 +13,7 @@ import {
 } from './format-plan.ts'
 import type { Standing } from './placement.ts'
 import type { ResourceRef } from './registry.ts'
+import { tellSilence } from './silence.ts'
 import { demandOf, nameSiteRule } from './site-decision.ts'
 
 /** The questions that a card answers, in the order in which a person asks them. */
@@ -273,8 +274,9 @@ const maxStarted = 3
 function siteSection({ dryRun }: CardApproval): CardSection[] {
   const site = demandOf(dryRun)
   if (!site) return []
+  const why = site.silence ? [tellSilence(site.silence)] : []
   const who = site.members === null ? [] : [`It is for ${formatList(site.members)} (${formatList(site.groups)}).`]
-  return [section('site', [`${capitalize(nameSiteRule(site))} wants it asked.`, ...who])]
+  return [section('site', [`${capitalize(nameSiteRule(site))} wants it asked.`, ...why, ...who])]
 }
 
 function formatStart({ tool, targets, required, approvals }: CardApproval): string {

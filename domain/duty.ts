@@ -93,7 +93,8 @@ export const duties = {
     isVital: false,
   },
   'site policy': {
-    lostWhen: 'the newest file cannot be taken, so that the last good one holds, or one that widens waits for an admin',
+    lostWhen:
+      'the newest file cannot be taken, so that the last good one holds, one that widens waits for an admin, or its rules ask for silences that nobody could read',
     remedy: '"nightshift policy show" says what holds, what waits and which line is wrong',
     isVital: false,
   },

@@ -1,3 +1,5 @@
+import { nameSilence, type SilenceFinding } from './silence.ts'
+
 /** What a site's policy said about one call. Plain words: rows store them, and pages read them without a parser. */
 
 /** What a rule says about what fits it, from the strictest. */
@@ -25,6 +27,8 @@ export type SiteDecision = {
   commit: string | null
   /** Of `ask`. */
   demand?: SiteDemand
+  /** Of a rule with `silenced`: why it fits. */
+  silence?: SilenceFinding
   /** Of `run`: is each thing named by kind and id? */
   isNamed?: boolean
 }
@@ -37,14 +41,19 @@ export function nameSiteRule({ rule, line, commit }: Pick<SiteDecision, 'rule' |
   return `rule "${rule}" of the site's policy (line ${line}${commit === null ? '' : `, commit ${commit.slice(0, 12)}`})`
 }
 
+/** The same, with what it is silenced by, for a ruling. */
+export function explainSiteRule(site: SiteDecision, does: string): string {
+  return `${nameSiteRule(site)} ${does}${site.silence ? `: ${nameSilence(site.silence)}` : ''}`
+}
+
 /** What the policy wanted when people were asked: it stands with what they were shown. */
 export function demandOf(dryRun: {
   details: Record<string, unknown>
-}): (SiteDemand & Pick<SiteDecision, 'rule' | 'line' | 'commit'>) | null {
+}): (SiteDemand & Pick<SiteDecision, 'rule' | 'line' | 'commit' | 'silence'>) | null {
   const { sitePolicy: site } = dryRun.details as { sitePolicy?: SiteDecision }
   if (!site?.demand) return null
-  const { rule, line, commit, demand } = site
-  return { rule, line, commit, ...demand }
+  const { rule, line, commit, demand, silence } = site
+  return { rule, line, commit, ...(silence && { silence }), ...demand }
 }
 
 /** Why this person may not decide, where the site names who may; null where they may. */

@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { inertText } from './inert-text.ts'
 import { idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
+import { nameUnread } from './silence.ts'
 
 const fault = z.object({ line: z.int(), why: z.string(), remedy: z.string() })
 
@@ -27,6 +29,17 @@ export const sitePolicyState = z.object({
       faults: z.array(fault),
     })
     .nullable(),
+  /** Of each Alertmanager; null where no rule in force asks what is silenced. */
+  silences: z
+    .array(
+      z.object({
+        source: z.string(),
+        readAt: z.string().nullable(),
+        fault: z.string().nullable(),
+        isUnread: z.boolean(),
+      }),
+    )
+    .nullable(),
 })
 export type SitePolicyState = z.infer<typeof sitePolicyState>
 
@@ -45,6 +58,8 @@ export const siteCallToExplain = z.strictObject({
   type: z.string().min(1).max(100),
   /** Now, where it is absent. */
   at: z.iso.datetime({ offset: true }).optional(),
+  /** Whose alerts may be silenced, as silences were read last. */
+  incidentId: z.string().max(100).optional(),
 })
 export type SiteCallToExplain = z.infer<typeof siteCallToExplain>
 
@@ -55,16 +70,33 @@ const decision = z.looseObject({
   commit: z.string().nullable(),
 })
 
+/** `createdBy` and `comment` are a stranger's words. */
+const silence = z.union([
+  z.object({
+    is: z.literal('silenced'),
+    source: z.string(),
+    id: z.string(),
+    until: z.string(),
+    createdBy: z.string(),
+    comment: z.string(),
+    isSupposed: z.boolean(),
+  }),
+  z.object({ is: z.literal('unread'), source: z.string().nullable(), readAt: z.string().nullable() }),
+])
+
 export const siteExplanation = z.object({
   write: decision.nullable(),
   look: decision.nullable(),
   /** Each rule that may fit a call of this tool, in order, with what of it does not; null: it fits. Of the first thing that is touched. */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
+  /** Why rules with `silenced` fit, or a sentence why none does; both null where there is none of this tool. */
+  silence: silence.nullable(),
+  noSilence: z.string().nullable(),
 })
 export type SiteExplanation = z.infer<typeof siteExplanation>
 
 /** One sentence for people, and whether all is well. */
-export function describeSitePolicy({ inForce, waiting, reading }: SitePolicyState): {
+export function describeSitePolicy({ inForce, waiting, reading, silences }: SitePolicyState): {
   isWell: boolean
   detail: string
 } {
@@ -72,12 +104,28 @@ export function describeSitePolicy({ inForce, waiting, reading }: SitePolicyStat
     commit === null ? digest.slice(0, 12) : `${digest.slice(0, 12)} of commit ${commit.slice(0, 12)}`
   const [fault] = reading?.faults ?? []
   const held = inForce ? `In force: ${of(inForce)}.` : 'None is in force: the kernel alone decides.'
+  const unread = unreadSilences(silences)
   const parts = [
     held,
     ...(fault ? [`The file was not taken: line ${fault.line}, ${fault.why}; ${fault.remedy}.`] : []),
     ...(waiting
       ? [`One that widens waits for an admin: "nightshift policy accept ${waiting.digest.slice(0, 12)}".`]
       : []),
+    ...unread,
   ]
-  return { isWell: !fault && !waiting, detail: parts.join(' ') }
+  return { isWell: !fault && !waiting && unread.length === 0, detail: parts.join(' ') }
+}
+
+/** Whose silences nobody knows, so that rules about them hold. */
+function unreadSilences(silences: SitePolicyState['silences']): string[] {
+  if (silences === null) return []
+  const holds = 'Rules with silenced hold as if everything were silenced:'
+  if (silences.length === 0)
+    return [`${holds} ${nameUnread({ source: null, readAt: null })}; "nightshift sources add" connects one.`]
+  return silences
+    .filter(({ isUnread }) => isUnread)
+    .map((each) => {
+      const fault = each.fault === null ? '' : ` (${inertText(each.fault, 200)})`
+      return `${holds} ${nameUnread(each)}${fault}; "nightshift sources test ${each.source}" says more.`
+    })
 }

@@ -60,6 +60,10 @@ const siteRule = z.strictObject({
   resource: siteResource.optional(),
   type: someOf(incidentType).optional(),
   during: someOf(wordName).optional(),
+  silenced: z
+    .literal(true)
+    .optional()
+    .describe('Only while a silence of an Alertmanager matches an alert of the incident; with never or ask'),
   action: siteVerdict,
   group: wordName.optional().describe('With ask: who may decide'),
   people: z.int().min(1).max(2).optional().describe('With ask: how many must agree'),

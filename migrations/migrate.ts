@@ -75,6 +75,7 @@ import * as questionsPassedOn from './0075-questions-passed-on.ts'
 import * as notNow from './0076-not-now.ts'
 import * as morning from './0078-morning.ts'
 import * as trustStops from './0079-trust-stops.ts'
+import * as sourceSilences from './0080-source-silences.ts'
 import { floorOf } from './floor.ts'
 
 /** This build is older than the schema that it meets. */
@@ -260,6 +261,7 @@ const migrations: Record<string, Migration> = {
   '0076-not-now': notNow,
   '0078-morning': morning,
   '0079-trust-stops': trustStops,
+  '0080-source-silences': sourceSilences,
 }
 
 const provider: MigrationProvider = { getMigrations: async () => migrations }

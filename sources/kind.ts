@@ -5,6 +5,7 @@ import type { InventoryKind } from '../domain/kinds.ts'
 import type { ListedCluster } from '../domain/listed-cluster.ts'
 import type { ListedDatabase } from '../domain/listed-database.ts'
 import type { ResourceRef, ResourceState } from '../domain/registry.ts'
+import type { Silence } from '../domain/silence.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 import type { StatementCounts, StatementSnapshot } from '../domain/statement-snapshot.ts'
 
@@ -178,6 +179,8 @@ export type SourceKind<Ask = AskSource> = {
       nowMs: number,
     ): Promise<PodLog | null>
   }
+  /** What is silenced there, for rules of the site's policy. */
+  readSilences?(ask: Ask): Promise<Silence[]>
   /** Of a server of databases: how it is now, for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
   /** Of a server of databases: what it has counted of its statements. Null: it counts none. */

@@ -3,6 +3,7 @@ import type { ClusterNow, PodLog, PodLogQuestion } from '../domain/cluster-now.t
 import type { DatabaseState } from '../domain/database-state.ts'
 import type { ResourceRef, ResourceState } from '../domain/registry.ts'
 import { nameFaults } from '../domain/schema-faults.ts'
+import type { Silence } from '../domain/silence.ts'
 import type { Source } from '../domain/source.ts'
 import type { StatementCounts } from '../domain/statement-snapshot.ts'
 import { alertmanager } from './alertmanager/source.ts'
@@ -133,6 +134,12 @@ async function warn(source: Source, states: SourceStates): Promise<string | null
   const warning = await kind.warn(ask).catch(rethrow)
   states.warnings.set(source.name, warning)
   return warning
+}
+
+/** What is silenced at a source; null where its kind silences nothing. Throws SourceError. */
+export async function readSilences(source: Source, states: SourceStates): Promise<Silence[] | null> {
+  const { kind, ask } = openSource(source, states)
+  return (await kind.readSilences?.(ask).catch(rethrow)) ?? null
 }
 
 /** How the server of a source is now; null where its kind has no state of that form. Throws SourceError. */

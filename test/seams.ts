@@ -8,6 +8,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'activities/gather-context.ts': ['changesAround'],
   'activities/send.ts': ['toEnvelope'],
   'api/app.ts': ['Api', 'ApiOptions'],
+  'api/read-silences.ts': ['readAllSilences'],
   'api/routes/stream.ts': ['isBefore'],
   'api/sync-targets.ts': ['syncTargets'],
   'bench/eval/command.ts': ['keyOf', 'planRuns', 'readAsked', 'readResults'],

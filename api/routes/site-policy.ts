@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { listOperators, type OperatorRow } from '../../db/access/operators.ts'
 import { databaseTime } from '../../db/clock.ts'
 import type { Scope } from '../../db/scope.ts'
+import { silenceReadings } from '../../db/silences.ts'
 import { acceptSitePolicy, newestText, readSitePolicies, textInForce } from '../../db/site-policies.ts'
 import { everyThing, explainUnder } from '../../db/site-policy.ts'
 import { typesSeen } from '../../db/trust/stops.ts'
@@ -20,6 +21,7 @@ import { toolFacts } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
+import { requireIncident } from './incidents.ts'
 import { typesOfRunbooks } from './stops.ts'
 
 const tag = 'safety'
@@ -42,7 +44,12 @@ const showEndpoint = endpoint({
   tag,
   summary: "The site's policy: what is in force, what waits for an admin, and why the newest file was not taken",
   answer: sitePolicyState,
-  example: { inForce: standing, waiting: null, reading: { readAt: standing.readAt, digest, faults: [] } },
+  example: {
+    inForce: standing,
+    waiting: null,
+    reading: { readAt: standing.readAt, digest, faults: [] },
+    silences: null,
+  },
   run: async ({ scope }) => await readSitePolicies(scope.db),
 })
 
@@ -55,7 +62,7 @@ const acceptEndpoint = endpoint({
   body: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{12,64}$/, 'takes 12 to 64 figures of the digest') }),
   bodyExample: { digest },
   answer: sitePolicyState,
-  example: { inForce: standing, waiting: null, reading: null },
+  example: { inForce: standing, waiting: null, reading: null, silences: null },
   status: 200,
   problems: [404],
   async run({ body, principal, actor, scope }, { db }) {
@@ -74,7 +81,8 @@ const explainEndpoint = endpoint({
   permission: 'read',
   tag,
   summary: 'What the policy in force, or another text, says about calls',
-  description: 'Nothing is run, written or asked. Names and labels are those that the registry has now.',
+  description:
+    'Nothing is run, written or asked. Names and labels are those that the registry has now, and silences those that were read last: rules with `silenced` fit a call of an incident alone.',
   body: z.strictObject({
     calls: z.array(siteCallToExplain).min(1).max(200),
     text: z.string().max(1_048_576).optional(),
@@ -82,10 +90,17 @@ const explainEndpoint = endpoint({
   bodyExample: { calls: [{ tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-101' }], type: 'vm_stopped' }] },
   answer: z.object({ items: z.array(siteExplanation) }),
   example: {
-    items: [{ write: decision, look: null, rules: [{ rule: 'christmas', line: 4, action: 'never', whyNot: null }] }],
+    items: [
+      {
+        ...{ write: decision, look: null, silence: null, noSilence: null },
+        rules: [{ rule: 'christmas', line: 4, action: 'never', whyNot: null }],
+      },
+    ],
   },
   status: 200,
-  async run({ body }, deps) {
+  problems: [404],
+  async run({ scope, body }, deps) {
+    for (const id of new Set(body.calls.flatMap(({ incidentId }) => incidentId ?? []))) await requireIncident(scope, id)
     return { items: await explainCalls(deps, body) }
   },
 })
@@ -95,7 +110,7 @@ async function explainCalls(
   { calls, text }: { calls: z.infer<typeof siteCallToExplain>[]; text?: string | undefined },
 ): Promise<SiteExplanation[]> {
   const given = text ?? (await textInForce(db))
-  if (given === null) return calls.map(() => ({ write: null, look: null, rules: [] }))
+  if (given === null) return calls.map(() => ({ write: null, look: null, rules: [], silence: null, noSilence: null }))
   const { inForce } = await readSitePolicies(db)
   const read = readSitePolicy(given, toolFacts, text === undefined ? (inForce?.commit ?? null) : null)
   if (!read.ok) {
@@ -104,8 +119,10 @@ async function explainCalls(
   }
   const nowMs = Date.parse(await databaseTime(db))
   const found: SiteExplanation[] = []
-  for (const { at, ...call } of calls)
-    found.push(await explainUnder(db, read.compiled, call, at === undefined ? nowMs : Date.parse(at)))
+  for (const { at, incidentId = null, ...call } of calls)
+    found.push(
+      await explainUnder(db, read.compiled, { ...call, incidentId }, at === undefined ? nowMs : Date.parse(at)),
+    )
   return found
 }
 
@@ -142,14 +159,15 @@ async function lintOnSite(scope: Scope, deps: ApiDeps, given: string | undefined
 const maxPeople = 10_000
 
 async function readFactsOfSite(scope: Scope, { db, knowledge }: ApiDeps): Promise<FactsOfSite> {
-  const [things, operators, { types }, at] = await Promise.all([
+  const [things, operators, { types }, at, silences] = await Promise.all([
     everyThing(db),
     listOperators(scope, { after: null, limit: maxPeople }),
     typesSeen(db, []),
     databaseTime(db),
+    silenceReadings(db),
   ])
   return {
-    things,
+    ...{ things, silences },
     people: new Map(operators.map((person) => [person.name, standingOfPerson(person)])),
     types: new Set([...types, ...typesOfRunbooks(knowledge)]),
     nowMs: Date.parse(at),

@@ -131,7 +131,7 @@ async function supposeSubject(deps: ApiDeps, asked: z.output<typeof query>): Pro
     .map(toTarget)
   const settings = await readSettings(deps.db, deps.environment)
   const risk = highestRisk(facts.risk, settings.value<Risk | null>('approval.risk', facts.name), asked.risk)
-  const site = await readSiteDecisions(deps.db, { tool: facts.name, type: asked.type, targets })
+  const site = await readSiteDecisions(deps.db, { tool: facts.name, type: asked.type, targets, incidentId: null })
   const people = site?.write?.demand?.people ?? 0
   const required = Math.max(requiredApprovals[risk], settings.value<number>('approval.required', facts.name), people)
   const dryRun = site?.write ? { details: { sitePolicy: site.write } } : null

@@ -159,6 +159,17 @@ export type SourceTables = {
     isWhole: boolean
     counts: string
   }
+  /** What each Alertmanager silences, as it said last: a row a source. */
+  sourceSilences: {
+    source: string
+    /** Where that was asked. */
+    url: string
+    triedAt: Deadline
+    readAt: NullableTime
+    fault: string | null
+    digest: string
+    silences: string
+  }
 }
 
 /** What was deployed or configured: a row for each resource it is about, one without where none was found. */

@@ -17,15 +17,17 @@ class PatternProblem {
   }
 }
 
-type Reader = { text: string; at: number; folds: boolean; dotAll: boolean; depth: number }
+/** `isGuessed`: a part of it is read more broadly than a server reads it. */
+type Reader = { text: string; at: number; folds: boolean; dotAll: boolean; depth: number; isGuessed: boolean }
+
+const readerOf = (text: string): Reader => ({ text, at: 0, folds: false, dotAll: false, depth: 0, isGuessed: false })
 
 /** More repeats in one another than RE2 takes. */
 const maxRepeats = 1_000
 const deepest = 50
 
 /** Answers the expression, or in words why it cannot be asked. */
-function parsePattern(text: string): PatternNode | string {
-  const reader: Reader = { text, at: 0, folds: false, dotAll: false, depth: 0 }
+function parsePattern(text: string, reader = readerOf(text)): PatternNode | string {
   try {
     const node = readChoice(reader)
     if (reader.at < text.length) throw new PatternProblem('the pattern is no regular expression')
@@ -132,7 +134,10 @@ const named: Readonly<Record<string, string>> = {
 }
 
 /** One character of RE2 as a test of one; a class that only RE2 knows holds all, so that it proves nothing narrow. */
-function toTest(atom: string, { folds, dotAll }: Reader): (character: string) => boolean {
+function toTest(atom: string, reader: Reader): (character: string) => boolean {
+  const { folds, dotAll } = reader
+  // JavaScript has other classes by these names.
+  if (/\[:|\\[pP]/.test(atom)) reader.isGuessed = true
   if (atom === '.') return dotAll ? () => true : (character) => character !== '\n'
   const plain = atom
     .replace(/\[:(\^?)([a-z]+):\]/g, (_, not, name) => (not || !named[name] ? '\\s\\S' : named[name]))
@@ -147,6 +152,7 @@ function toTest(atom: string, { folds, dotAll }: Reader): (character: string) =>
     const expression = new RegExp(`^${escaped}$`, folds ? 'iu' : 'u')
     return (character) => expression.test(character)
   } catch {
+    reader.isGuessed = true
     return () => true
   }
 }
@@ -167,19 +173,32 @@ function findRepeatProblem(node: PatternNode): string | null {
   return problem
 }
 
+/** Places that may still be tried, over all that is compared with it. */
+export type PatternBudget = { left: number }
+const unbounded: PatternBudget = { left: Number.POSITIVE_INFINITY }
+
 /** Places where a match may end that begins at one of these. */
-function endsOf(node: PatternNode, text: readonly string[], starts: ReadonlySet<number>): Set<number> {
+function endsOf(
+  node: PatternNode,
+  text: readonly string[],
+  starts: ReadonlySet<number>,
+  budget = unbounded,
+): Set<number> {
+  budget.left -= starts.size + 1
+  if (budget.left < 0) throw new PatternProblem('the pattern takes too long')
   switch (node.kind) {
     case 'one':
       return new Set([...starts].filter((at) => at < text.length && node.holds(text[at]!)).map((at) => at + 1))
-    case 'edge':
-      return new Set([...starts].filter((at) => node.holds(text.join(''), at)))
+    case 'edge': {
+      const line = text.join('')
+      return new Set([...starts].filter((at) => node.holds(line, at)))
+    }
     case 'any':
-      return new Set(node.parts.flatMap((part) => [...endsOf(part, text, starts)]))
+      return new Set(node.parts.flatMap((part) => [...endsOf(part, text, starts, budget)]))
     case 'all':
-      return node.parts.reduce((ends, part) => endsOf(part, text, ends), new Set(starts))
+      return node.parts.reduce((ends, part) => endsOf(part, text, ends, budget), new Set(starts))
     case 'repeat':
-      return repeatedEnds(node, text, starts)
+      return repeatedEnds(node, text, starts, budget)
   }
 }
 
@@ -187,16 +206,15 @@ function repeatedEnds(
   { part, min, max }: PatternNode & { kind: 'repeat' },
   text: readonly string[],
   starts: ReadonlySet<number>,
+  budget: PatternBudget,
 ): Set<number> {
   let ends = new Set(starts)
   const found = new Set(min === 0 ? starts : [])
   for (let round = 1; round <= max && ends.size > 0; round += 1) {
-    const next = endsOf(part, text, ends)
-    const before = found.size
+    const next = endsOf(part, text, ends, budget)
+    // Once as many rounds were made as have to be, nothing new comes of a place that was there before.
+    ends = round < min ? next : new Set([...next].filter((at) => !found.has(at)))
     if (round >= min) for (const at of next) found.add(at)
-    // Nothing new comes of a round that adds no place, once as many were made as have to be, or as the text is long.
-    if (round >= min && round > text.length && found.size === before) break
-    ends = next
   }
   return found
 }
@@ -272,4 +290,35 @@ export function narrowsLabels(pattern: string): boolean {
   if (typeof node === 'string') return false
   const matched = values.filter((value) => endsOf(node, value, new Set([0])).has(value.length))
   return matched.length <= (values.length - 1) / 3 && !matched.some(({ length }) => length === 0)
+}
+
+/** Compares the whole of a label's value with a pattern. Null: it cannot be said, or takes too long. */
+export type LabelPattern = (value: string, budget: PatternBudget) => boolean | null
+
+/** Reading costs more than trying. */
+const stepsToRead = 50
+const longestCompared = 4_000
+/** A value of which JavaScript and RE2 think alike, whatever classes and flags a pattern has. */
+const plainValue = /^[\n -~]*$/
+
+/** A pattern as Alertmanager reads it, anchored at both ends. Where code would read it otherwise than RE2 does, nothing is said. */
+export function compileLabelPattern(pattern: string, budget: PatternBudget): LabelPattern {
+  const unknown: LabelPattern = () => null
+  budget.left -= pattern.length * stepsToRead
+  // Flags that change what the ends of a line are, or what comes first.
+  if (budget.left < 0 || pattern.length > longestCompared || /\(\?[a-zA-Z-]*[mU]/.test(pattern)) return unknown
+  if (/[\ud800-\udfff]/.test(pattern)) return unknown
+  const reader = readerOf(pattern)
+  const node = parsePattern(pattern, reader)
+  if (typeof node === 'string' || reader.isGuessed) return unknown
+  const hasClasses = /[\\[]|\(\?/.test(pattern)
+  return (value, left) => {
+    if (hasClasses ? !plainValue.test(value) : /[\ud800-\udfff]/.test(value)) return null
+    try {
+      return endsOf(node, [...value], new Set([0]), left).has(value.length)
+    } catch (error) {
+      if (error instanceof PatternProblem) return null
+      throw error
+    }
+  }
 }

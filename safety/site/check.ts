@@ -49,16 +49,22 @@ function missing(what: string, name: string, known: readonly string[], remedy: s
 
 /** Sentences on what a rule can never do, so that nobody relies on it. */
 function checkForm(rule: SiteRule, tools: Tools): Said[] {
-  const { action, tool, resource, type, during, group, people } = rule
+  const { action, tool, resource, type, during, silenced, group, people } = rule
   const facts = (listOf(tool) ?? []).flatMap((name) => tools.get(name) ?? [])
   const found: Said[] = []
-  if (tool === undefined && type === undefined && during === undefined && isEmpty(resource))
+  const isOpen = tool === undefined && type === undefined && during === undefined && silenced === undefined
+  if (isOpen && isEmpty(resource))
     found.push({
       why: 'it fits everything',
-      remedy: 'name a tool, a resource, a type or a window; agent.paused stops all writes of the agent',
+      remedy: 'name a tool, a resource, a type, a window or silenced; agent.paused stops all writes of the agent',
     })
   if (resource?.id !== undefined && listOf(resource.kind)?.length !== 1)
     found.push({ why: 'it names ids of no one kind', remedy: 'write exactly one kind beside id' })
+  if (silenced && action === 'run')
+    found.push({
+      why: 'nothing runs because an alert is silenced: people are at work on it',
+      remedy: 'write action: ask or action: never',
+    })
   if (action !== 'ask' && (group !== undefined || people !== undefined))
     found.push({
       why: `group and people say nothing beside "action: ${action}"`,

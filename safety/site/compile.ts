@@ -13,6 +13,8 @@ export type CompiledRule = {
   labels: readonly [key: string, values: ReadonlySet<string>][]
   types: ReadonlySet<string> | null
   windows: readonly CompiledWindow[] | null
+  /** Only while an alert of the incident is silenced. */
+  silenced: boolean
   action: SiteRule['action']
   people: number
   groups: readonly string[]
@@ -71,6 +73,7 @@ function compileRule(
     labels: Object.entries(resource.labels ?? {}).map(([key, values]) => [key, new Set(listOf(values)?.map(String))]),
     types: toSet(listOf(rule.type)),
     windows: listOf(rule.during)?.map((each) => windows.get(each) as CompiledWindow) ?? null,
+    silenced: rule.silenced ?? false,
     groups: group === undefined ? [] : [group],
     members: group === undefined ? null : new Set(policy.groups[group]),
   }

@@ -1,4 +1,5 @@
 import { type ResourceRef, resourceKey } from '../../domain/registry.ts'
+import type { SilenceFinding } from '../../domain/silence.ts'
 import type { SiteDecision, SiteDecisions, SiteDemand } from '../../domain/site-decision.ts'
 import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isInWindow } from './windows.ts'
@@ -6,7 +7,14 @@ import { isInWindow } from './windows.ts'
 /** A thing by all its names, with what sources with authority say of it. */
 export type SiteThing = { names: readonly ResourceRef[]; labels: Readonly<Record<string, readonly string[]>> }
 
-type SiteCall = { tool: string; type: string; things: readonly SiteThing[]; nowMs: number }
+/** `silence`: why an alert of the incident is taken to be silenced; null where none is. */
+type SiteCall = {
+  tool: string
+  type: string
+  things: readonly SiteThing[]
+  nowMs: number
+  silence: SilenceFinding | null
+}
 
 /** What the policy says of a call, as a write and as a look. Each thing is judged by itself, and the strictest answer counts. */
 export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisions {
@@ -27,9 +35,16 @@ function decide(
   const things = call.things.length > 0 ? call.things : [null]
   const found = things.map((thing) => rules.find((rule) => fits(rule, call, thing)) ?? null)
   const never = found.find((rule) => rule?.action === 'never')
-  if (never) return { action: 'never', ...placeOf(never, { digest, commit }) }
+  const silencing = ({ silenced }: CompiledRule) => silenced && call.silence && { silence: call.silence }
+  if (never) return { action: 'never', ...placeOf(never, { digest, commit }), ...silencing(never) }
   const asking = found.filter((rule) => rule?.action === 'ask') as CompiledRule[]
-  if (asking[0]) return { action: 'ask', ...placeOf(asking[0], { digest, commit }), demand: demandOf(asking) }
+  if (asking[0])
+    return {
+      action: 'ask',
+      ...placeOf(asking[0], { digest, commit }),
+      demand: demandOf(asking),
+      ...silencing(asking[0]),
+    }
   const [first] = found
   if (!first || found.includes(null)) return null
   return { action: 'run', ...placeOf(first, { digest, commit }), isNamed: found.every((rule) => rule?.ids != null) }
@@ -57,14 +72,15 @@ function fits(rule: CompiledRule, call: SiteCall, thing: SiteThing | null): bool
 /** What of a rule does not fit a call about a thing; null where all of it does. The tool was looked up already. */
 export function whyNot(
   rule: CompiledRule,
-  { type, nowMs }: SiteCall,
+  { type, nowMs, silence }: SiteCall,
   thing: SiteThing | null,
-): 'resource' | 'labels' | 'type' | 'during' | null {
-  const { types, windows } = rule
+): 'resource' | 'labels' | 'type' | 'during' | 'silenced' | null {
+  const { types, windows, silenced } = rule
   if (!isNamed(rule, thing)) return 'resource'
   if (types && !types.has(type)) return 'type'
   if (!isLabelled(rule, thing)) return 'labels'
-  return windows && !windows.some((window) => isInWindow(window, nowMs)) ? 'during' : null
+  if (windows && !windows.some((window) => isInWindow(window, nowMs))) return 'during'
+  return silenced && silence === null ? 'silenced' : null
 }
 
 /** Is it of the kinds, or among the ids, that the rule names? */

@@ -1,9 +1,11 @@
 import { formatCount, formatList } from '../../domain/format.ts'
+import type { SilenceReading } from '../../domain/silence.ts'
 import type { SitePolicy } from '../../domain/site-policy.ts'
 import { similarNames } from '../../domain/tool-name.ts'
 import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isAboutLooks, isLabelled, isNamed, type SiteThing } from './decide.ts'
 import type { PolicyFault, PolicyLines } from './read.ts'
+import { lintSilences } from './silences.ts'
 import { clockChangesIn, compileWindow, isOver } from './windows.ts'
 
 /** What a site is, as a policy is held against it. */
@@ -13,6 +15,8 @@ export type FactsOfSite = {
   /** By name: may they decide at all? */
   people: ReadonlyMap<string, 'decides' | 'decides nothing' | 'disabled'>
   types: ReadonlySet<string>
+  /** Of each Alertmanager. */
+  silences: readonly SilenceReading[]
   nowMs: number
 }
 
@@ -37,7 +41,8 @@ export function lintAgainstSite(
       things && fitted
         ? [...(written.resource ? checkThings(rule, fitted[at] ?? [], things) : []), ...checkHidden(rules, fitted, at)]
         : []
-    return [...checkTypes(rule, facts), ...here, ...checkOver(rule, facts)].map(({ why, remedy }) => ({
+    const silences = rule.silenced ? lintSilences(facts.silences) : []
+    return [...checkTypes(rule, facts), ...here, ...checkOver(rule, facts), ...silences].map(({ why, remedy }) => ({
       line: lines(['rules', at]),
       why: `"${rule.name}": ${why}`,
       remedy,
@@ -172,7 +177,8 @@ function checkHidden(rules: readonly CompiledRule[], fitted: readonly (readonly 
   const earlier = rules.slice(0, at).find((each, place) => {
     // Looks that the later one refuses are refused by rules about looks alone.
     if (isAboutLooks(rule) && !isAboutLooks(each)) return false
-    if (!isWider(each.tools, rule.tools) || !isWider(each.types, rule.types) || each.windows !== null) return false
+    if (!isWider(each.tools, rule.tools) || !isWider(each.types, rule.types) || each.windows !== null || each.silenced)
+      return false
     const theirs = new Set(fitted[place])
     return own.every((thing) => theirs.has(thing))
   })

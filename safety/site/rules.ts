@@ -1,4 +1,4 @@
-import { meetsDemand, nameSiteRule, type SiteDecision } from '../../domain/site-decision.ts'
+import { explainSiteRule, meetsDemand, nameSiteRule, type SiteDecision } from '../../domain/site-decision.ts'
 import { ask, type Judging, type RuleAnswer, refuse, run } from '../ruling.ts'
 import { mayRunBySite } from './compile.ts'
 
@@ -26,7 +26,7 @@ function forbidden(judging: Judging): RuleAnswer | null {
   if (site?.action !== 'never') return null
   return refuse(
     'SITE_NEVER',
-    `${nameSiteRule(site)} forbids it`,
+    explainSiteRule(site, 'forbids it'),
     'No approval lifts this. Find another way, or escalate.',
   )
 }
@@ -40,7 +40,7 @@ export function siteAsksMore(judging: Judging): RuleAnswer | null {
 
 export function siteAsks(judging: Judging): RuleAnswer | null {
   const site = decisionOf(judging)
-  return site?.action === 'ask' ? ask('SITE_ASKS', `${nameSiteRule(site)} wants people asked`) : null
+  return site?.action === 'ask' ? ask('SITE_ASKS', explainSiteRule(site, 'wants people asked')) : null
 }
 
 /**

@@ -46,6 +46,7 @@ function partsOf(rule: CompiledRule): string {
   const { tools, kinds, ids, types, labels } = rule
   const said = [
     ...[tools, kinds, ids, types, keysOf(rule)].map(sorted),
+    rule.silenced,
     labels.map(([key, some]) => [key, sorted(some)]),
   ]
   const text = JSON.stringify(said)
@@ -65,6 +66,7 @@ const maxLooks = 1_000_000
 /** What no rule fits: the kernel alone decides. */
 const noRule: CompiledRule = {
   ...{ name: '', line: 0, tools: null, kinds: null, ids: null, labels: [], types: null, windows: null },
+  silenced: false,
   ...{ action: 'run', people: 1, groups: [], members: null },
 }
 
@@ -103,7 +105,8 @@ function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, bud
     each.labels.every(([key, values]) =>
       either((one) => one.labels.some(([name, some]) => name === key && isWithin(some, values))),
     ) &&
-    either((one) => isWithin(keysOf(one), keysOf(each)))
+    either((one) => isWithin(keysOf(one), keysOf(each))) &&
+    (!each.silenced || either((one) => one.silenced))
   )
 }
 

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { describeItems, inBrackets, toList, toText } from '../../domain/say.ts'
 import { connectHttp } from '../connect-http.ts'
-import { type AskSource, cutText, defineSourceTool, fitSummary, SourceError, type SourceKind } from '../kind.ts'
+import { type AskSource, cutText, defineSourceTool, fitSummary, type SourceKind } from '../kind.ts'
 import { quoteText } from '../logs/logs.ts'
+import { parseAnswer, readSilences, silence } from './silences.ts'
 
 /** Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), read only: nothing is silenced from here. */
 
@@ -30,13 +31,6 @@ const alert = z.looseObject({
     inhibitedBy: z.array(z.string()).default([]),
   }),
 })
-
-/** An answer that has to be of this shape. */
-function parseAnswer<T>(schema: z.ZodType<T>, answer: unknown): T {
-  const parsed = schema.safeParse(answer)
-  if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered in a shape that is not of Alertmanager’s API')
-  return parsed.data
-}
 
 const listAlerts = defineSourceTool({
   name: 'list_alerts',
@@ -78,17 +72,6 @@ const listAlerts = defineSourceTool({
       isEmpty: alerts.length === 0,
     }
   },
-})
-
-const silence = z.looseObject({
-  status: z.looseObject({ state: z.string() }),
-  matchers: z.array(
-    z.looseObject({ name: z.string(), value: z.string(), isRegex: z.boolean(), isEqual: z.boolean().default(true) }),
-  ),
-  startsAt: z.string(),
-  endsAt: z.string(),
-  createdBy: z.string().default(''),
-  comment: z.string().default(''),
 })
 
 const operator = (isEqual: boolean, isRegex: boolean): string =>
@@ -148,5 +131,6 @@ export const alertmanager: SourceKind = {
   options: z.strictObject({}),
   connect: connectHttp,
   probe,
+  readSilences,
   tools: [listAlerts, listSilences],
 }

@@ -1,72 +1,23 @@
 import { expect, test } from '@jest/globals'
-import { rule } from '../../activities/rule.ts'
 import { refusalToDecide } from '../../db/access/operators.ts'
 import { ensureOperator } from '../../db/access/tokens.ts'
-import { append } from '../../db/log/append.ts'
 import { authorityOf } from '../../db/log/calls.ts'
-import { eventsOf } from '../../db/log/events.ts'
 import { acceptSitePolicy, noteUnreadablePolicy, readSitePolicies, takeSitePolicy } from '../../db/site-policies.ts'
-import { agentActor, type IncidentEvent } from '../../domain/event.ts'
+import type { IncidentEvent } from '../../domain/event.ts'
 import type { SiteDecision } from '../../domain/site-decision.ts'
-import { stepKey } from '../../domain/step-key.ts'
-import { readSitePolicy } from '../../safety/site/read.ts'
-import { toolFacts } from '../../tools/registry.ts'
-import { claimedIncident, useDatabase } from '../support/database.ts'
-import { answeredWith, looked } from '../support/events.ts'
+import { useDatabase } from '../support/database.ts'
+import { proposeStart, sound } from '../support/proposed-start.ts'
 
 const database = useDatabase()
 
-function sound(text: string, commit: string | null = 'c0ffee') {
-  const read = readSitePolicy(text, toolFacts, commit)
-  if (!read.ok) throw new Error(JSON.stringify(read.faults))
-  return { text: read.text, compiled: read.compiled, place: 'policy.yaml', commit }
-}
 const forbids = 'version: 1\nrules:\n  - { name: not now, tool: vm_start, resource: { kind: vm }, action: never }\n'
 const asks =
   'version: 1\ngroups: { owners: [ada] }\nrules:\n  - { name: owners, tool: vm_start, action: ask, group: owners, people: 2 }\n'
 const runs =
   'version: 1\nrules:\n  - { name: may start, tool: vm_start, resource: { kind: vm, id: vm-101 }, action: run }\n'
 
-/** One proposed start of a VM, judged as the run judges it. */
-async function propose(id = 'vm-101', environment: Record<string, string> = {}) {
-  const { db } = database
-  const vm = { kind: 'vm' as const, id }
-  const incidentId = await claimedIncident(db)
-  const place = { incidentId, attempt: 1, turn: 1, call: 0, approvalId: null }
-  const call = { id: 'c1_0', tool: 'vm_start', arguments: { id, reason: 'it is down' }, problem: null }
-  await db.transaction().execute(async (trx) => {
-    const seen = looked('c0_0', [vm])
-    await append(trx, incidentId, 1, {
-      kind: 'tool_finished',
-      actor: agentActor,
-      turn: 1,
-      stepKey: stepKey(place, 0, 'tool_finished', 0),
-      detail: '',
-      metadata: (seen as IncidentEvent<'tool_finished'>).metadata,
-    })
-    await append(trx, incidentId, 1, {
-      kind: 'model_answered',
-      actor: agentActor,
-      turn: 1,
-      stepKey: stepKey(place, 1, 'model_answered', 0),
-      detail: '',
-      metadata: answeredWith([call]),
-    })
-  })
-  const preparation = {
-    targets: [vm],
-    identity: call.arguments,
-    stateFingerprint: 's',
-    dryRun: { possible: true, summary: `starts ${id}`, details: {} },
-  }
-  const prepared = { ok: true as const, preparation }
-  const outcome = await db
-    .transaction()
-    .execute((trx) => rule({ environment }, trx, place, { call: { ...call, edit: null }, prepared, later: null }))
-  const events = await eventsOf(db, incidentId)
-  const judged = events.findLast((event) => event.kind === 'call_judged') as IncidentEvent<'call_judged'>
-  return { outcome, events, judged: judged.metadata }
-}
+const propose = (id = 'vm-101', environment: Record<string, string> = {}) =>
+  proposeStart(database.db, { id, environment })
 
 test('a policy that widens nothing holds at once, and each ruling names its rule, line and commit', async () => {
   const { db } = database

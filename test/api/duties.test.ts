@@ -43,7 +43,7 @@ const well: PartFacts = {
   unconfirmed: [],
   stops: [],
   devices: [],
-  sitePolicy: { inForce: null, waiting: null, reading: null },
+  sitePolicy: { inForce: null, waiting: null, reading: null, silences: null },
 }
 
 const failing = (detail: string): Partial<PartFacts> => ({
@@ -130,6 +130,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
         inForce: null,
         waiting: null,
         reading: { readAt: '', digest: null, faults: [{ line: 3, why: 'there is no tool x', remedy: 'correct it' }] },
+        silences: null,
       },
     },
   ],

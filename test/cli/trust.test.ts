@@ -78,3 +78,18 @@ test('a policy is linted alone, and against the running site', async () => {
   await writeFile(path, 'version: 1\nrules:\n  - { name: a, tool: vm_strat, action: never }\n')
   expect(await nightshift('policy', 'lint', path, '--site')).toMatchObject({ code: 1 })
 })
+
+test('a call is explained with what is silenced, and without an incident nothing is', async () => {
+  const path = join(await mkdtemp(join(tmpdir(), 'policy-')), 'policy.yaml')
+  await writeFile(path, 'version: 1\nrules:\n  - { name: theirs, silenced: true, action: ask }\n')
+  const explain = (...words: string[]) => nightshift('policy', 'explain', 'vm_start', '--file', path, ...words)
+  expect((await explain()).stdout).toMatch(
+    /theirs +ask +nothing is silenced\nNo incident is named \(--incident\).*\nNo rule decides/,
+  )
+  const [incident] = await spine.incidents()
+  expect((await explain('--incident', incident?.id ?? '')).stdout).toMatch(
+    /theirs +ask +fits\nNo Alertmanager is connected.*\nask: line 3, "theirs"/,
+  )
+  const replayed = await nightshift('policy', 'replay', '--file', path)
+  expect(replayed.stderr).toContain('Silences of that time are not kept')
+})

@@ -48,6 +48,22 @@ describe('before a person decides, the card says what follows', () => {
     expect(told({ required: 2, approvals: 1 }).approve?.[0]).toMatch(/^The targets are read again/)
   })
 
+  test('who decides: the rule of the site, and the silence that it rests on, with its words as a stranger’s', () => {
+    const silence = {
+      ...{ is: 'silenced', source: 'am', id: '7d1c', until: '2026-11-21T04:00:00.000Z', isSupposed: false },
+      ...{ createdBy: 'be\u202erit', comment: `new disk\n${'x'.repeat(300)}` },
+    }
+    const site = { rule: 'theirs', line: 4, commit: null, demand: { people: 1, groups: [], members: null }, silence }
+    const [rule, why = ''] = told({ dryRun: { ...approval.dryRun, details: { sitePolicy: site } } }).site ?? []
+    expect(rule).toContain('wants it asked')
+    expect(why).toMatch(
+      /^Silence 7d1c of am, until 2026-11-21 04:00 UTC, matches an alert of the incident\. be\ufffdrit made it: "new disk x+…"\.$/u,
+    )
+    expect(
+      told({ dryRun: { ...approval.dryRun, details: { sitePolicy: { ...site, silence: undefined } } } }).site,
+    ).toEqual([rule])
+  })
+
   test('from no and from silence: nothing is changed', () => {
     expect(told().deny?.[0]).toMatch(/^Nothing is changed\. The agent reads your reason/)
     expect(told({ askedBy: 'anna' }).deny?.[0]).toMatch(/the incident ends\. .* for anna to read\.$/)

@@ -23,7 +23,7 @@ const policyPart = async () =>
   (await read('/status')).parts.find(({ name }: { name: string }) => name === 'site policy')
 
 test('a site without a policy has none, and no part for it', async () => {
-  expect((await api.get('/policy')).body).toEqual({ inForce: null, waiting: null, reading: null })
+  expect((await api.get('/policy')).body).toEqual({ inForce: null, waiting: null, reading: null, silences: null })
   expect(await policyPart()).toBeUndefined()
 })
 

@@ -47,6 +47,7 @@ const anyWorld = fc.record({
   asks: fc.constantFrom(undefined, undefined, { risk: 'low' as const, why: 'the place asks' }),
   approved: fc.constantFrom(null, null, { people: 1 }, { people: 2 }, { people: 2, members: ['ada'] }),
   manual: seldom,
+  isSilenced: fc.boolean(),
   nowMs: anyMoment,
 })
 
@@ -97,11 +98,12 @@ test('with a policy the kernel is never laxer than alone but where a rule may wi
       for (const world of worlds) {
         const { call, policy, touched } = build(world)
         const asked = { tool: call.tool, type: world.type, nowMs: world.nowMs, things: touched }
-        const site = decideBySite(compiled, asked as never)
+        const silence = world.isSilenced ? { is: 'unread', source: null, readAt: null } : null
+        const site = decideBySite(compiled, { ...asked, silence } as never)
         const judged = (given: Policy) => judge(call, toolFacts, state, given, Date.parse(at))
         const [alone, ruled] = [judged(policy), judged({ ...policy, site })]
         const does = alone.effect === 'write' ? ('write' as const) : ('look' as const)
-        const said = readPlainly(file, { ...asked, does })
+        const said = readPlainly(file, { ...asked, does, isSilenced: world.isSilenced })
         expect(ruled.verdict).toBe(expected(alone, said, policy, call))
         if (ranks[ruled.verdict] > ranks[alone.verdict]) expect(said).toMatchObject({ action: 'run', isNamed: true })
         if (/^SITE_/.test(ruled.code))

@@ -21,6 +21,7 @@ const site: FactsOfSite = {
     ['cy', 'decides nothing'],
   ]),
   types: new Set(['vm_stopped']),
+  silences: [{ source: 'am', readAt: '2026-11-29T11:59:00Z', fault: null, isUnread: false }],
   nowMs: Date.parse('2026-11-29T12:00:00Z'),
 }
 
@@ -127,6 +128,22 @@ test('a window stands before nothing when it does not hold, so that what it cove
     rule('resource: { kind: host }, during: sundays, action: never') +
     rule('resource: { labels: { role: web } }, action: ask', 'b')
   expect(lint(rules, sundays)).toEqual([])
+})
+
+test('a rule about silences is told where nobody knows what is silenced, and hides none behind it', () => {
+  const silenced = rule('silenced: true, resource: { kind: host }, action: never')
+  expect(lint(silenced)).toEqual([])
+  expect(lint(silenced + rule('resource: { labels: { role: web } }, action: ask', 'b'))).toEqual([])
+  expect(lint(silenced, '', { ...site, silences: [] })).toEqual([
+    expect.stringMatching(
+      /^3: "a": no Alertmanager is connected.*as if everything were silenced\. "nightshift sources/,
+    ),
+  ])
+  const away = { source: 'am', readAt: '2026-11-29T11:02:00Z', fault: 'am cannot be reached', isUnread: true }
+  expect(lint(silenced, '', { ...site, silences: [away] })).toEqual([
+    expect.stringMatching(/silences of am were last read 2026-11-29 11:02 UTC.*"nightshift sources test am" says why/),
+  ])
+  expect(lint(rule('tool: vm_start, action: never'), '', { ...site, silences: [] })).toEqual([])
 })
 
 test('an earlier rule without a tool hides no look that a later one refuses, and none of things hides what is about no thing', () => {

@@ -62,7 +62,10 @@ const resource = fc.oneof(
 )
 
 /** A rule with more than two conditions seldom fits anything. */
-const conditions = fc.subarray(['tool', 'resource', 'type', 'during'] as const, { minLength: 1, maxLength: 2 })
+const conditions = fc.subarray(['tool', 'resource', 'type', 'during', 'silenced'] as const, {
+  minLength: 1,
+  maxLength: 2,
+})
 
 const rule = fc
   .record({
@@ -71,13 +74,14 @@ const rule = fc
     resource,
     type: some(types),
     during: some(['one', 'two']),
+    silenced: fc.constant(true),
     action: fc.constantFrom('never' as const, 'ask' as const, 'run' as const, 'run' as const),
     group: fc.constantFrom(undefined, 'dbas', 'web'),
     people: fc.constantFrom(undefined, 1, 2),
   })
   .map(({ has, action, group, people, ...parts }) => ({
     ...Object.fromEntries(has.map((part) => [part, parts[part]])),
-    action,
+    action: has.includes('silenced') && action === 'run' ? 'ask' : action,
     ...(action === 'ask' && { ...(group && { group }), ...(people && { people }) }),
   }))
 

@@ -89,6 +89,17 @@ const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
     /^3: "a": vm_restart never runs by a policy: it cannot be undone/,
   ],
   [
+    'what would run because it is silenced',
+    rules('name: a, silenced: true, tool: vm_start, action: run'),
+    /^3: "a": nothing runs because an alert is silenced/,
+  ],
+  ['what is not silenced', rules('name: a, silenced: false, tool: exec, action: ask'), /^3: rules\.0\.silenced/],
+  [
+    'a rule that never decides, silenced or not',
+    rules('name: a, tool: vm_stop, action: ask', 'name: b, tool: vm_stop, silenced: true, action: ask'),
+    /^4: "b": it never decides/,
+  ],
+  [
     'two rules of one name',
     rules('name: a, tool: exec, action: never', 'name: a, tool: vm_stop, action: never'),
     /^4: "a": the rule of line 3 has this name/,
@@ -135,6 +146,11 @@ const refused: [what: string, text: string | Uint8Array, said: RegExp][] = [
 
 test.each(refused)('refused with its line: %s', (_what, text, said) => {
   expect(faultsOf(text)[0]).toMatch(said)
+})
+
+test('a rule behind one that holds while something is silenced decides, and one may fit whatever is silenced', () => {
+  const first = 'name: a, silenced: true, action: never'
+  expect(faultsOf(rules(first, 'name: b, tool: vm_stop, action: ask'))).toEqual([])
 })
 
 test('a rule behind one that holds at times alone is no rule that never decides', () => {

@@ -20,7 +20,10 @@ const anyCall = fc.record({
   tool: anyTool,
   type: fc.constantFrom(...types),
   nowMs: anyMoment,
+  isSilenced: fc.boolean(),
 })
+
+const aSilence = { is: 'unread', source: null, readAt: null } as const
 
 /** So many calls are held against each policy. */
 const callsEach = 5
@@ -30,10 +33,14 @@ test('10,000 calls under policies by chance are decided as a plain reading of th
   fc.assert(
     fc.property(anyPolicy, fc.array(anyCall, { minLength: callsEach, maxLength: callsEach }), (policy, calls) => {
       const compiled = compilePolicy(policy, { digest: '', commit: null })
-      for (const { things, ...call } of calls) {
+      for (const { things, isSilenced, ...call } of calls) {
         const does = isLook(call.tool) ? ('look' as const) : ('write' as const)
-        const expected = readPlainly(policy, { ...call, does, things })
-        expect(plain(decideBySite(compiled, { ...call, things: things as never })[does])).toEqual(sorted(expected))
+        const expected = readPlainly(policy, { ...call, does, things, isSilenced })
+        expect(
+          plain(
+            decideBySite(compiled, { ...call, things: things as never, silence: isSilenced ? aSilence : null })[does],
+          ),
+        ).toEqual(sorted(expected))
         const key = `${does} ${expected?.action ?? 'no rule'}`
         seen[key] = (seen[key] ?? 0) + 1
       }

@@ -1,4 +1,5 @@
 import { Temporal } from 'temporal-polyfill'
+import type { Silence, SilencesRead } from '../../../domain/silence.ts'
 import type { SitePolicy, SiteWindow } from '../../../domain/site-policy.ts'
 
 /**
@@ -13,6 +14,8 @@ export type ReferenceCall = {
   type: string
   things: ReferenceThing[]
   nowMs: number
+  /** A silence matches an alert of the incident, or none can be known to match none. */
+  isSilenced: boolean
 }
 
 export type ReferenceAnswer = {
@@ -52,6 +55,7 @@ function fits(policy: SitePolicy, rule: Rule, call: ReferenceCall, thing: Refere
   if (call.does === 'look' && !(rule.action === 'never' && rule.tool !== undefined)) return false
   if (rule.tool !== undefined && !many(rule.tool).includes(call.tool)) return false
   if (rule.type !== undefined && !many(rule.type).includes(call.type)) return false
+  if (rule.silenced && !call.isSilenced) return false
   if (rule.during !== undefined && !many(rule.during).some((name) => holds(policy.windows[name]!, call.nowMs)))
     return false
   if (rule.resource === undefined) return true
@@ -117,4 +121,22 @@ function begins(parts: Record<string, string>, first: number, at: number): boole
   }
   const years = day.getUTCFullYear() - begin.getUTCFullYear()
   return years % interval === 0 && day.getUTCMonth() === begin.getUTCMonth() && day.getUTCDate() === begin.getUTCDate()
+}
+
+/** Whether a rule with `silenced` fits: for alerts whose labels are whole, and patterns that JavaScript reads as RE2 does. */
+export function isSilencedPlainly(read: SilencesRead[], alerts: Record<string, string>[], nowMs: number): boolean {
+  // An incident without alerts is silenced by nobody.
+  if (alerts.length === 0) return false
+  const holds = ({ state, startsAt }: Silence) => state === 'active' || Date.parse(startsAt) <= nowMs
+  const matches = ({ matchers }: Silence, labels: Record<string, string>) =>
+    (matchers ?? []).every(({ name, value, isRegex, isEqual }) => {
+      // A label that is not there is an empty one.
+      const has = labels[name] ?? ''
+      return (isRegex ? new RegExp(`^(?:${value})$`, 'u').test(has) : has === value) === isEqual
+    })
+  const isUnread = ({ readAt }: SilencesRead) => readAt === null || nowMs - Date.parse(readAt) > 300_000
+  if (read.length === 0 || read.some(isUnread)) return true
+  return read.some(({ silences }) =>
+    silences.some((silence) => holds(silence) && alerts.some((labels) => matches(silence, labels))),
+  )
 }

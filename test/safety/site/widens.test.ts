@@ -49,6 +49,7 @@ const anyCall = fc.record({
   tool: anyTool,
   type: fc.constantFrom(...types),
   nowMs: anyMoment,
+  isSilenced: fc.boolean(),
 })
 
 test('what is taken to be narrower allows nothing that the policy before did not', () => {
@@ -112,6 +113,17 @@ test('more people, or fewer who may, is narrower; a group more, or another, is n
   const { group: _, ...anybody } = asked
   expect(widens(file(anybody), file(asked))).toEqual([])
   expect(widens(file(asked), file(anybody))).toHaveLength(1)
+})
+
+test('a rule that gains `silenced` widens, one that loses it does not, and as a new one it narrows', () => {
+  const silenced = { ...asked, silenced: true } as const
+  expect(widens(file(asked), file(silenced))).toEqual(['no rule decides any more where "r0" said ask 1 of dbas'])
+  expect(widens(file(silenced), file(asked))).toEqual([])
+  expect(widens(file(start), file(silenced, start))).toEqual([])
+  expect(widens(file(silenced), file(silenced))).toEqual([])
+  expect(widens(file(silenced), file())).toHaveLength(1)
+  // In front of a stricter one it takes over while something is silenced.
+  expect(widens(file(forbidden), file({ ...forbidden, action: 'ask', silenced: true }, forbidden))).toHaveLength(1)
 })
 
 test('the same file widens nothing, and a thousand rules of which one changed are compared', () => {
