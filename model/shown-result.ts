@@ -72,14 +72,14 @@ function dropDevice(answer: unknown, on: unknown): unknown {
   return device === undefined || device === on ? data : { device, ...data }
 }
 
-/** Without the long texts that the call gave and its answer repeats, such as a query: they stand in the call, right above. */
+/** Without the long texts that the call gave under the same name, such as a query: they stand in the call, right above. */
 function dropEcho(answer: unknown, call: Call | undefined): unknown {
-  const given = new Set(
-    Object.values(call?.arguments ?? {}).filter((each) => typeof each === 'string' && each.length >= minEchoCharacters),
-  )
-  if (given.size === 0 || !isObject(answer)) return answer
+  const given = call?.arguments ?? {}
+  const isEcho = ([key, value]: [string, unknown]) =>
+    typeof value === 'string' && value.length >= minEchoCharacters && given[key] === value && !always.includes(key)
+  if (!isObject(answer)) return answer
   const without = (fields: Fields): Fields =>
-    Object.fromEntries(Object.entries(fields).filter(([key, value]) => always.includes(key) || !given.has(value)))
+    Object.fromEntries(Object.entries(fields).filter((entry) => !isEcho(entry)))
   const { summary } = answer
   return { ...without(answer), ...(isObject(summary) && { summary: without(summary) }) }
 }
@@ -162,22 +162,14 @@ function changesOf(
   { where, fields: before }: { where: string; fields: Fields },
 ): Fields | null {
   if (Object.keys(before).some((key) => !(key in raw))) return null
-  const kept = Object.entries(now).flatMap(([key, value]) => {
-    if (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) return [[key, value]]
-    return isSame(value, before[key]) ? [] : [[key, differing(value, before[key])]]
-  })
+  const kept = Object.entries(now).filter(
+    ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
+  )
   const gone = Object.keys(before).filter((key) => !(key in now))
   // Another time of the same alert: which of those before is meant.
   const time = 'startsAt' in before && before.startsAt !== now.startsAt ? `, startsAt ${before.startsAt}` : ''
   const rest = `unchanged since ${where}${time}`
   return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest }
-}
-
-/** Of fields within a field those that are different, where it tells all that it told before: how full each directory is. */
-function differing(now: unknown, before: unknown): unknown {
-  if (!isObject(now) || !isObject(before) || Object.keys(before).some((key) => !(key in now))) return now
-  const changed = Object.entries(now).filter(([key, value]) => !isSame(value, before[key]))
-  return Object.fromEntries(changed.map(([key, value]) => [key, differing(value, before[key])]))
 }
 
 const isSame = (a: unknown, b: unknown): boolean => a === b || (b !== undefined && sorted(a) === sorted(b))

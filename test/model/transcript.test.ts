@@ -145,19 +145,6 @@ describe('a result', () => {
     expect(known.data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since the context' })
   })
 
-  test('tells of a field with fields those that changed, where none is gone', () => {
-    const disk = (byDirectory: object) => ({ id: 'node-a', hostname: 'node-a.osl.example.com', byDirectory })
-    const events = logOf(
-      answer(1, 'get_node', 'get_node', 'get_node'),
-      finished('c1_0', disk({ etc: 590, logs: 40_058, site: 1_791, tenants: 100 })),
-      finished('c1_1', disk({ etc: 590, logs: 95_736, site: 1_791, tenants: 100 })),
-      finished('c1_2', disk({ etc: 590, logs: 95_736 })),
-    )
-    const [, second, third] = shown(events)
-    expect(second.data).toEqual({ id: 'node-a', byDirectory: { logs: 95_736 }, rest: 'unchanged since seq 2' })
-    expect(third.data.byDirectory).toEqual({ etc: 590, logs: 95_736 })
-  })
-
   test('does not repeat what its call gave, how a runbook is kept, nor that nothing is missing', () => {
     const promql = 'rate(http_requests_total{instance="web-1"}[1m])'
     const asked = answer(1, 'query_metrics', 'read_runbook')
@@ -167,6 +154,9 @@ describe('a result', () => {
     const [query, read] = shown(logOf(asked, finished('c1_0', found), finished('c1_1', runbook)))
     expect(query.data).toEqual({ about: [], summary: { series: [{ last: 3 }] } })
     expect(read.data).toEqual({ name: 'bad-deploy', body: 'Look: `git_log`.' })
+    // The same text under another name says more than the call did.
+    const [other] = shown(logOf(asked, finished('c1_0', { reverted: promql })))
+    expect(other.data).toEqual({ reverted: promql })
     const [partial] = shown(logOf(asked, finished('c1_0', { ...found, isEmpty: true, isPartial: true })))
     expect(partial.data).toMatchObject({ isEmpty: true, isPartial: true })
   })
