@@ -15,7 +15,7 @@ import { addedBy, chooseAdded, isWithoutResource } from '../model/added-tools.ts
 import { describeLimits } from '../model/limits.ts'
 import { bodiesThatFit, renderMessages } from '../model/messages.ts'
 import { answerForm, type ParsedAnswer, parseAnswer } from '../model/protocol.ts'
-import { showContext } from '../model/shown-result.ts'
+import { showContext, shownFirst } from '../model/shown-result.ts'
 import { withoutThoughts } from '../model/thoughts.ts'
 import { conversation, type TranscriptEntry, withStanding } from '../model/transcript.ts'
 import { shownIn } from '../model/written-calls.ts'
@@ -259,10 +259,8 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
     { role: 'system', content: systemText(said, await bodyText(db, opening.prompt.digest)) },
     { role: 'user', content: `${renderContext(known)}\n${sayLimits(events, turn.attempt, said, window.isOneCall)}` },
   ]
-  if (opening.runbooks) {
-    const runbooks = runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
-    first.push({ role: 'user', content: renderRunbooks(runbooks) })
-  }
+  const runbooks = opening.runbooks && runbookMatch.parse(JSON.parse(await bodyText(db, opening.runbooks.digest)))
+  if (runbooks) first.push({ role: 'user', content: renderRunbooks(runbooks) })
   if (hint !== null) first.push({ role: 'user', content: renderHint(hint) })
   const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
   if (window.isCutting) assertOpeningFits(used, window)
@@ -272,7 +270,7 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
 
   const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
   const talk = withStanding(conversation(events, turn.attempt), standing)
-  const entries: TranscriptEntry[] = [{ kind: 'context', value: known }, ...talk]
+  const entries: TranscriptEntry[] = [{ kind: 'context', value: shownFirst(known, runbooks ?? null) }, ...talk]
   const bodies = new Map<string, string>()
   for (const digest of bodiesThatFit(entries, budget)) bodies.set(digest, await bodyText(db, digest))
   return renderMessages(said.protocol, first, entries, bodies, budget)

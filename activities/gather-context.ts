@@ -7,7 +7,7 @@ import { precedentsOf, wrongCausesOf } from '../db/incidents/precedents.ts'
 import { beganAt, changesNear } from '../db/inventory/changes.ts'
 import { clusterSourcesOf } from '../db/inventory/cluster-sources.ts'
 import { databaseSourcesOf } from '../db/inventory/database-sources.ts'
-import { deviceOf } from '../db/inventory/devices.ts'
+import { type DeviceRow, deviceOf } from '../db/inventory/devices.ts'
 import { neighboursOf, resourceById } from '../db/inventory/resources.ts'
 import { listSources } from '../db/inventory/sources.ts'
 import { earlierAttempts } from '../db/lifecycle/attempts.ts'
@@ -99,19 +99,28 @@ const aboutOf = ({ id, type, severity, title, resource, status }: Incident) => {
   return { id, type, severity, title, resource, status }
 }
 
-/** What sources, agents and the operator's own lists say around the incident's resource. */
+/**
+ * What sources, agents and the operator's own lists say around the incident's resource. All are asked at once: one that is silent takes its
+ * own time and not that of the others.
+ */
 async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
-  const paths = await part('paths', null, async () => await pathsOf(db, incident.resource))
-  return {
-    rule: await part('rule', null, async () => await firingRule(db, core, incident.id)),
-    logs: await part('logs', [], async () => await lastLogLines(db, core, incident)),
-    databases: await part('databases', [], async () => await askDatabases(db, core, incident)),
-    cluster: await part('cluster', [], async () => await askCluster(db, core, incident)),
-    jobs: await part('jobs', null, async () => await declaredJobs(core, incident.resource)),
-    pages: await part('pages', [], async () => listAllowed(await listSources(db))),
-    paths,
-    logFiles: await part('logFiles', [], async () => (paths ? await askLogFiles(core, incident.id) : [])),
-  }
+  let isSilent = false
+  const paths = await part('paths', null, async () => {
+    const device = await deviceAt(db, incident.resource)
+    isSilent = device !== null && device.healthProblem !== null
+    return device && pathsOf(device)
+  })
+  const [rule, logs, databases, cluster, jobs, pages, logFiles] = await Promise.all([
+    part('rule', null, async () => await firingRule(db, core, incident.id)),
+    part('logs', [], async () => await lastLogLines(db, core, incident)),
+    part('databases', [], async () => await askDatabases(db, core, incident)),
+    part('cluster', [], async () => await askCluster(db, core, incident)),
+    part('jobs', null, async () => await declaredJobs(core, incident.resource)),
+    part('pages', [], async () => listAllowed(await listSources(db))),
+    // An agent that did not answer when it was asked last would keep the first turn for nothing.
+    part('logFiles', [], async () => (paths && !isSilent ? await askLogFiles(core, incident.id) : [])),
+  ])
+  return { rule, logs, databases, cluster, jobs, pages, paths, logFiles }
 }
 
 /** What the model makes of incidents next to its own. */
@@ -124,6 +133,8 @@ type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T
 function startParts() {
   const parts: Record<string, PartState> = {}
   const part: ReadPart = async (name, empty, read) => {
+    // In the order in which they were begun, whichever ends first.
+    parts[name] = 'empty'
     try {
       const value = await read()
       parts[name] = value === null || (Array.isArray(value) && value.length === 0) ? 'empty' : 'ok'
@@ -138,13 +149,15 @@ function startParts() {
   return { parts, part }
 }
 
-/** The directories that the agent of this machine knows; null where it has none. */
-async function pathsOf(db: Db, resource: Incident['resource']): Promise<Record<string, string[]> | null> {
+/** The agent of this machine; null where it has none. */
+async function deviceAt(db: Db, resource: Incident['resource']): Promise<DeviceRow | null> {
   const own = resource && executable.safeParse({ kind: resource.kind, id: resource.id }).data
-  const device = own ? await deviceOf(db, own) : null
-  if (!device) return null
-  const of = (isWritable: boolean) =>
-    device.terms.roots.filter(({ writable }) => writable === isWritable).map(({ path }) => path)
+  return (own && (await deviceOf(db, own))) ?? null
+}
+
+/** The directories that an agent knows. */
+function pathsOf({ terms: { roots } }: DeviceRow): Record<string, string[]> {
+  const of = (isWritable: boolean) => roots.filter(({ writable }) => writable === isWritable).map(({ path }) => path)
   return { writable: of(true), readable: of(false) }
 }
 

@@ -2,6 +2,7 @@ import type { Db, Trx } from '../db/connect.ts'
 import { append } from '../db/log/append.ts'
 import { bodiesByDigest } from '../db/log/bodies.ts'
 import { eventsOf } from '../db/log/events.ts'
+import { questionOf, sayAsked } from '../domain/asked-action.ts'
 import { agentActor, type EventMetadata, type IncidentEvent } from '../domain/event.ts'
 import { plainWords } from '../domain/say.ts'
 import { type RunRef, stepKey } from '../domain/step-key.ts'
@@ -52,10 +53,12 @@ export function escalationReason(
   ]
   const denial = events.findLast((event) => event.kind === 'approval_decided' && event.metadata.decision === 'deny')
   if (denial?.kind === 'approval_decided')
-    parts.push(`A person denied an action: ${denial.metadata.reason ?? 'no reason given'}`)
-  const asked = events.findLast((event) => event.kind === 'approval_requested')
-  if (code === 'APPROVAL_EXPIRED' && asked?.kind === 'approval_requested')
-    parts.push(`Asked was: ${asked.metadata.summary}`)
+    parts.push(
+      `A person denied ${sayAsked(questionOf(events, denial))}: ${denial.metadata.reason ?? 'no reason given'}`,
+    )
+  const expired = events.findLast((event) => event.kind === 'approval_expired' || event.kind === 'approval_requested')
+  if (code === 'APPROVAL_EXPIRED' && (expired?.kind === 'approval_expired' || expired?.kind === 'approval_requested'))
+    parts.push(`Asked was: ${sayAsked(questionOf(events, expired))}`)
   const failed = events.findLast((event) => event.kind === 'model_failed')
   if (code === 'MODEL_UNAVAILABLE' && failed?.kind === 'model_failed')
     parts.push(`Last fault: ${failed.metadata.code}, ${plainWords(failed.detail).slice(0, 400).toWellFormed()}`)

@@ -1,4 +1,6 @@
 import { eventsOf } from '../db/log/events.ts'
+import type { IncidentEvent } from '../domain/event.ts'
+import type { Incident } from '../domain/incident.ts'
 import { costOf, fullDisks, mostAtOnce, spanOf } from '../test/support/shard-platform.ts'
 import { startSpine } from '../test/support/spine.ts'
 import { startServers } from './servers.ts'
@@ -74,6 +76,9 @@ export async function queue(): Promise<void> {
   const isOdd = (index: number) => odd.includes(incidents[index]?.resource?.id ?? '')
   const wrong = logs.filter((log, index) => isOdd(index) && log.some(({ kind }) => kind === 'hint_confirmed'))
   const right = logs.flatMap((log, index) => (incidents[index]?.role === 'follower' && !isOdd(index) ? [log] : []))
+  const looked = incidents.filter(
+    ({ role, resource }, index) => role === 'follower' && logs[index]?.some((row) => isLookAt(row, resource)),
+  )
   const wallMs = Math.max(...logs.map((log) => spanOf(log).to)) - Math.min(...logs.map((log) => spanOf(log).from))
   // The rule table may make more calls than it did: only the time for each can be compared with an older release.
   const calls = logs.flat().filter(({ kind }) => kind === 'tool_started').length
@@ -91,12 +96,19 @@ export async function queue(): Promise<void> {
     'tokens of a follower with the same cause, median': follower.tokens,
     'followers against leaders, turns (at most 0.5)': Math.round((follower.turns / leader.turns) * 100) / 100,
     'followers against leaders, tokens (at most 0.5)': Math.round((follower.tokens / leader.tokens) * 100) / 100,
+    'followers that looked at their own resource': looked.length,
     'hints that are wrong': odd.length,
     'hints wrongly adopted (must be 0)': wrong.length,
     'all twenty, from first claim to last end (s)': Math.round(wallMs / 100) / 10,
     'tool calls of all': calls,
     'wall time for each tool call (ms)': Math.round(wallMs / calls),
   })
+}
+
+function isLookAt(row: IncidentEvent, resource: Incident['resource']): boolean {
+  if (row.kind !== 'tool_finished' || row.metadata.effect === 'write' || resource === null) return false
+  const { targets, discovered } = row.metadata
+  return [...targets, ...discovered].some(({ kind, id }) => kind === resource.kind && id === resource.id)
 }
 
 const callsPerTurn = 5

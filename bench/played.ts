@@ -3,26 +3,30 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { inventoryKind } from '../domain/registry.ts'
-import type { Runbook } from '../domain/runbook.ts'
+import type { Runbook, RunbookMatch } from '../domain/runbook.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { matchRunbooks } from '../knowledge/knowledge.ts'
 import { readFolder } from '../knowledge/read.ts'
+import { parsePrefix } from '../model/cut-result.ts'
+import { describeTools } from '../model/describe-tools.ts'
 import { renderMessages } from '../model/messages.ts'
-import { parsePrefix, showContext } from '../model/shown-result.ts'
+import { showContext, shownFirst } from '../model/shown-result.ts'
 import type { TranscriptEntry } from '../model/transcript.ts'
 import { renderContext, renderRunbooks } from '../prompts/render.ts'
-import { measureFirstTurn, sites } from './prompt.ts'
+import { everyTool, measureFirstTurn, sites } from './prompt.ts'
 import { report } from './stage.ts'
 
 /**
  * What recorded conversations would cost today: the same results, as the files hold them, in the messages that we would send. A file is
- * a list of requests: `new` messages since the answer before, `answer`, `fresh` where an attempt begins, `bytes` of the whole request.
- * Both sides are counted by this code; only `bytes` of whole requests is as it was recorded.
+ * a list of requests: `new` messages since the answer before, `answer`, `fresh` where an attempt begins, `bytes` of the whole request, `tools`.
+ * Both sides are counted by this code; only `bytes` of whole requests is as it was recorded. What a recording cut out of a result is
+ * taken to shrink as what it left of it; `whole requests, cut parts as they were` counts those in full. Of other texts they are as they were.
  */
 
 const request = z.looseObject({
   bytes: z.number(),
   fresh: z.unknown().optional(),
+  tools: z.array(z.string()).default([]),
   duplicateOfThePrevious: z.boolean().optional(),
   new: z.array(z.looseObject({ role: z.string(), content: z.string().nullish(), tool_call_id: z.string().optional() })),
   answer: z
@@ -45,7 +49,13 @@ type Counts = {
   messages: { before: number; after: number }
   /** Of whole requests, with prompt, tools and runbook. */
   whole: { before: number; after: number }
+  /** `whole.after`, were the cut parts of results as they were. */
+  uncut: number
   repeats: { before: number; after: number }
+  /** Of endings, refused ones too: quotes that stood in a message before them, and that stand there today. */
+  quotes: { before: number; after: number }
+  /** Bytes of contexts, each once. */
+  contexts: number[]
 }
 
 const sides = () => ({ before: 0, after: 0 })
@@ -75,6 +85,12 @@ export async function played(directory: string | undefined): Promise<void> {
     'results: fewer bytes': fewer(sum.results),
     'all messages: fewer bytes': fewer(sum.messages),
     'whole requests: fewer bytes': fewer(sum.whole),
+    'whole requests, cut parts as they were: fewer bytes': fewer({ before: sum.whole.before, after: sum.uncut }),
+    'quotes of endings that stood in a message, recorded': sum.quotes.before,
+    'of these, in a message now': sum.quotes.after,
+    contexts: sum.contexts.length,
+    'contexts of more than 4,000 bytes': sum.contexts.filter((each) => each > 4_000).length,
+    'largest context (bytes)': Math.max(...sum.contexts),
     'things said again, recorded': sum.repeats.before,
     'things said again, now': sum.repeats.after,
   })
@@ -87,7 +103,7 @@ function lineOf(name: string, { requests, duplicates, results, messages, whole, 
 }
 
 function added(a: Counts, b: Counts): Counts {
-  const both = (key: 'results' | 'messages' | 'whole' | 'repeats') => ({
+  const both = (key: 'results' | 'messages' | 'whole' | 'repeats' | 'quotes') => ({
     before: a[key].before + b[key].before,
     after: a[key].after + b[key].after,
   })
@@ -98,6 +114,9 @@ function added(a: Counts, b: Counts): Counts {
     messages: both('messages'),
     whole: both('whole'),
     repeats: both('repeats'),
+    quotes: both('quotes'),
+    contexts: [...a.contexts, ...b.contexts],
+    uncut: a.uncut + b.uncut,
   }
 }
 
@@ -107,8 +126,25 @@ type Talk = {
   /** As recorded: bytes of all messages so far, and the parsed results. */
   said: number
   results: unknown[]
-  opening: number
+  opening: Opening
+  /** What was heard, as recorded. */
+  heard: string[]
+  /** Characters that the recording cut out of what was heard besides results. */
+  cut: number
+  /** Of each result: how long it is in the recording, and how much more it was. */
+  sizes: { left: number; cut: number }[]
 }
+
+/** A first turn of today: bytes of prompt and tools, and of the runbook, and the names of the tools, those of then and those of today. */
+type Opening = {
+  first: number
+  runbook: number
+  match: RunbookMatch | null
+  former: ReadonlySet<string>
+  today: ReadonlySet<string>
+}
+
+const noOpening: Opening = { first: 0, runbook: 0, match: null, former: new Set(), today: new Set() }
 
 function countConversation(requests: Request[], runbooks: readonly Runbook[]): Counts {
   const counts: Counts = {
@@ -118,8 +154,11 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     messages: sides(),
     whole: sides(),
     repeats: sides(),
+    quotes: sides(),
+    contexts: [],
+    uncut: 0,
   }
-  let talk: Talk = { entries: [], context: '', said: 0, results: [], opening: 0 }
+  let talk = beginTalk(noOpening)
   let calls: NonNullable<Request['answer']>['tool_calls'] = []
   for (const each of requests) {
     if (each.duplicateOfThePrevious) {
@@ -129,32 +168,63 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     if (each.fresh !== undefined) {
       countResults(talk, counts)
       // Where a recording cut the context of a later attempt, its incident's first one tells what it is about.
-      talk = { entries: [], context: '', said: 0, results: [], opening: talk.opening }
+      talk = beginTalk(talk.opening)
     }
     for (const message of each.new) hear(talk, message, calls)
-    if (talk.opening === 0) talk.opening = openingOf(talk.context, runbooks)
-    const messages = renderMessages('native', [], talk.entries, new Map(), Number.POSITIVE_INFINITY)
-    const now = bytes(talk.context) + messages.reduce((sum, message) => sum + bytes(JSON.stringify(message)), 0)
-    counts.requests += 1
-    counts.messages.before += talk.said
-    counts.messages.after += now
-    counts.whole.before += each.bytes
-    counts.whole.after += now + talk.opening
+    if (each.fresh !== undefined) counts.contexts.push(bytes(talk.context))
+    if (talk.opening === noOpening) talk.opening = openingOf(talk.context, runbooks, each.tools)
+    if (each.fresh !== undefined) talk.entries.unshift({ kind: 'context', value: shownFirst({}, talk.opening.match) })
+    const texts = countRequest(talk, each, counts)
     calls = each.answer?.tool_calls ?? []
+    countQuotes(talk, calls, texts, counts)
     answer(talk, each)
   }
   countResults(talk, counts)
   return counts
 }
 
+/** One request, with all that was said by then; answers the texts of today's messages. */
+function countRequest(talk: Talk, each: Request, counts: Counts): string[] {
+  const messages = renderMessages('native', [], talk.entries, new Map(), Number.POSITIVE_INFINITY)
+  const first = JSON.stringify({ role: 'user', content: talk.context })
+  const now = [first, ...messages.map((message) => JSON.stringify(message))].reduce(
+    (sum, text) => sum + bytes(text),
+    talk.cut + talk.opening.runbook,
+  )
+  const results = messages.flatMap(({ role, content }) => (role === 'tool' ? [(content ?? '').length] : []))
+  const cutThen = talk.sizes.reduce((sum, { cut }) => sum + cut, 0)
+  const cutNow = talk.sizes.reduce((sum, { left, cut }, at) => sum + cut * Math.min(1, (results[at] ?? left) / left), 0)
+  counts.requests += 1
+  counts.messages.before += talk.said + talk.cut + cutThen
+  counts.messages.after += Math.round(now + cutNow)
+  counts.whole.before += each.bytes
+  const opening = talk.opening.first + addedTools(talk.opening, each.tools)
+  counts.whole.after += Math.round(now + cutNow + opening)
+  counts.uncut += now + cutThen + opening
+  return [first, ...messages.map(({ content }) => content ?? '')]
+}
+
+const beginTalk = (opening: Opening): Talk => ({
+  ...{ entries: [], context: '', said: 0, results: [], heard: [], cut: 0, sizes: [] },
+  opening,
+})
+
+/** Where a recording cut a text it says how long it was. */
+const cutMark = /… \[cut, (\d+) characters\]$/
+
 /** A message that came in: the context, a result, or a word of code. */
 function hear(talk: Talk, { role, content, tool_call_id: id }: Request['new'][number], calls: readonly object[]): void {
   const text = content ?? ''
   const context = /<<<DATA incident_context\n(.*)\nDATA>>>/s.exec(text)?.[1]
   talk.said += bytes(JSON.stringify({ role, content: text, ...(id && { tool_call_id: id }) }))
+  talk.heard.push(text)
+  const cut = Math.max(0, Number(cutMark.exec(text)?.[1] ?? 0) - text.length)
+  if (role === 'tool') talk.sizes.push({ left: text.length, cut })
+  else talk.cut += cut
   if (context) {
     const known = showContext(JSON.parse(context))
-    talk.context = renderContext(known)
+    // Behind it stand the limits, which are as they were.
+    talk.context = renderContext(known) + text.slice(text.indexOf('DATA>>>') + 'DATA>>>'.length)
     talk.entries.push({ kind: 'context', value: known })
     talk.results.push(JSON.parse(context))
   } else if (text.startsWith('Investigate this incident')) {
@@ -182,6 +252,38 @@ function answer(talk: Talk, { answer: said }: Request): void {
   const [message] = renderMessages('native', [], [entry], new Map(), Number.POSITIVE_INFINITY)
   talk.said += bytes(JSON.stringify(message))
 }
+
+const ending = z.object({ claims: z.array(z.object({ quotes: z.array(z.object({ text: z.string() })) })) })
+
+/** Quotes of an ending: those that its model had read, and how many of these it would read today. */
+function countQuotes(
+  { heard }: Talk,
+  calls: NonNullable<Request['answer']>['tool_calls'],
+  messages: readonly string[],
+  { quotes }: Counts,
+): void {
+  const [then, now] = [heard, messages].map((texts) => plain(texts.join('\n'))) as [string, string]
+  for (const { name, arguments: given } of calls) {
+    if (name !== 'resolve_incident' && name !== 'escalate_incident') continue
+    const { claims } = ending.safeParse(given).data ?? { claims: [] }
+    for (const { text } of claims.flatMap((claim) => claim.quotes)) {
+      if (!then.includes(plain(text))) continue
+      quotes.before += 1
+      if (now.includes(plain(text))) quotes.after += 1
+      else if (process.env.SHOW) console.log(`not there now: ${text}`)
+    }
+  }
+}
+
+/** Without what JSON wraps around a text, once or twice. */
+const plain = (text: string): string =>
+  text
+    .replace(/\\+u003c/g, '<')
+    .replace(/\\+u003e/g, '>')
+    .replace(/\\+[nrt]/g, ' ')
+    .replaceAll('\\', '')
+    .replace(/\s+/g, ' ')
+    .trim()
 
 /** Results of an attempt, each once, and the things in them that an earlier one had said word for word. */
 function countResults({ entries, results, context }: Talk, counts: Counts): void {
@@ -239,11 +341,20 @@ const about = z.looseObject({
 })
 
 /** Prompt, tools and runbook of today's first turn, for the kind that an incident is about. */
-function openingOf(context: string, runbooks: readonly Runbook[]): number {
+function openingOf(context: string, runbooks: readonly Runbook[], then: readonly string[]): Opening {
   const { type, title, resource } = about.parse(knownIn(context)).incident
   const kind = resource?.kind ?? null
   const match = matchRunbooks(runbooks, { type, kind, words: title })
   const runbook = match.chosen?.body ?? null
-  const { first } = measureFirstTurn(kind, sites.lab, ['prometheus'], { runbook, words: `${type} ${title}` })
-  return first + bytes(renderRunbooks(match))
+  const { first, names } = measureFirstTurn(kind, sites.lab, ['prometheus'], { runbook, words: `${type} ${title}` })
+  const runbookText = JSON.stringify({ role: 'user', content: renderRunbooks(match) })
+  return { first, runbook: bytes(runbookText), match, former: new Set(then), today: new Set(names) }
+}
+
+/** Bytes of the tools that the model had asked for by then, and that a first turn of today has not. */
+function addedTools({ former, today }: Opening, offered: readonly string[]): number {
+  const added = offered.filter((name) => !former.has(name) && !today.has(name))
+  return added.length === 0
+    ? 0
+    : bytes(JSON.stringify(describeTools(everyTool.filter(({ name }) => added.includes(name)))))
 }

@@ -11,6 +11,7 @@ import {
   topicsOf,
 } from '../prompts/render.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
+import { countRepairingFirst } from './repairing.ts'
 import { report } from './stage.ts'
 
 /** Three sites that have nothing in common: what the registry of each holds. */
@@ -73,8 +74,11 @@ export function measureFirstTurn(
   }
   const system = Buffer.byteLength(renderSystemPrompt(readPrompts(), options))
   const tools = Buffer.byteLength(JSON.stringify(describeTools(first)))
-  return { system, tools, first: system + tools }
+  return { system, tools, first: system + tools, names: first.map(({ name }) => name) }
 }
+
+/** All that the lab's first turns choose from. */
+export const everyTool = describedTools(null, [device], ['prometheus'], { shards: true, hosts: true, jobs: true })
 
 /** Bytes of prompt and tools that every first turn sends: of everything, of the lab's incidents; what three sites read of themselves. */
 export async function prompt(): Promise<void> {
@@ -92,6 +96,7 @@ export async function prompt(): Promise<void> {
     'first turn, json (bytes)': json,
   })
   await reportIncidents()
+  report('what repairs is offered first', await countRepairingFirst())
   reportSites()
 }
 

@@ -1,9 +1,8 @@
 import type { Approval, CallRun } from './approval.ts'
+import { nameCall, questionOf, sayAsked } from './asked-action.ts'
 import type { BriefLine, DoneOutcome, IncidentBrief } from './brief.ts'
 import type { IncidentEvent } from './event.ts'
-import { formatList, withSpaces } from './format.ts'
 import { planOfDryRun } from './placement.ts'
-import { nameResource, type ResourceRef } from './registry.ts'
 import { sayAction, toSentence } from './say.ts'
 
 /** Writes, newest first, each with its verification; then what was refused, denied or not answered in time. */
@@ -27,21 +26,12 @@ export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'
       if (!refused.has(`${tool} ${code}`)) done.push({ text: toSentence(text), outcome: 'refused', rows: [event.seq] })
       refused.add(`${tool} ${code}`)
     } else if (event.kind === 'approval_decided' && event.metadata.decision === 'deny') {
-      done.push({
-        ...tellQuestion(event, byCall(event, event.metadata.callId), event.metadata.reason),
-        outcome: 'denied',
-      })
+      done.push({ ...tellQuestion(events, event, event.metadata.reason), outcome: 'denied' })
     } else if (event.kind === 'approval_expired') {
-      done.push({ ...tellQuestion(event, byCall(event, event.metadata.callId), null), outcome: 'expired' })
+      done.push({ ...tellQuestion(events, event, null), outcome: 'expired' })
     }
   }
   return done
-}
-
-const nameCall = (tool: string, targets: readonly ResourceRef[]) => {
-  const named = targets.filter(({ kind }) => kind !== 'proposal').map(nameResource)
-  const shown = named.length > 3 ? [...named.slice(0, 3), `${named.length - 3} more`] : named
-  return named.length === 0 ? withSpaces(tool) : `${withSpaces(tool)} on ${formatList(shown)}`
 }
 
 function tellWrite(
@@ -68,10 +58,14 @@ function outcomeOf(finished: IncidentEvent | undefined, proof: IncidentEvent | u
   return finished.metadata.outcome === 'done' ? 'open' : finished.metadata.outcome
 }
 
-function tellQuestion(event: IncidentEvent, rows: readonly IncidentEvent[], why: string | null): BriefLine {
-  const asked = rows.find((each) => each.kind === 'approval_requested')
-  const what = asked?.kind === 'approval_requested' ? sayAction(asked.metadata.summary) : 'an action'
-  return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(asked ? [asked.seq] : []), event.seq] }
+function tellQuestion(
+  events: readonly IncidentEvent[],
+  event: IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expired'>,
+  why: string | null,
+): BriefLine {
+  const question = questionOf(events, event)
+  const what = sayAsked(question)
+  return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(question ? [question.seq] : []), event.seq] }
 }
 
 /** So many of the last lines are shown while a call runs. */

@@ -97,6 +97,8 @@ const usual: Readonly<Record<string, unknown>> = {
   approval_status: 'auto_approved',
   truncated: false,
   total_is_more: false,
+  isEmpty: false,
+  isPartial: false,
   kernel_thread: false,
   encoding: 'utf8',
   offset: 0,
@@ -122,10 +124,13 @@ export function withoutNoise(data: unknown): unknown {
 /** What a row of a log tells its reader; the rest is how rows and plans are kept. */
 const toldOfRow = new Set(['seq', 'at', 'attempt', 'actor', 'action', 'kind', 'detail'])
 const keptOfPlan = new Set(['createdAt', 'incidentId', 'lowerBound', 'proof'])
+/** What a runbook tells; the rest is by what it is found and kept. */
+const toldOfRunbook = new Set(['name', 'body'])
 
 function isNoise(key: string, value: unknown, fields: Record<string, unknown>): boolean {
   if ('prevHash' in fields && !toldOfRow.has(key)) return true
   if ('planDigest' in fields && keptOfPlan.has(key)) return true
+  if ('incidentTypes' in fields && 'body' in fields && !toldOfRunbook.has(key)) return true
   if (value === null || value === undefined || recordKeeping.has(key)) return true
   if (key in usual && usual[key] === value) return true
   if (key === 'stderr' && value === '') return true

@@ -1,3 +1,4 @@
+import { questionOf, sayAsked } from './asked-action.ts'
 import type { IncidentEvent } from './event.ts'
 import { formatMinute } from './format.ts'
 import { formatVerification } from './format-approval.ts'
@@ -127,10 +128,7 @@ function remarksOf(events: readonly IncidentEvent[]): string[] {
 function denials(events: readonly IncidentEvent[]): string[] {
   return events.flatMap((event) => {
     if (event.kind !== 'approval_decided' || event.metadata.decision !== 'deny') return []
-    const asked = events.find(
-      (each) => each.kind === 'approval_requested' && each.metadata.approvalId === event.metadata.approvalId,
-    )
-    const what = asked?.kind === 'approval_requested' ? asked.metadata.summary : 'an action'
+    const what = sayAsked(questionOf(events, event))
     return [`${what} (${event.metadata.reason ?? 'no reason given'})`]
   })
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { questionOf, sayAsked } from './asked-action.ts'
 import type { EventKind, IncidentEvent } from './event.ts'
 import { capitalize, formatCount, formatMinute, formatSpan, withSpaces } from './format.ts'
 import { formatVerification } from './format-approval.ts'
@@ -246,12 +247,11 @@ export function refusedOf(events: IncidentLog): Sentence[] {
       )
     },
   )
-  const asked = new Map(ofKind(events, 'approval_requested').map((event) => [event.metadata.approvalId, event]))
   const people = events.flatMap((event) => {
     if (event.kind !== 'approval_decided' && event.kind !== 'approval_expired' && event.kind !== 'approval_withdrawn')
       return []
-    const question = asked.get(event.metadata.approvalId)
-    const what = question?.metadata.summary ?? 'an action'
+    const question = questionOf(events, event)
+    const what = sayAsked(question)
     const rows = [question?.seq ?? [], event.seq].flat()
     if (event.kind === 'approval_expired') return [say(`Nobody decided in time about: ${what}.`, rows)]
     if (event.kind === 'approval_withdrawn') return [say(`Withdrawn before a decision: ${what}.`, rows)]

@@ -2,15 +2,8 @@ import type { ChatMessage } from '../domain/chat.ts'
 import { fence, inertJson, withoutTemplateTokens } from '../domain/inert-text.ts'
 import { introduceMessage } from '../domain/message.ts'
 import type { Envelope } from '../domain/tool.ts'
-import {
-  cutToFit,
-  nameOfCall,
-  noteShown,
-  parsePrefix,
-  type ShownThings,
-  showAnswer,
-  summarize,
-} from './shown-result.ts'
+import { cutToFit, parsePrefix } from './cut-result.ts'
+import { nameOfCall, noteShown, type ShownThings, showAnswer, summarize } from './shown-result.ts'
 import { cut, type ResultEntry, type TranscriptEntry } from './transcript.ts'
 
 /** What was said as messages to a model: as much of it as the window holds, the newest whole, the oldest in a line each. */
@@ -72,8 +65,13 @@ function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, sho
     ok,
     ...(error && { error: plainError(error) }),
     ...(fitting !== undefined && { data: fitting }),
-    meta: { ...meta, ...cut },
+    meta: { ...toldOfMeta(meta, entry.call), ...cut },
   })
+}
+
+/** Without the name of the tool, where its call says that: each result stands under the call that it answers. */
+function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {
+  return tool === undefined || tool === call?.tool ? meta : { tool, ...meta }
 }
 
 /** Of the flags of an error those that are true; the others go without saying. */

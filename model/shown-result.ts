@@ -1,4 +1,6 @@
 import { withoutNoise } from '../domain/envelope.ts'
+import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
+import { cutCommands } from './cut-result.ts'
 
 /** What was shown of the things of an attempt: each whole once, later only what changed. Filled in the order of the transcript. */
 export type ShownThings = Map<string, { where: string; fields: Fields }>
@@ -6,6 +8,8 @@ type Fields = Record<string, unknown>
 
 /** Less than this is said again: a reference would not be shorter. */
 const minSaved = 20
+/** Shorter, and what an answer repeats of its call costs less than a reader who misses it. */
+const minEchoCharacters = 24
 /** What names a thing or says how it is: short, and what a claim quotes, so each answer has it. */
 const always = [
   'kind',
@@ -30,12 +34,14 @@ const isObject = (value: unknown): value is Fields =>
 
 /** The names under which a thing of an answer is known again. What a device says of itself goes by the device: two of them have a process 1. */
 function nameOf(fields: Fields, device: string | null): string | null {
-  const { id, kind, name, startsAt, vm, reason, pid, start_time: started } = fields
+  const { id, kind, name, startsAt, labels, vm, reason, pid, start_time: started, body } = fields
   if (device !== null && typeof pid === 'number' && typeof started === 'string')
     return `process of ${device} ${pid} ${started}`
   if (device !== null && typeof id === 'string' && typeof kind !== 'string') return `id of ${device} ${id}`
   if (typeof id === 'string') return `id ${typeof kind === 'string' ? kind : ''} ${id}`
-  if (typeof name === 'string' && typeof startsAt === 'string') return `alert ${name} ${startsAt}`
+  if (typeof name === 'string' && typeof startsAt === 'string')
+    return `alert ${name} ${isObject(labels) ? sorted(labels) : startsAt}`
+  if (typeof name === 'string' && typeof body === 'string') return `runbook ${name}`
   if (typeof vm === 'string' && typeof reason === 'string') return `unplaced ${vm}`
   return typeof pid === 'number' && typeof started === 'string' ? `process ${pid} ${started}` : null
 }
@@ -45,7 +51,7 @@ function nameOf(fields: Fields, device: string | null): string | null {
  * `rest` to say where the rest stands. What is gone is null. `call` names the very same call, whose answer is compared as a whole.
  */
 export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<At, 'device'>): unknown {
-  const data = dropDevice(answer, call?.arguments?.on)
+  const data = cutCommands(dropEcho(dropDevice(answer, call?.arguments?.on), call))
   const at = { ...where, device: deviceIn(answer) }
   if (!isObject(data) || nameOf(data, at.device) !== null || !call) return showValue(data, at)
   return showThing(data, `call ${nameOfCall(call)}`, at)
@@ -64,6 +70,18 @@ function dropDevice(answer: unknown, on: unknown): unknown {
   if (!isObject(answer) || !isObject(answer.on) || answer.on.id !== on) return answer
   const { on: _, device, ...data } = answer
   return device === undefined || device === on ? data : { device, ...data }
+}
+
+/** Without the long texts that the call gave under the same name, such as a query: they stand in the call, right above. */
+function dropEcho(answer: unknown, call: Call | undefined): unknown {
+  const given = call?.arguments ?? {}
+  const isEcho = ([key, value]: [string, unknown]) =>
+    typeof value === 'string' && value.length >= minEchoCharacters && given[key] === value && !always.includes(key)
+  if (!isObject(answer)) return answer
+  const without = (fields: Fields): Fields =>
+    Object.fromEntries(Object.entries(fields).filter((entry) => !isEcho(entry)))
+  const { summary } = answer
+  return { ...without(answer), ...(isObject(summary) && { summary: without(summary) }) }
 }
 
 /**
@@ -85,6 +103,13 @@ export function showContext(context: Fields): Fields {
   )
   const { incident, ...rest } = Object.fromEntries(parts)
   return withoutNoise({ incident, alerts: own, ...rest }) as Fields
+}
+
+/** What the first messages hold whole, as later answers are compared with it: the context, and the runbook that fits. */
+export function shownFirst(context: Fields, runbooks: RunbookMatch | null): unknown {
+  const { chosen = null } = runbooks ?? {}
+  if (chosen === null || chosen.body.length > inlineCharacters) return context
+  return [context, { name: chosen.name, body: chosen.body }]
 }
 
 /** The device that answered; null where it was no device. */
@@ -115,13 +140,19 @@ function showFields(raw: Fields, at: At): Fields {
 
 function showThing(raw: Fields, name: string, at: At): unknown {
   const fields = withoutNoise(raw) as Fields
-  const before = at.shown.get(name)
+  const before = isPlainName(name, raw, at.shown) ? at.shown.get(name) : undefined
   const short = before ? changesOf(raw, fields, before) : null
   const written = showFields(raw, at)
   if (short && sizeOf(written) - sizeOf(short) >= minSaved) return short
   // Only what is written out here can later answers be compared with.
   if (sizeOf(written) === sizeOf(fields)) at.shown.set(name, { where: at.where, fields })
   return written
+}
+
+/** Does a reader know by the fields of `always` which thing is meant? Alerts of one name may differ in labels alone. */
+function isPlainName(name: string, { name: called, startsAt }: Fields, shown: ShownThings): boolean {
+  if (startsAt === undefined || shown.get(name)?.fields.startsAt === startsAt) return true
+  return [...shown.keys()].every((each) => each === name || !each.startsWith(`alert ${called} `))
 }
 
 /** What differs from before; null where this answer does not tell all that was told then, so that nothing can be said of the rest. */
@@ -135,7 +166,10 @@ function changesOf(
     ([key, value]) => (always.includes(key) && sizeOf(value) <= maxAlwaysCharacters) || !isSame(value, before[key]),
   )
   const gone = Object.keys(before).filter((key) => !(key in now))
-  return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest: `unchanged since ${where}` }
+  // Another time of the same alert: which of those before is meant.
+  const time = 'startsAt' in before && before.startsAt !== now.startsAt ? `, startsAt ${before.startsAt}` : ''
+  const rest = `unchanged since ${where}${time}`
+  return { ...Object.fromEntries([...kept, ...gone.map((key) => [key, raw[key]])]), rest }
 }
 
 const isSame = (a: unknown, b: unknown): boolean => a === b || (b !== undefined && sorted(a) === sorted(b))
@@ -148,73 +182,6 @@ function sorted(value: unknown): string {
 }
 
 const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
-
-/** Longest texts and lists that are kept, tried in this order. */
-const cuts = [
-  [8_000, 120],
-  [4_000, 60],
-  [2_000, 30],
-  [800, 15],
-  [300, 8],
-  [100, 4],
-] as const
-
-/**
- * An answer that fits: its longest texts lose their middle and its longest lists their end, and each says so where it was cut. It
- * stays plain data. Null where even that is too long.
- */
-export function cutToFit(data: unknown, maxCharacters: number): unknown {
-  if (sizeOf(data) <= maxCharacters) return data
-  for (const [characters, items] of cuts) {
-    const cut = cutWithin(data, characters, items)
-    if (sizeOf(cut) <= maxCharacters) return cut
-  }
-  return null
-}
-
-function cutWithin(value: unknown, characters: number, items: number): unknown {
-  if (typeof value === 'string' && value.length > characters) {
-    const head = value.slice(0, Math.floor(characters / 2)).toWellFormed()
-    const tail = value.slice(-Math.floor(characters / 2)).toWellFormed()
-    return `${head}\n[… ${value.length - head.length - tail.length} characters are left out …]\n${tail}`
-  }
-  if (Array.isArray(value)) {
-    const kept = value.slice(0, items).map((each) => cutWithin(each, characters, items))
-    const left = value.length - kept.length
-    return left > 0 ? [...kept, `[… ${left} more of ${value.length} are left out …]`] : kept
-  }
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cutWithin(inner, characters, items)]))
-}
-
-/** What the beginning of a JSON text says, as far as it goes; undefined where that is nothing. Linear but for the last few pieces. */
-export function parsePrefix(text: string): unknown {
-  const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)
-  for (const end of [text.length, ...ends.reverse()]) {
-    const piece = text.slice(0, end).replace(/,\s*$/, '')
-    try {
-      return JSON.parse(piece + closingOf(piece))
-    } catch {
-      // Cut within a text or behind a key: a little less of it is whole.
-    }
-  }
-  return undefined
-}
-
-/** The brackets that a beginning leaves open, closed. */
-function closingOf(piece: string): string {
-  const open: string[] = []
-  let isText = false
-  for (let at = 0; at < piece.length; at++) {
-    const char = piece[at]
-    if (char === '\\' && isText) at += 1
-    else if (char === '"') isText = !isText
-    else if (!isText && char === '{') open.push('}')
-    else if (!isText && char === '[') open.push(']')
-    else if (!isText && (char === '}' || char === ']')) open.pop()
-  }
-  return `${isText ? '"' : ''}${open.reverse().join('')}`
-}
 
 /** What an answer said, in a few words: its first plain fields, then the names and states of what it lists. */
 export function summarize(data: unknown, maxCharacters: number): string {

@@ -15,6 +15,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'bench/eval/publish.ts': ['publishedEval', 'publishedSchema'],
   'bench/house.ts': ['findWords', 'folksyWords', 'foreignReferences'],
   'bench/prompt.ts': ['measureIncidents'],
+  'bench/repairing.ts': ['lackingAtLab', 'offeredFirst', 'repairsOfLab', 'typeOfFault', 'withoutRunbook'],
   'bench/stream.ts': ['listen'],
   'bin/node24.js': ['whyInstall'],
   'cli/lab/demo.ts': ['describeHolder', 'printFiringAlerts'],

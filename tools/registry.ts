@@ -21,7 +21,7 @@ import { activeAlerts, canReach, currentVmHost, liveLink, nodeHealth } from './l
 import { executeMigration, scheduleHaProposal } from './placement.ts'
 import { convergeShard, findResource, getNode, getResource, getShard, getTenant, listNodesByShard } from './platform.ts'
 import { readResult, sourceTools } from './sources.ts'
-import { suitedTools } from './suits.ts'
+import { suitedTools, unsuitedLooks } from './suits.ts'
 
 /** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
 export const moreTools = defineTool({
@@ -173,10 +173,12 @@ export function splitTools(
   { lacks = [], runbook = null, words = '' }: Situation = {},
 ): { first: ToolDescription[]; more: ToolDescription[] } {
   const wanted = runbook === null ? suitedTools(words) : repairsOf(runbook)
+  const later = runbook === null ? unsuitedLooks(words) : []
   const isFirst = ({ name }: ToolDescription) => {
     const { firstFor, needs, isSituational, insteadOf } = tools.get(name) ?? {}
     if (needs !== undefined && lacks.includes(needs)) return false
     if (wanted.includes(name)) return true
+    if (later.includes(name)) return false
     if (isSituational && runbook !== null && !runbook.includes(`\`${name}\``)) return false
     const missing = kind === null ? undefined : insteadOf?.[kind]
     if (missing !== undefined && !described.some((other) => other.name === missing)) return true

@@ -16,12 +16,31 @@ const suits: readonly [tool: string, says: RegExp][] = [
 
 const maxSuited = 2
 
+/** By the look that such an alert wants first, of those that no incident needs as a rule. */
+const looks: readonly [tool: string, says: RegExp][] = [
+  ['proc_list', /process|cpu\b|load\b|memory|oom\b|port\b|session|zombie|fork|thread|descriptor/],
+  ['disk_usage', /disk|space\b|inode|file ?system|volume|storage|quota/],
+  [
+    'service_status',
+    /service|unit\b|systemd|daemon|worker|timer|agent|is down|not running|not answer|health check|restart/,
+  ],
+  ['fs_read', /config|file\b|certificate|deploy|release|syntax|module/],
+  ['describe_metrics', /metric|target|exporter|scrape|rate\b|quer(?:y|ies)/],
+]
+
+/**
+ * Names of the looks that an alert's words leave for later: all of these but those that suit. Empty where none suits, since nothing
+ * is known then of what it takes.
+ */
+export function unsuitedLooks(words: string): string[] {
+  const text = spaced(words)
+  const isSuited = (says: RegExp) => says.test(text)
+  return looks.some(([, says]) => isSuited(says)) ? looks.flatMap(([tool, says]) => (isSuited(says) ? [] : [tool])) : []
+}
+
 /** Names of the tools that suit an alert's words, two at most: those of which it says most, in the order of the table. */
 export function suitedTools(words: string): string[] {
-  const text = words
-    .replace(/([a-z])([A-Z])/g, '$1 $2')
-    .replaceAll('_', ' ')
-    .toLowerCase()
+  const text = spaced(words)
   return suits
     .map(([tool, says]) => ({ tool, hits: text.match(new RegExp(says, 'g'))?.length ?? 0 }))
     .filter(({ hits }) => hits > 0)
@@ -29,3 +48,9 @@ export function suitedTools(words: string): string[] {
     .slice(0, maxSuited)
     .map(({ tool }) => tool)
 }
+
+const spaced = (words: string): string =>
+  words
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .replaceAll('_', ' ')
+    .toLowerCase()

@@ -33,11 +33,11 @@ export function addUseCommands(parent: CliCommand): void {
 }
 
 function keysOf({ type }: Options): string[] {
-  return type === undefined ? ['agent.model.leader', 'agent.model.follower'] : [`agent.model.type.${type}`]
+  return type === undefined ? ['agent.model.leader', 'agent.model.follower'] : [`${ofType}${type}`]
 }
 
 async function use(api: ApiClient, name: string, options: Options): Promise<void> {
-  const { items } = (await api.get('/api/v1/models')) as ModelList
+  const { items, routes } = (await api.get('/api/v1/models')) as ModelList
   const declared = items.find((item) => item.name === name)
   if (!declared) {
     const names = items.map((item) => inert(item.name)).join(', ')
@@ -50,8 +50,21 @@ async function use(api: ApiClient, name: string, options: Options): Promise<void
   for (const key of keysOf(options)) changes.push(await set(api, key, name, options.reason ?? `model use ${name}`))
   if (options.json) return printJson(changes)
   for (const change of changes) printNote(inWords(change))
+  if (options.type === undefined) for (const line of apartFrom(name, routes)) printNote(line)
   const warning = warnOfModel(declared.model, declared.passport)
   if (warning) printNote(inert(warning))
+}
+
+const ofType = 'agent.model.type.'
+
+/** Types for which a model is set by itself: their runs stay with it. */
+function apartFrom(name: string, routes: ModelList['routes']): string[] {
+  return routes
+    .filter(({ key, model }) => key.startsWith(ofType) && model !== name)
+    .map(({ key, model }) => {
+      const type = inert(key.slice(ofType.length))
+      return `Runs of ${type} stay with ${inert(model)}: "nightshift model use ${inert(name)} --type ${type}" gives these too.`
+    })
 }
 
 async function back(api: ApiClient, options: Options): Promise<void> {

@@ -11,6 +11,7 @@ import {
   saysFailed,
 } from './actions.ts'
 import { figuresIn, holdsMoment } from './numbers.ts'
+import { partHeld } from './parts-held.ts'
 import { type ClaimProblem, foldText, placesOf, problem, type QuotePlace, said } from './quote.ts'
 import type { CitableWrite, ClaimEvidence, Part } from './rows.ts'
 import { statesIn } from './states.ts'
@@ -159,7 +160,9 @@ function actionsProblem(
   if (claim.kind !== 'did' || isAction) return null
   const failed = clauses.some((clause) => saysFailed(clause.text))
   const names = clauses.flatMap(({ groups }) => groups.flat()).filter(({ kind }) => kind === 'name')
-  const isSo = cited.some((write) => (failed ? write.failed : write.held || stepHeld(write, names)))
+  const isSo = cited.some((write) =>
+    failed ? write.failed : write.held || partHeld(write, names, claim.text.toLowerCase()),
+  )
   return isSo ? null : outcomeProblem(failed, claim.text)
 }
 
@@ -191,7 +194,7 @@ function actionProblem(
     return problem(code, `no quoted write is ${said(action.verb)}${of}`)
   }
   const failed = saysFailed(clause.text)
-  const isSo = fitting.some((write) => (failed ? write.failed : write.held || stepHeld(write, names)))
+  const isSo = fitting.some((write) => (failed ? write.failed : write.held || partHeld(write, names, clause.text)))
   return isSo || places.some((place) => tellsDone(place, action.verb, names))
     ? null
     : outcomeProblem(failed, clause.raw)
@@ -234,27 +237,6 @@ export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: 
     .filter((id) => id !== target)
   const namesMembers = members.some((id) => holdsName(whole, id))
   return names.every(({ text }) => holdsName(whole, text) || (!namesMembers && members.includes(foldText(text))))
-}
-
-/** One step of a plan may have held although another failed: each name stands in a step that says so itself. */
-export function stepHeld(write: CitableWrite, names: readonly Name[]): boolean {
-  const steps = write.parts.flatMap((part) => {
-    const { items, text, leaves } = part.document()
-    return items
-      .filter(
-        (item) =>
-          item.list &&
-          leaves.some(
-            (leaf) =>
-              leaf.item === item &&
-              /^(?:status|outcome)$/.test(leaf.path.at(-1) ?? '') &&
-              /^(?:ok|done|held)$/i.test(String(leaf.value)),
-          ),
-      )
-      .map((item) => text.slice(item.start, item.end))
-  })
-  const movable = names.filter(({ text }) => steps.some((step) => holdsName(step, text)))
-  return names.length > 0 && movable.length === names.length
 }
 
 /** Others did it: a line that is quoted tells so of what the clause names. */

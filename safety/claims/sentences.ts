@@ -1,7 +1,8 @@
 import { actionsIn, holdsName, isVerbOf, saysFailed } from './actions.ts'
-import { isAbout, stepHeld, tellsAction, textOf } from './check.ts'
+import { isAbout, tellsAction, textOf } from './check.ts'
 import { contradictionIn, isOnlyWords, isRefusing, plainText } from './grade.ts'
 import { figuresIn } from './numbers.ts'
+import { partHeld } from './parts-held.ts'
 import { allPlaces, type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
 import type { ClaimEvidence } from './rows.ts'
 import { statesIn } from './states.ts'
@@ -110,7 +111,7 @@ function actionProblem(clause: Clause, places: readonly QuotePlace[], evidence: 
     if (!clause.isFirst && clause.text.trimStart().startsWith(action.verb)) continue
     const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
     const isSo = fitting.some(
-      (write) => write.held || stepHeld(write, names) || (write.failed && saysFailed(clause.text)),
+      (write) => write.held || partHeld(write, names, clause.text) || (write.failed && saysFailed(clause.text)),
     )
     if (isSo || (!action.isOurs && places.some((place) => tellsAction(place, action.verb, clause)))) continue
     if (fitting.length > 0)

@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { sql } from 'kysely'
 import { contextActivities } from '../../activities/context.ts'
+import { gatherContext } from '../../activities/gather-context.ts'
 import { alertsOf } from '../../db/alerts/alerts.ts'
 import { closeIncident } from '../../db/incidents/close-incident.ts'
-import { addDevice } from '../../db/inventory/devices.ts'
+import { incidentById } from '../../db/incidents/incidents.ts'
+import { addDevice, noteHealth } from '../../db/inventory/devices.ts'
 import { declareResources } from '../../db/inventory/registry.ts'
 import { append } from '../../db/log/append.ts'
 import { bodyText } from '../../db/log/bodies.ts'
@@ -13,6 +15,8 @@ import { importSource } from '../../domain/declared-resources.ts'
 import { deviceTerms } from '../../domain/device.ts'
 import { newId } from '../../domain/digest.ts'
 import { agentActor } from '../../domain/event.ts'
+import type { Incident } from '../../domain/incident.ts'
+import type { CorePort } from '../../domain/tool.ts'
 import { readPrompts } from '../../prompts/render.ts'
 import { announced } from '../support/announced.ts'
 import { claimedIncident, moveClock, openedIncident, useDatabase } from '../support/database.ts'
@@ -50,17 +54,14 @@ test('an alert whose label means several things gets no resource, and the model 
   expect(candidates).toEqual(['1', '2', '3', '4', '5'].map((n) => ({ resource: `node:app-${n}`, why })))
 })
 
-test('the model is given the directories that the agent of its machine may read and write, before it asks', async () => {
+/** A machine with an agent. */
+async function withAgent(id: string, roots: { path: string; writable: boolean }[]): Promise<void> {
   const { db } = database
-  const resource = { kind: 'node' as const, id: 'web-1' }
+  const resource = { kind: 'node' as const, id }
   const declared = { resources: [{ ...resource, aliases: [] }], relations: [] }
   await db.transaction().execute((trx) => declareResources(trx, importSource, declared))
-  const roots = [
-    { path: '/srv/web', writable: true },
-    { path: '/var/log/web', writable: false },
-  ]
   const device = {
-    id: 'web-1',
+    id,
     resource,
     url: 'http://127.0.0.1:9',
     urlEnv: null,
@@ -75,8 +76,55 @@ test('the model is given the directories that the agent of its machine may read 
     manifestDays: 30,
   }
   await db.transaction().execute((trx) => addDevice(trx, { ...device, ...rest }))
+}
+
+test('the model is given the directories that the agent of its machine may read and write, before it asks', async () => {
+  const { db } = database
+  await withAgent('web-1', [
+    { path: '/srv/web', writable: true },
+    { path: '/var/log/web', writable: false },
+  ])
   const incidentId = await openedIncident(db, { labels: { alertname: 'service_down', node: 'web-1' } })
   expect((await contextOf(incidentId)).paths).toEqual({ writable: ['/srv/web'], readable: ['/var/log/web'] })
+})
+
+/** A core API whose answer about `first` comes once `then` was asked for, and what it was asked. */
+function patientCore(first: string, then: string): CorePort & { asked: string[] } {
+  const asked: string[] = []
+  const nothing = { ok: true as const, status: 200, data: { items: [], rule: null, chosen: null, others: [] } }
+  const later = Promise.withResolvers<void>()
+  const get = async (path: string) => {
+    asked.push(path.replace(/\?.*/, '').split('/').at(-1) ?? '')
+    if (path.includes(then)) later.resolve()
+    if (path.includes(first)) await later.promise
+    return nothing
+  }
+  return { asked, get, post: async () => nothing }
+}
+
+describe('what is asked around an incident', () => {
+  async function gathered(id: string, core: CorePort) {
+    const { db } = database
+    await withAgent(id, [{ path: `/srv/${id}`, writable: false }])
+    const incidentId = await openedIncident(db, { labels: { alertname: 'service_down', node: id } })
+    return async () => await gatherContext({ db, core }, (await incidentById(db, incidentId)) as Incident)
+  }
+
+  test('is asked at once: who is silent keeps nobody else', async () => {
+    const core = patientCore('/jobs', '/log-files')
+    const gather = await gathered('web-11', core)
+    await gather()
+    expect(core.asked).toEqual(expect.arrayContaining(['jobs', 'log-files']))
+  })
+
+  test('an agent that did not answer when it was asked last is not waited for', async () => {
+    const core = patientCore('nobody', 'nothing')
+    const gather = await gathered('web-12', core)
+    await noteHealth(database.db, 'web-12', { problem: 'no answer within 5 s' })
+    const { context } = await gather()
+    expect([core.asked.includes('jobs'), core.asked.includes('log-files')]).toEqual([true, false])
+    expect(context.paths).toEqual({ writable: [], readable: ['/srv/web-12'] })
+  })
 })
 
 describe('what else goes on', () => {

@@ -127,7 +127,8 @@ describe('a result', () => {
       status: 'critical',
       hostname: 'node-a.osl.example.com',
     })
-    expect(first.meta).toEqual({ seq: 2, tool: 'get_node', at: '02:00:00' })
+    // The tool stands in the call.
+    expect(first.meta).toEqual({ seq: 2, at: '02:00:00' })
   })
 
   test('tells of a thing that was shown before only what is different now, and where the rest stands', () => {
@@ -142,6 +143,51 @@ describe('a result', () => {
     ])
     const [known] = shown(events, [{ kind: 'context', value: { resource: node } }])
     expect(known.data).toEqual({ id: 'node-a', status: 'critical', rest: 'unchanged since the context' })
+  })
+
+  test('does not repeat what its call gave, how a runbook is kept, nor that nothing is missing', () => {
+    const promql = 'rate(http_requests_total{instance="web-1"}[1m])'
+    const asked = answer(1, 'query_metrics', 'read_runbook')
+    if (asked.kind === 'model_answered') (asked.metadata.calls[0] as { arguments: object }).arguments = { promql }
+    const found = { about: [], isEmpty: false, isPartial: false, summary: { promql, series: [{ last: 3 }] } }
+    const runbook = { name: 'bad-deploy', body: 'Look: `git_log`.', digest: 'd', incidentTypes: ['x'], owner: 'ops' }
+    const [query, read] = shown(logOf(asked, finished('c1_0', found), finished('c1_1', runbook)))
+    expect(query.data).toEqual({ about: [], summary: { series: [{ last: 3 }] } })
+    expect(read.data).toEqual({ name: 'bad-deploy', body: 'Look: `git_log`.' })
+    // The same text under another name says more than the call did.
+    const [other] = shown(logOf(asked, finished('c1_0', { reverted: promql })))
+    expect(other.data).toEqual({ reverted: promql })
+    const [partial] = shown(logOf(asked, finished('c1_0', { ...found, isEmpty: true, isPartial: true })))
+    expect(partial.data).toMatchObject({ isEmpty: true, isPartial: true })
+  })
+
+  test('tells an alert that came again by its times, and which of them it is like', () => {
+    const alert = (startsAt: string, node = 'web-1') => ({
+      name: 'service_down',
+      startsAt,
+      labels: { node, alertname: 'service_down', severity: 'critical' },
+      annotations: { summary: 'A service is down' },
+    })
+    const listed = (...items: object[]) =>
+      shown(logOf(answer(1, 'active_alerts'), finished('c1_0', { items })))[0].data.items
+    const [first, other, again] = [
+      alert('2026-11-25T10:41:13Z'),
+      alert('2026-11-25T10:41:13Z', 'web-2'),
+      alert('2026-11-25T10:30:33Z'),
+    ]
+    const rest = 'unchanged since seq 2, startsAt 2026-11-25T10:41:13Z'
+    expect(listed(first, again)).toEqual([first, { name: 'service_down', startsAt: '2026-11-25T10:30:33Z', rest }])
+    // Which of two it is like, its name would not say.
+    expect(listed(first, other, again)).toEqual([first, other, again])
+  })
+
+  test('of a process with a long command line has its program and its last words', () => {
+    const cmdline = `/usr/bin/java ${'-Dsome.option=value '.repeat(30)}-jar /srv/mail.jar`
+    const list = { on: { kind: 'node', id: 'node-a' }, processes: [{ pid: 7, start_time: '9', user: 'mail', cmdline }] }
+    const events = logOf(answer(1, 'proc_list', 'exec'), finished('c1_0', list), finished('c1_1', list))
+    const [first, again] = shown(events)
+    expect(first.data.processes[0].cmdline).toMatch(/^\/usr\/bin\/java .{60,120} … .{20,50}-jar \/srv\/mail\.jar$/)
+    expect(again.data.processes[0]).toEqual({ pid: 7, start_time: '9', rest: 'unchanged since seq 2' })
   })
 
   test('of one device says nothing of a process or a thing with the same number on another', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import type { StepVerification } from '../../domain/envelope.ts'
 import type { Observation, ToolContext } from '../../domain/tool.ts'
-import { stepHeld } from '../../safety/claims/check.ts'
+import { partHeld } from '../../safety/claims/parts-held.ts'
 import { evidenceOf } from '../../safety/claims/rows.ts'
 import { fold } from '../../safety/fold.ts'
 import { tools } from '../../tools/registry.ts'
@@ -94,7 +94,7 @@ test('what held of a plan that failed in part may be told of it, and nothing els
     partOfRow('verification', { ...row.metadata, steps }),
   )
   const [write] = evidenceOf(fold(rows, 1), 'inc_00000000000000000000000001', new Map()).writes
-  const isTold = (vm: string) => write !== undefined && stepHeld(write, [{ kind: 'name', text: vm }] as never)
+  const isTold = (vm: string) => write !== undefined && partHeld(write, [{ kind: 'name', text: vm }] as never, '')
   expect([isTold('vm-101'), isTold('vm-103')]).toEqual([true, false])
 })
 

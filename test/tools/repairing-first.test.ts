@@ -1,99 +1,47 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { sites } from '../../bench/prompt.ts'
-import { faultRows } from '../../cli/lab/endings.ts'
-import type { InventoryKind } from '../../domain/kinds.ts'
+import { lackingAtLab, offeredFirst, repairsOfLab, typeOfFault, withoutRunbook } from '../../bench/repairing.ts'
 import { openKnowledge } from '../../knowledge/knowledge.ts'
-import { databaseFaultRows } from '../../lab/databases/faults.ts'
 import { describeTools } from '../../model/describe-tools.ts'
 import { readPrompts, renderSystemPrompt, topicsOf } from '../../prompts/render.ts'
-import { describedTools, splitTools } from '../../tools/registry.ts'
 
-const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 const knowledge = openKnowledge({})
 beforeAll(() => knowledge.refresh())
 
-type Trouble = { type: string; kind: InventoryKind; says?: string }
-
-/** What a first turn offers for such an incident: at the lab, or at a site of hosts alone. */
-function offered({ type, kind, says = '' }: Trouble, isLab: boolean) {
-  const described = describedTools(null, [device], isLab ? ['prometheus'] : [], {
-    jobs: isLab,
-    databases: kind === 'database',
-    ...(isLab ? { shards: true, hosts: true } : {}),
-  })
-  const { chosen } = knowledge.match({ type, kind, words: says })
-  const lacks = type === 'high_error_rate' ? [] : (['jobs'] as const)
-  const { first } = splitTools(described, kind, { lacks, runbook: chosen?.body ?? null, words: `${type} ${says}` })
-  return { names: first.map(({ name }) => name), runbook: chosen?.name ?? null, first }
-}
-
-/** Any of these writes repairs the fault, as its playbook or its operator does it. What is for a person has none. */
-const repairs: Record<string, { kind: InventoryKind; by: string[] }> = {
-  replication_lag: { kind: 'shard', by: ['converge_shard'] },
-  disk_pressure: { kind: 'node', by: ['converge_shard'] },
-  service_down: { kind: 'node', by: ['converge_shard'] },
-  host_down: { kind: 'host', by: ['execute_migration'] },
-  host_lost: { kind: 'host', by: ['execute_migration'] },
-  drain: { kind: 'host', by: ['execute_migration'] },
-  config_drift: { kind: 'node', by: ['converge_shard'] },
-  runaway_process: { kind: 'node', by: ['proc_kill'] },
-  bad_deploy: { kind: 'node', by: ['git_revert'] },
-  log_orders: { kind: 'node', by: ['converge_shard'] },
-  full_log: { kind: 'node', by: ['exec'] },
-  missing_package: { kind: 'node', by: ['pkg_install'] },
-  port_squatter: { kind: 'node', by: ['proc_kill'] },
-  relapse: { kind: 'node', by: ['converge_shard'] },
-  unended_alert: { kind: 'node', by: ['converge_shard'] },
-  slow_leak: { kind: 'node', by: ['converge_shard'] },
-  error_rate: { kind: 'node', by: ['git_revert'] },
-  red_herring: { kind: 'node', by: ['git_revert'] },
-  connection_pool: { kind: 'node', by: ['proc_kill'] },
-  clock_skew: { kind: 'node', by: ['converge_shard'] },
-  certificate_ending: { kind: 'node', by: ['converge_shard'] },
-  stale_lock: { kind: 'node', by: ['run_job'] },
-  ...Object.fromEntries(
-    Object.entries(databaseFaultRows).flatMap(([name, { repairedBy }]) =>
-      repairedBy.length > 0 ? [[name, { kind: 'database' as const, by: [...repairedBy] }]] : [],
-    ),
-  ),
-}
-
 test("for nine in ten of the lab's faults that a tool repairs, the first turn offers that tool", () => {
-  const without = Object.entries(repairs).filter(([fault, { kind, by }]) => {
-    const type = faultRows[fault as keyof typeof faultRows].alert ?? ''
-    return !by.some((tool) => offered({ type, kind }, true).names.includes(tool))
-  })
-  expect(Object.keys(repairs).length).toBeGreaterThanOrEqual(27)
-  expect(without.map(([fault]) => fault)).toEqual(['port_squatter'])
+  expect(Object.keys(repairsOfLab).length).toBeGreaterThanOrEqual(27)
+  expect(lackingAtLab(knowledge)).toEqual(['port_squatter'])
 })
 
 describe('a fault that no runbook fits', () => {
-  test.each([
-    ['NodeFileDescriptorLimit', 'node', 'nginx on web-1 has used 97 % of its file descriptors', 'service_restart'],
-    ['LogForwarderBacklog', 'node', 'the backlog of fluent-bit on web-1 grows', 'service_restart'],
-    ['HostZombieProcesses', 'node', 'web-1 has 214 zombie processes', 'proc_kill'],
-    ['ContainerUnhealthy', 'container', 'container web fails its health check', 'container_restart'],
-    ['BackupTimerMissed', 'node', 'the timer of the backup is inactive', 'service_start'],
-    ['NginxConfigTestFailed', 'node', 'nginx config test fails since the deploy', 'git_revert'],
-    ['WorkerQueueDepthHigh', 'node', 'the queue of mail-worker grows, the worker seems stuck', 'service_restart'],
-    ['PythonModuleNotFound', 'node', 'report.service: module pandas is not there', 'pkg_install'],
-    ['SshdSessionsHigh', 'node', '340 sessions of one user on web-1', 'proc_kill'],
-    ['VmGuestAgentDown', 'vm', 'the guest agent of vm-101 does not answer', 'vm_restart'],
-  ] as const)('%s: the first turn offers what repairs it', (type, kind, says, tool) => {
-    const { names, runbook } = offered({ type, kind, says }, kind === 'vm')
+  test.each(withoutRunbook)('%s: the first turn offers what repairs it', (type, kind, says, tool) => {
+    const { names, runbook } = offeredFirst(knowledge, { type, kind, says }, kind === 'vm')
     expect([runbook, names.includes(tool)]).toEqual([null, true])
   })
 })
 
-test.each(Object.keys(repairs))('%s: prompt and tools are 10 kB at most', (fault) => {
-  const { kind } = repairs[fault]!
-  const { first, runbook } = offered({ type: faultRows[fault as keyof typeof faultRows].alert ?? '', kind }, true)
+const firstTurns = [
+  ...Object.entries(repairsOfLab).map(([fault, { kind }]) => ({
+    name: fault,
+    type: typeOfFault(fault),
+    kind,
+    says: '',
+    isLab: true,
+  })),
+  // A site of hosts has no VM.
+  ...withoutRunbook.flatMap(([type, kind, says]) =>
+    kind === 'vm' ? [] : [{ name: type, type, kind, says, isLab: false }],
+  ),
+]
+
+test.each(firstTurns)('$name: prompt and tools are 10 kB at most', ({ type, kind, says, isLab }) => {
+  const { first, runbook } = offeredFirst(knowledge, { type, kind, says }, isLab)
   const options = {
     override: null,
     protocol: 'native' as const,
     toolsText: '',
     topics: topicsOf(kind),
-    site: sites.lab,
+    site: isLab ? sites.lab : sites.hosts,
     hasRunbook: runbook !== null,
   }
   const bytes =

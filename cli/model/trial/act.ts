@@ -1,6 +1,7 @@
 import type { EventKind, EventMetadata, IncidentEvent, JudgedBasis, ProposedCall } from '../../../domain/event.ts'
 import { findHypothesis, foldHypotheses } from '../../../domain/hypothesis.ts'
 import { editedByPerson, type Policy, plainPolicy } from '../../../domain/refusal.ts'
+import { callId, isCallOfCode, parseCallId } from '../../../domain/step-key.ts'
 import { fold, type SafetyState } from '../../../safety/fold.ts'
 import { type Call, judge, policyVersion, type Ruling } from '../../../safety/judge.ts'
 import { policyOf } from '../../../safety/replay.ts'
@@ -214,9 +215,31 @@ function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: Lo
     } as Parameters<typeof addRow>[1])
     numbers.set(row.seq, added.seq)
   }
-  if (logged.isWrite && logged.fate === 'done') play.made.add(logged.key)
+  if (logged.isWrite && logged.fate === 'done') {
+    play.made.add(logged.key)
+    addLooksOfCode(play, turn, call, logged)
+  }
   passWorld(play, logged.rows.at(-1)?.seq ?? 0)
   return { kind: 'next' }
+}
+
+/** Looks that code took behind this write for the model of the log: once in an attempt, where the write was the last call of its answer. */
+function addLooksOfCode(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): void {
+  const answer = play.rows.findLast((row) => row.kind === 'model_answered')
+  const isLast = answer?.metadata.calls.at(-1)?.id === call.id
+  const placeIn = (row: IncidentEvent) =>
+    'callId' in row.metadata && isCallOfCode(String(row.metadata.callId)) && row.turn !== 0
+      ? (parseCallId(String(row.metadata.callId))?.call ?? null)
+      : null
+  if (!isLast || play.rows.some((row) => placeIn(row) !== null)) return
+  const { events, attempt } = play.recording
+  for (const row of events) {
+    const place = placeIn(row)
+    if (place === null || row.attempt !== attempt || row.turn !== logged.rows[0]?.turn) continue
+    const { kind, at, actor } = row
+    const metadata = { ...row.metadata, callId: callId(turn, place) }
+    addRow(play, { kind, turn, at, actor, metadata } as Parameters<typeof addRow>[1])
+  }
 }
 
 function endPlay(play: Play, call: ProposedCall): CallOutcome {

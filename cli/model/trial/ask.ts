@@ -9,7 +9,7 @@ import { describeLimits } from '../../../model/limits.ts'
 import { renderMessages } from '../../../model/messages.ts'
 import { type ParsedAnswer, parseAnswer } from '../../../model/protocol.ts'
 import { readCall } from '../../../model/read-call.ts'
-import { showContext } from '../../../model/shown-result.ts'
+import { showContext, shownFirst } from '../../../model/shown-result.ts'
 import { withoutThoughts } from '../../../model/thoughts.ts'
 import { conversation, type TranscriptEntry, withStanding } from '../../../model/transcript.ts'
 import { shownIn } from '../../../model/written-calls.ts'
@@ -114,6 +114,7 @@ function requestOf(
   const textOf = (digest: string) => texts.get(digest) as string
   const { hint, ...gathered } = JSON.parse(textOf(metadata.context.digest)) as { hint: string | null }
   const known = showContext(gathered)
+  const runbooks = metadata.runbooks ? runbookMatch.parse(JSON.parse(textOf(metadata.runbooks.digest))) : null
   const added = addedTools(play, gathered)
   const offered = [...(JSON.parse(textOf(metadata.tools.digest)) as ChatTool[]), ...added]
   const asText = protocol === 'json' ? offered.map((tool) => JSON.stringify(tool.function)).join('\n') : ''
@@ -123,14 +124,7 @@ function requestOf(
   const first: ChatMessage[] = [
     { role: 'system', content: systemText(play, prompts, textOf(metadata.prompt.digest), asText) },
     { role: 'user', content: `${renderContext(known)}\n${limits}` },
-    ...(metadata.runbooks
-      ? [
-          {
-            role: 'user' as const,
-            content: renderRunbooks(runbookMatch.parse(JSON.parse(textOf(metadata.runbooks.digest)))),
-          },
-        ]
-      : []),
+    ...(runbooks ? [{ role: 'user' as const, content: renderRunbooks(runbooks) }] : []),
     ...(hint === null ? [] : [{ role: 'user' as const, content: renderHint(hint) }]),
   ]
   const used = JSON.stringify(sent).length + first.reduce((sum, { content }) => sum + (content?.length ?? 0), 0)
@@ -138,7 +132,7 @@ function requestOf(
   const room = Math.max(minRoomCharacters, (windowTokens - answerTokens) * charactersPerToken - used)
   const standing = standingOf(fold(rows, attempt), turn, budgets)
   const talk: TranscriptEntry[] = [
-    { kind: 'context', value: known },
+    { kind: 'context', value: shownFirst(known, runbooks) },
     ...withStanding(conversation(rows, attempt), standing),
   ]
   return { messages: renderMessages(protocol, first, talk, texts, room), tools: sent }

@@ -104,3 +104,32 @@ describe('a reason', () => {
     ])
   })
 })
+
+describe('of a plan of which three steps of four held', () => {
+  const plan = ofScenes.get('plan') as ClaimEvidence
+  const marks = (text: string) => checkText(text, plan).map(({ problem }) => problem.code)
+
+  test.each([
+    'Three of the four steps were done.',
+    'Three VMs were moved or started elsewhere; vm-102 was not.',
+    'Two VMs were started and one migrated.',
+    'One VM was migrated.',
+    'All but one of the VMs were started.',
+    'Most of the plan was carried out.',
+    'The plan was executed in part: vm-102 did not come up.',
+    'The plan was carried out except for vm-102.',
+  ])('a reason may say how much of it was done: %s', (text) => {
+    expect(marks(text)).toEqual([])
+  })
+
+  test.each([
+    'All four VMs were started.',
+    'Four of four steps were done.',
+    'Three VMs were migrated.',
+    'The plan was carried out completely.',
+    'The plan was carried out except for vm-103.',
+    'vm-101 and vm-102 were started.',
+  ])('and no more than that: %s', (text) => {
+    expect(marks(text)).toContain('WRITE_NOT_HELD')
+  })
+})
