@@ -20,7 +20,7 @@ import { toolFacts } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { Problem } from '../http/problem.ts'
-import { typesOfRunbooks } from './stops.ts'
+import { typesOfRunbooks } from '../known-types.ts'
 
 const tag = 'safety'
 const digest = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
