@@ -67,7 +67,7 @@ function holdWrites(
   }
 }
 
-/** An undo asks for the call that the row of its write names as the way back; a plan that goes back is made anew, for the state of then. */
+/** An undo asks for the call that the row of its write names as the way back; a plan that goes back is a new one, for the state of then. */
 async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_requested'], notes: Notes): Promise<void> {
   const write = asked.undoes && (await writeByKey(trx, asked.undoes.key))
   const recorded = write?.finished?.metadata.undo
