@@ -154,8 +154,15 @@ add_unit() { # the one before comes back where a later step fails
   cp "$draft/units/${unit##*/}" "$unit.new"; mv "$unit.new" "$unit"
 }
 
+# Two at once would take each other's draft for a leftover. The lock ends with its script, however that ends.
+lock_host() {
+  command -v flock >/dev/null || fail 'flock is missing: apt-get install util-linux.'
+  exec 9</etc
+  flock -n 9 || fail 'another install.sh is at work on this host: run this again when it has ended.'
+}
+
 install_it() {
-  check_host; check_folder; check_command; check_older; check_archive; unpack; add_user
+  check_host; lock_host; check_folder; check_command; check_older; check_archive; unpack; add_user
   # Server and agent of one host are of one release.
   [ "$installed" = "$version" ] || for name in api worker agent; do case " $names " in *" $name "*) ;; *) [ ! -e "$systemd/nightshift-$name.service" ] || names="$names $name" ;; esac; done
   # What a person closed there stays closed.
@@ -184,7 +191,7 @@ install_it() {
 remove_it() {
   [ "$user" = nightshift ] || [ ! -d /var/lib/nightshift ] ||
     fail 'the server is on this host as well, and --remove takes both: say it without --agent, or end the agent alone with "systemctl disable --now nightshift-agent".'
-  check_folder
+  lock_host; check_folder
   for unit in api worker agent; do [ ! -e "$systemd/nightshift-$unit.service" ] || ! runs_systemd || systemctl stop "nightshift-$unit"; done
   running=$(list_running none)
   [ -z "$running" ] || fail "Nightshift runs in the processes$running: end them, and run this again. Nothing was removed."

@@ -47,6 +47,7 @@ export const seams: Readonly<Record<string, readonly string[]>> = {
   'ingest/changes/senders.ts': ['parseGenericChanges'],
   'knowledge/knowledge.ts': ['Subject', 'matchRunbooks'],
   'lab/kubernetes/drawer.ts': ['cgroupOf', 'cgroupRoots'],
+  'lab/kubernetes/layout.ts': ['serviceNetwork'],
   'lab/look.ts': ['healthOf'],
   'lab/monitoring.ts': ['findVictoriaLogs'],
   'lab/prober.ts': ['ProberMemory', 'afterLook'],

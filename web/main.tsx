@@ -9,6 +9,7 @@ import './style.ts'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api.ts'
+import { sayFieldFaults } from './field-faults.ts'
 import { missing } from './permissions.ts'
 import { type BrowserSession, useSession } from './session.ts'
 import { chooseTheme, getTheme } from './theme.ts'
@@ -73,6 +74,7 @@ function ownPath(to: string | null): string {
 }
 
 chooseTheme(getTheme())
+sayFieldFaults(document)
 createRoot(document.getElementById('page') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>

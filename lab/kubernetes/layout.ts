@@ -19,7 +19,7 @@ const networkOf = (node: NodeName) => {
 const apiPort = 6443
 /** An address of the first node, where the API server and webhooks of the lab listen. */
 export const controlAddress = networkOf('node-1').address
-const serviceNetwork = '10.96.0.0/16'
+export const serviceNetwork = '10.96.0.0/16'
 /** The name server of pods; nothing answers there. */
 const nameServer = '10.96.0.10'
 export const apiServerNames = {

@@ -109,6 +109,7 @@ sh ${whole}/install.sh --no-systemd; echo $?; sh ${whole}/install.sh --remove >/
       '--agent --no-systemd',
       'unshare is missing, which confines what an agent reads: apt-get install util-linux.',
     ],
+    ['without flock', '', 'rm -f /usr/bin/flock', '--no-systemd', 'flock is missing: apt-get install util-linux.'],
     ['without xz', '', 'rm -f /usr/bin/xz /bin/xz', '--no-systemd', 'xz is missing: apt-get install xz-utils.'],
     [
       'without openssl',
@@ -204,6 +205,23 @@ printf '#!/bin/sh\\necho Filesystem; echo - 0 0 999999\\n' >/usr/local/sbin/df; 
     const after = 'nightshift --version; ls -A /opt/nightshift'
     const before = `${small}; sh ${whole}/install.sh --no-systemd >/dev/null`
     expect(install('--no-systemd', { from, before, after }).lines).toEqual(['ends with 1', '1.2.0', '1.2.0', 'current'])
+  })
+
+  test('a second script beside one that is at work, removal or installation, is refused and changes nothing; the first one ends well', async () => {
+    const from = dist('long')
+    const node = '#!/bin/sh\ntouch /tmp/begun; until [ -e /tmp/go ]; do sleep 0.02; done; echo 1.2.0\n'
+    await makeRelease(from, { key, node })
+    const second = (args: string) => `sh ${whole}/install.sh ${args} --no-systemd 2>&1; echo "ends with $?"`
+    const { stdout } = onBareHost(
+      host,
+      `rm -f /tmp/begun /tmp/go; sh ${from}/install.sh --no-systemd & pid=$!; until [ -e /tmp/begun ]; do sleep 0.02; done
+${second('')}; ${second('--remove --purge')}; touch /tmp/go; wait $pid; echo "ends with $?"; ls -A /opt/nightshift`,
+    )
+    const busy = 'install.sh: another install.sh is at work on this host: run this again when it has ended.'
+    expect(stdout.trim().split('\n')).toEqual([
+      ...[busy, nothing, 'ends with 1', busy, 'ends with 1'],
+      ...[expect.stringMatching(/^Nightshift 1\.2\.0 is in/), 'ends with 0', '1.2.0', 'current'],
+    ])
   })
 
   test('a script that is stopped leaves nothing; one that is killed leaves a draft, which the next run removes', async () => {

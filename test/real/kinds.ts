@@ -179,6 +179,8 @@ export const kinds: Record<string, Kind> = {
       { name: 'kube-controller-manager' },
       { name: 'kube-scheduler' },
       { name: 'kube-proxy', version: ['--version'] },
+      { name: 'kube-router', version: ['--version'] },
+      { name: 'ipset', package: 'ipset', version: ['--version'] },
       { name: 'kubelet', version: ['--version'] },
       { name: 'kubectl' },
     ],

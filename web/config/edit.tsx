@@ -98,6 +98,7 @@ function PartField({ setting: { name, single }, part, onChange }: PartProps) {
       label={`For which ${kind}${single ? ' (empty: for all)' : ''}`}
       required={!single}
       pattern="[a-z0-9_.]{1,64}"
+      title="Small letters, digits, dots and underscores, 64 at most."
       value={part}
       onChange={onChange}
     />

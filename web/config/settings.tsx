@@ -214,6 +214,7 @@ function TypeForm({ place, type }: { place: PageLocation; type: string }) {
         name="type"
         type="text"
         pattern="[a-z0-9_]{1,48}"
+        title="Small letters, digits and underscores, 48 at most, as disk_full."
         placeholder="any type"
         defaultValue={type}
         key={type}

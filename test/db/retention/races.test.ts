@@ -104,6 +104,33 @@ test('an alert that comes back while its incident is removed opens another one',
   expect(await differences()).toEqual([])
 })
 
+test('a batch whose connection dies with its server process takes nothing with it, and the next round takes all of it', async () => {
+  const { id } = await anOldOne('batch_killed')
+  await moveClock(api.owner, '401 days')
+  const other = connect(api.url, { owner: true, max: 1 })
+  await other
+    .transaction()
+    .execute(async (trx) => {
+      // A batch removes the incident last, after all that belongs to it.
+      await sql`lock table incident in share mode`.execute(trx)
+      const round = removeOld(api.db, new AbortController().signal)
+      void round.catch(() => {})
+      await isWaiting()
+      await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where wait_event_type = 'Lock' and query like '%remove_closed_incidents%' and datname = current_database()`.execute(
+        api.owner,
+      )
+      await expect(round).rejects.toThrow(/terminat/)
+    })
+    .finally(() => other.destroy())
+  expect(await api.get(`/incidents/${id}`)).toMatchObject({ status: 200 })
+  expect(await differences()).toEqual([])
+  expect((await removeOld(api.db, new AbortController().signal)).incidents).toBeGreaterThan(0)
+  expect(await api.get(`/incidents/${id}`)).toMatchObject({ status: 404 })
+  expect(await differences()).toEqual([])
+})
+
 test.each(['0', '-1', '1', '30', '30.5', '1e3', ' 400', '４００', '', 'KEEP', '9999'])(
   'retention of %j days is refused, and where it was stored all the same nothing goes by it',
   async (value) => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
@@ -16,6 +16,24 @@ import { findProgram, whyNot } from '../kinds.ts'
 import { askBehind, openPassage, type Passage, socketTo } from '../passage.ts'
 import { imageArchive } from './image.ts'
 import { type OneNode, startOneNode } from './one-node.ts'
+
+type Pod = {
+  metadata: { namespace: string; name: string; labels: Record<string, string> }
+  spec: { containers: { image: string }[] }
+  status: { podIP: string }
+}
+
+const namesPolicy = (address: string) => `---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: { name: name-server, namespace: nightshift }
+spec:
+  podSelector: {}
+  policyTypes: [Egress]
+  egress:
+    - to: [{ ipBlock: { cidr: ${address}/32 } }]
+      ports: [{ protocol: UDP, port: 53 }, { protocol: TCP, port: 53 }]
+`
 
 const lacking = whyNot('deploy')
 const checkout = join(import.meta.dirname, '../../..')
@@ -94,6 +112,8 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
       [/temporal: \S+/, `temporal: ${node.address}/32`],
       [/model: \S+/, `model: ${node.address}/32`],
     ])
+    // The name server of this cluster is no pod of it: what a site connects besides gets a policy of its own.
+    appendFileSync(at('deploy/kubernetes/network-policies.yaml'), namesPolicy(node.address))
     change('settings.env', [
       [/TEMPORAL_ADDRESS=.*/, `TEMPORAL_ADDRESS=${node.address}:7233`],
       [/AGENT_ENABLED=false/, 'AGENT_ENABLED=true\nQUEUE_INTERVAL_SECONDS=2'],
@@ -201,6 +221,47 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     note('pods as user 1000 on a read-only root, without capabilities and token', 4)
   })
 
+  /** Whether a connection from a pod is made; what a policy refuses is dropped, and never answered. */
+  async function reaches(pod: { metadata: { namespace: string; name: string } }, host: string, port: number) {
+    const look = `const s = require('net').connect({ host: '${host}', port: ${port}, timeout: 5000 });
+      for (const [event, said] of [['connect', 'reached'], ['timeout', 'dropped'], ['error', 'refused']])
+        s.once(event, () => { console.log(said); process.exit(0) })`
+    const { namespace, name } = pod.metadata
+    return (await node.kubectl('-n', namespace, 'exec', name, '--', 'node', '-e', look)).trim()
+  }
+
+  test('the policies hold: no pod of another namespace reaches ours, and ours reach nothing that is not listed', async () => {
+    const [api] = (await pods('api')) as [Pod]
+    const [worker] = (await pods('worker')) as [Pod]
+    const { image } = api.spec.containers[0]!
+    const stranger = await node.api.create('/api/v1/namespaces/default/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'stranger', labels: api.metadata.labels },
+      spec: { containers: [{ name: 'c', image, imagePullPolicy: 'Never', command: ['sleep', '3600'] }] },
+    })
+    await node.kubectl('-n', 'default', 'wait', '--for=condition=Ready', '--timeout=2m', 'pod/stranger')
+    const kubelet = 10_250
+    expect({
+      'the worker at the API': await reaches(worker, api.status.podIP, 8080),
+      'a stranger with the same labels at the API': await reaches(stranger, api.status.podIP, 8080),
+      'a stranger at the kubelet, which is closed to nobody here': await reaches(stranger, node.address, kubelet),
+      'the worker at the kubelet': await reaches(worker, node.address, kubelet),
+      'the API at the model': await reaches(api, node.address, 8000),
+      'the worker at the model': await reaches(worker, node.address, 8000),
+      'the API at PostgreSQL': await reaches(api, node.address, 5432),
+    }).toEqual({
+      'the worker at the API': 'reached',
+      'a stranger with the same labels at the API': 'dropped',
+      'a stranger at the kubelet, which is closed to nobody here': 'reached',
+      'the worker at the kubelet': 'dropped',
+      'the API at the model': 'dropped',
+      'the worker at the model': 'reached',
+      'the API at PostgreSQL': 'reached',
+    })
+    note('network policies enforced by kube-router, connections tried', 7)
+  })
+
   test('the namespace refuses a pod that is not restricted', async () => {
     const pod = {
       apiVersion: 'v1',
@@ -284,6 +345,5 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     expect(mounts).not.toContain(place.path)
     for (const root of cgroupRoots()) expect(existsSync(join(root, cgroupOf(place.path)))).toBe(false)
     expect(existsSync(at('kubernetes'))).toBe(false)
-    note('enforcement of the network policies', 'not tested: the plugin of this node has none')
   })
 })

@@ -9,7 +9,14 @@ import { type ClusterApi, connectCluster } from '../../../lab/kubernetes/api.ts'
 import { makeAuthority } from '../../../lab/kubernetes/certificates.ts'
 import { cgroupOf, cgroupRoots, removeCluster } from '../../../lab/kubernetes/drawer.ts'
 import { makeImages } from '../../../lab/kubernetes/images.ts'
-import { apiServerNames, clusterPlan, controlAddress, kubeconfig, nodeFiles } from '../../../lab/kubernetes/layout.ts'
+import {
+  apiServerNames,
+  clusterPlan,
+  controlAddress,
+  kubeconfig,
+  nodeFiles,
+  serviceNetwork,
+} from '../../../lab/kubernetes/layout.ts'
 import { eventually, freePort } from '../../support/directory.ts'
 import { findProgram } from '../kinds.ts'
 import { relayTo } from '../relay.ts'
@@ -33,7 +40,7 @@ const node = 'node-1'
 
 /**
  * A Kubernetes of one node as the lab has it, with room for real images, and with kube-proxy, so that Services have addresses. It lies in
- * namespaces that end with it. `images` are archives that `ctr images import` takes.
+ * namespaces that end with it. kube-router enforces network policies, and does nothing else. `images` are archives that `ctr images import` takes.
  */
 export async function startOneNode(place: string, images: readonly string[]): Promise<OneNode> {
   const directory = join(place, 'kubernetes')
@@ -96,6 +103,7 @@ async function writeFiles(cgroup: string, write: (name: string, text: string) =>
     'kube-controller-manager': 'CN=system:kube-controller-manager',
     'kube-scheduler': 'CN=system:kube-scheduler',
     'kube-proxy': 'CN=system:kube-proxy',
+    'kube-router': 'CN=kube-router,O=system:masters',
     [node]: `CN=system:node:${node},O=system:nodes`,
   }
   for (const [name, subject] of Object.entries(subjects)) {
@@ -119,6 +127,17 @@ const roomy = {
 function planOf(images: number) {
   const plan = clusterPlan()
   const isOther = (text: string) => text.includes('node-2')
+  // What goes from pod to pod over the bridge passes the rules as well.
+  const filtered = 'echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; exec "$0" "$@"'
+  const policies = {
+    name: 'kube-router',
+    program: 'sh',
+    args: [
+      ...['-c', filtered, findProgram('kube-router')!, '--kubeconfig=kube-router.kubeconfig'],
+      ...['--run-router=false', '--run-service-proxy=false', '--run-firewall=true'],
+      ...[`--hostname-override=${node}`, `--service-cluster-ip-range=${serviceNetwork}`, '--metrics-port=0'],
+    ],
+  }
   const noSysctl = ['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0s']
   const proxy = {
     name: 'kube-proxy',
@@ -132,7 +151,7 @@ function planOf(images: number) {
     ...plan,
     networks: plan.networks.slice(0, 1),
     disks: [],
-    processes: [...plan.processes.filter(({ name }) => !isOther(name)), proxy],
+    processes: [...plan.processes.filter(({ name }) => !isOther(name)), proxy, policies],
     sockets: plan.sockets.filter((each) => !isOther(each)),
     images: ['images/pause-1.tar', ...Array.from({ length: images }, (_, n) => `images/more-${n}.tar`)],
   }
