@@ -172,6 +172,7 @@ export const walks: Walk[] = [
   },
   { page: 'docs/start/databases.md' },
   { page: 'docs/start/own.md' },
+  { page: 'docs/how-to/write-alerts.md' },
   { page: 'docs/how-to/connect-sources.md' },
   { page: 'docs/reference/cli.md' },
   { page: 'docs/how-to/erase-a-person.md' },
