@@ -9,6 +9,7 @@ import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
+import { whyBudgetIsIdle } from '../db/outbox/wake-budget.ts'
 import { lateRestoration, type Restoration } from '../db/restorations.ts'
 import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
@@ -65,6 +66,8 @@ export type PartFacts = {
   retentionLateSince: string | null
   restored: Restoration | null
   onCall: OnCallState
+  /** Why the budget of wakes holds nothing back. */
+  idleBudget: string | null
   /** Pairs that an older version ran unasked. */
   unconfirmed: TrustPair[]
   /** Kinds of write that people stopped. */
@@ -90,6 +93,7 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     retentionLateSince,
     restored,
     onCall,
+    idleBudget,
     unconfirmed,
     sitePolicy,
     stops,
@@ -108,13 +112,15 @@ export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFact
     retentionIsLate(db, lateHours),
     lateRestoration(db, restoredHours),
     lookAtOnCall(scope),
+    whyBudgetIsIdle(db),
     unconfirmedPairs(scope),
     readSitePolicies(db),
     standingStops(db),
   ])
   const knowledge = deps.knowledge.list()
   const found = { trouble, isReachable, queue, neglected, platform: fresh, model, knowledge, waiting, refused }
-  return { ...found, ...messages, devices, spend, retentionLateSince, restored, onCall, unconfirmed, sitePolicy, stops }
+  const asking = { onCall, idleBudget, unconfirmed, sitePolicy, stops }
+  return { ...found, ...messages, devices, spend, retentionLateSince, restored, ...asking }
 }
 
 /** Devices that can be asked, as far as rows tell, each with the way to it. */
@@ -156,7 +162,10 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
       ? { status: 'ok', detail: 'A round looks for what is old every hour.' }
       : { status: 'failed', detail: `No round over what is old has ended since ${formatMinute(retentionLateSince)}.` },
   ],
-  questions: ({ onCall }) => [lookAtQuestions(onCall)],
+  questions: ({ onCall, idleBudget }) => [
+    lookAtQuestions(onCall),
+    ...(idleBudget === null ? [] : [lookAtBudget(idleBudget)]),
+  ],
   restore: ({ restored }) => (restored === null ? [] : [lookAtRestored(restored)]),
   trust: ({ unconfirmed, stops }) => [
     ...(unconfirmed.length === 0 ? [] : [lookAtUnconfirmed(unconfirmed)]),
@@ -183,7 +192,17 @@ function lookAtQuestions({ isEmpty, useless }: OnCallState): Look {
   if (useless.length > 0) return { status: 'failed', detail: `Whom to ask first: ${formatList(useless)}.` }
   return isEmpty
     ? { status: 'off', detail: 'No list says whom to ask first: everybody who may decide is told at once.' }
-    : { status: 'ok', detail: 'Each question has a person first, and others after 5 and 10 minutes.' }
+    : { status: 'ok', detail: 'A list says who is asked first, and who after 5 and 10 minutes.' }
+}
+
+function lookAtBudget(why: string): Look {
+  return {
+    name: 'wake budget',
+    status: 'failed',
+    detail: `page.wake_budget is set, and every question wakes all the same: ${why}.`,
+    remedy:
+      'let a destination take the card: "nightshift destinations set NAME --triggers morning", or set webhook.news; docs/how-to/nights.md',
+  }
 }
 
 /** Says which hours a restored database lacks, while somebody still has to go through them. */

@@ -12,7 +12,7 @@ import { replayUnder } from './site-policy-replay.ts'
 import { formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
-type Options = ConnectionOptions & { incident?: string; since?: string; file?: string }
+type Options = ConnectionOptions & { incident?: string; since?: string; file?: string; each?: true }
 
 export function addPolicyCommand(program: CliCommand): void {
   const parent = program
@@ -25,6 +25,7 @@ export function addPolicyCommand(program: CliCommand): void {
     .option('--incident <id>', 'only this one, as inc_…')
     .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z')
     .option('--file <file>', 'under this policy of the site instead of the one that held')
+    .option('--each', 'with --file: every ruling that differs, and not their numbers by rule')
     .connected(
       '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file it shows what a policy of the site would have made of the same calls, and exits with 0.',
     )
@@ -51,22 +52,25 @@ export function addPolicyCommand(program: CliCommand): void {
 
 async function selectIncidents(api: ApiClient, { incident, since }: Options): Promise<ApiIncident[]> {
   if (incident) return [apiIncident.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}`))]
-  const all = await listAll(api, '/api/v1/incidents?limit=200', apiIncident)
-  if (!since) return all
+  const path = '/api/v1/incidents?limit=200'
+  if (!since) return await listAll(api, path, apiIncident)
   const sinceMs = parseTime(since)
   if (Number.isNaN(sinceMs))
     throw new CommandFailed('usage', `--since ${inert(since)} is not a time on a day that exists: write 2026-11-21.`)
-  return all.filter((each) => Date.parse(each.createdAt) >= sinceMs)
+  return await listAll(api, `${path}&since=${new Date(sinceMs).toISOString()}`, apiIncident)
 }
+
+const eventsPerPage = 200
 
 /** The whole log, page by page: a part of it would give another state. */
 export async function readAllEvents(api: ApiClient, id: string): Promise<IncidentEvent[]> {
   const events: IncidentEvent[] = []
   for (;;) {
-    const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?limit=200&after=${events.at(-1)?.seq ?? 0}`
+    const from = `limit=${eventsPerPage}&after=${events.at(-1)?.seq ?? 0}`
+    const path = `/api/v1/incidents/${encodeURIComponent(id)}/events?${from}`
     const { items } = (await api.get(path)) as { items: unknown[] }
-    if (items.length === 0) return events
     events.push(...items.map(parseEvent))
+    if (items.length < eventsPerPage) return events
   }
 }
 

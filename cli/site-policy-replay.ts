@@ -1,4 +1,4 @@
-import type { IncidentEvent } from '../domain/event.ts'
+import type { IncidentEvent, Verdict } from '../domain/event.ts'
 import type { SiteDecisions } from '../domain/site-decision.ts'
 import { type SiteCallToExplain, siteExplanation } from '../domain/site-policy-state.ts'
 import { type RulingDifference, replay } from '../safety/replay.ts'
@@ -13,10 +13,13 @@ import { formatTable } from './ui/table.ts'
 import { inert, print, printJson, printNote } from './ui/terminal.ts'
 
 type Verdicts = { run: number; ask: number; refuse: number }
-type Row = { incidentId: string } & RulingDifference
+type Row = { incidentId: string; rule: string | null } & RulingDifference
+type Replayed = { before: Verdicts; after: Verdicts; unrepeatable: number; differences: Row[] }
 
 /** As many calls as one request explains. */
 const perRequest = 200
+/** As many incidents are read at once: each is some requests, one after the other. */
+const atOnce = 8
 
 /**
  * What the stored calls would have become under a policy of the site. Targets, times and all that the kernel weighed are those of then; names and
@@ -26,30 +29,62 @@ export async function replayUnder(
   api: ApiClient,
   incidents: readonly ApiIncident[],
   file: string,
-  options: ConnectionOptions,
+  options: ConnectionOptions & { each?: true; incident?: string },
 ): Promise<void> {
   const text = readPolicyText(file).toString('utf8')
-  const before: Verdicts = { run: 0, ask: 0, refuse: 0 }
-  const after: Verdicts = { run: 0, ask: 0, refuse: 0 }
-  const rows: Row[] = []
-  for (const incident of incidents) {
-    const events = await readAllEvents(api, incident.id)
-    const decided = await decideUnder(api, incident, events, text)
-    const bodies = await readBodies(api, incident.id, events)
-    const report = replay(events, toolFacts, incident.resource, bodies, ({ seq }) => decided.get(seq))
-    const changed = new Map(report.differences.map((each) => [each.seq, each]))
-    for (const { seq, metadata } of judgedOf(events)) {
-      before[metadata.verdict] += 1
-      after[changed.get(seq)?.is.verdict ?? metadata.verdict] += 1
-    }
-    rows.push(...report.differences.map((each) => ({ incidentId: incident.id, ...each })))
+  const found: Replayed[] = []
+  const waiting = [...incidents.entries()]
+  const work = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) found[next[0]] = await replayOne(api, next[1], text)
   }
-  const total = { incidents: incidents.length, before, after, differences: rows }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  const total = {
+    incidents: incidents.length,
+    before: sum(found.map(({ before }) => before)),
+    after: sum(found.map(({ after }) => after)),
+    unrepeatable: found.reduce((count, { unrepeatable }) => count + unrepeatable, 0),
+    differences: found.flatMap(({ differences }) => differences),
+  }
   if (options.json) return printJson(total)
-  printUnder(total)
+  printUnder(total, options.each === true || options.incident !== undefined)
   const read = readSitePolicy(text, toolFacts, null)
   if (read.ok && read.policy.rules.some(({ silenced }) => silenced))
     printNote('Silences of that time are not kept: rules with silenced fit nothing here.')
+}
+
+async function replayOne(api: ApiClient, incident: ApiIncident, text: string): Promise<Replayed> {
+  const events = await readAllEvents(api, incident.id)
+  const decided = await decideUnder(api, incident, events, text)
+  const bodies = await readBodies(api, incident.id, events)
+  const { differences, unrepeatable } = replay(events, toolFacts, incident.resource, bodies, ({ seq }) =>
+    decided.get(seq),
+  )
+  const changed = new Map(differences.map((each) => [each.seq, each]))
+  const judged = judgedOf(events)
+  return {
+    before: count(judged.map(({ metadata }) => metadata.verdict)),
+    after: count(judged.map(({ seq, metadata }) => changed.get(seq)?.is.verdict ?? metadata.verdict)),
+    unrepeatable,
+    differences: differences.map((each) => ({ incidentId: incident.id, rule: ruleOf(each, decided), ...each })),
+  }
+}
+
+/** The rule that decides under the file; null where the kernel does. */
+function ruleOf({ seq, is }: RulingDifference, decided: ReadonlyMap<number, SiteDecisions>): string | null {
+  const { write, look } = decided.get(seq) ?? {}
+  return is.code.startsWith('SITE_') ? ((write ?? look)?.rule ?? null) : null
+}
+
+function count(verdicts: readonly Verdict[]): Verdicts {
+  const counted: Verdicts = { run: 0, ask: 0, refuse: 0 }
+  for (const verdict of verdicts) counted[verdict] += 1
+  return counted
+}
+
+function sum(all: readonly Verdicts[]): Verdicts {
+  const total = count([])
+  for (const each of all) for (const verdict of ['run', 'ask', 'refuse'] as const) total[verdict] += each[verdict]
+  return total
 }
 
 const judgedOf = (events: readonly IncidentEvent[]) =>
@@ -80,27 +115,39 @@ async function decideUnder(
   return decided
 }
 
-function printUnder({
-  incidents,
-  before,
-  after,
-  differences,
-}: {
-  incidents: number
-  before: Verdicts
-  after: Verdicts
-  differences: Row[]
-}): void {
-  if (differences.length > 0) {
-    const rows = differences.map(({ incidentId, seq, tool, was, is }) => [
-      inert(incidentId),
-      String(seq),
-      inert(tool),
-      `${was.verdict} ${was.code}`,
-      `${is.verdict} ${is.code}`,
-    ])
-    print(formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'UNDER THE FILE'], rows, 2))
-  }
+type Total = { incidents: number } & Replayed
+
+/** By rule what it changes, the most first; with `each` every ruling. */
+function printUnder({ incidents, before, after, unrepeatable, differences }: Total, each: boolean): void {
+  if (differences.length > 0) print(each ? eachRow(differences) : byRule(differences))
   const words = ({ run, ask, refuse }: Verdicts) => `${run} run, ${ask} asked, ${refuse} refused`
-  printNote(`Of ${incidents} incidents: ${words(before)} → ${words(after)}; ${differences.length} rulings differ.`)
+  const judged = before.run + before.ask + before.refuse
+  printNote(
+    `${judged} rulings of ${incidents} incidents.\n  then            ${words(before)}\n  under the file  ${words(after)}`,
+  )
+  printNote(`${differences.length} of them ${differences.length === 1 ? 'differs' : 'differ'}.`)
+  if (unrepeatable > 0) printNote(`${unrepeatable} rest on data that is not kept, and are counted as they were.`)
+  if (!each && differences.length > 0) printNote('--each lists them one by one.')
+}
+
+const become = ({ was, is }: Row): [string, string] => [`${was.verdict} ${was.code}`, `${is.verdict} ${is.code}`]
+
+function eachRow(differences: readonly Row[]): string {
+  const rows = differences.map((row) => [inert(row.incidentId), String(row.seq), inert(row.tool), ...become(row)])
+  return formatTable(['INCIDENT', 'ROW', 'TOOL', 'THEN', 'UNDER THE FILE'], rows, 2)
+}
+
+function byRule(differences: readonly Row[]): string {
+  const groups = Map.groupBy(differences, (row) => JSON.stringify([row.rule, row.tool, ...become(row)]))
+  const rows = [...groups.values()]
+    .sort((a, b) => b.length - a.length)
+    .flatMap((group) => {
+      const [first] = group
+      if (!first) return []
+      const inIncidents = new Set(group.map(({ incidentId }) => incidentId)).size
+      return [
+        [String(group.length), String(inIncidents), inert(first.tool), ...become(first), inert(first.rule ?? '–')],
+      ]
+    })
+  return formatTable(['RULINGS', 'INCIDENTS', 'TOOL', 'THEN', 'UNDER THE FILE', 'RULE'], rows, 5)
 }

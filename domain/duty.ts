@@ -72,7 +72,8 @@ export const duties = {
     isVital: false,
   },
   questions: {
-    lostWhen: 'the list of whom to ask names somebody who decides nothing',
+    lostWhen:
+      'the list of whom to ask names somebody who decides nothing, or no card takes what a budget of wakes holds back',
     remedy: 'mend "nightshift config get approval.on_call", or what the person may: "nightshift operators list"',
     isVital: false,
   },

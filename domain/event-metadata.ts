@@ -71,6 +71,8 @@ export type NotedCode =
   | 'page_spared'
   /** A question of the night wakes nobody: the budget of wakes is used up. */
   | 'wake_held'
+  /** The card that it waited for was taken by nobody: people were woken for it as the night ended. */
+  | 'wake_late'
   /** What is left to do about an incident that ended as mitigated. */
   | 'follow_up_opened'
   | 'follow_up_changed'

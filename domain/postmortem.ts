@@ -124,7 +124,7 @@ const keyKinds: readonly EventKind[] = [
 const keyNotes: readonly NotedCode[] = [
   ...(['reopened', 'taken', 'given_back', 'repair_confirmed', 'watch_over', 'run_lost'] as const),
   ...(['page_held', 'page_released', 'page_spared'] as const),
-  ...(['wake_held', 'follow_up_opened', 'follow_up_closed'] as const),
+  ...(['wake_held', 'wake_late', 'follow_up_opened', 'follow_up_closed'] as const),
 ]
 
 /** Rows by which the story can be told: of repeated alerts the first of each state. */

@@ -46,7 +46,7 @@ export type UndoLook = { isAsLeft: boolean; observed: string }
 export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId: string): UndoLook {
   if (now === null) return { isAsLeft: false, observed: 'how things stand now could not be read' }
   const names = [...new Set([...Object.keys(left), ...Object.keys(now)])]
-  const moved = names.filter((name) => left[name] !== now[name])
+  const moved = names.filter((name) => !isSameFact(left[name], now[name]))
   if (moved.length === 0) {
     const facts = Object.entries(left).map(([name, value]) => `${name}: ${value}`)
     return { isAsLeft: true, observed: `as the write left it: ${facts.join('; ')}` }
@@ -55,6 +55,20 @@ export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId
     .slice(0, 5)
     .map((name) => `${name} is ${now[name] ?? 'not there'}, and was ${left[name] ?? 'not there'} then`)
   return { isAsLeft: false, observed: `it changed since the write of ${incidentId}: ${told.join('; ')}` }
+}
+
+/** A service that is stopped, and since when: one that was started and stopped again in between is not as the write left it. */
+export function stoppedAt(since: string): string {
+  return since === '' ? stopped : `${stopped} since ${since}`
+}
+
+const stopped = 'stopped'
+
+/** Of two stops the times count where both have one: older rows have none, and systemd forgets that of a unit which nothing names. */
+function isSameFact(left: string | undefined, now: string | undefined): boolean {
+  if (left === now) return true
+  const isStop = (fact = '') => fact === stopped || fact.startsWith(`${stopped} since `)
+  return isStop(left) && isStop(now) && [left, now].includes(stopped)
 }
 
 /** The refusal of an undo over a state that moved on. */

@@ -115,6 +115,32 @@ test('a name that no code has is noticed', () => {
   ).toEqual(['noSuchName', 'noSuchCall', 'nosuchword', 'NoSuch'])
 })
 
+/** Of Node itself. */
+const othersSettings = new Set(['NODE_EXTRA_CA_CERTS'])
+
+/** Settings and codes in back quotes that no code has: `NO_SUCH_SETTING=1`. */
+function unknownSettings(text: string): string[] {
+  const named = [...text.matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?==|`)/g)].map(([, name = '']) => name)
+  // A secret may lie in a file: its setting is that of the secret.
+  return named.filter(
+    (name) => ![name, name.replace(/_FILE$/, '')].some((each) => identifiers.has(each)) && !othersSettings.has(name),
+  )
+}
+
+test.each(pages.filter((page) => page !== 'CHANGELOG.md'))(
+  'every setting and every code that %s names is in the code',
+  (page) => {
+    expect(unknownSettings(readFileSync(page, 'utf8'))).toEqual([])
+  },
+)
+
+test('a setting that no code has is noticed', () => {
+  expect(unknownSettings('`NO_SUCH_SETTING`, `NO_SUCH_OTHER=1`, `KNOWLEDGE_PATH`, `UNDO_MOVED_ON`')).toEqual([
+    'NO_SUCH_SETTING',
+    'NO_SUCH_OTHER',
+  ])
+})
+
 /** As it stands, or for tests as jest finds it: by the beginning of its name. `web/dist` is built. */
 function isThere(path: string): boolean {
   if (existsSync(path) || path.startsWith('web/dist')) return true

@@ -2,21 +2,20 @@ import { z } from '@hono/zod-openapi'
 import type { Db } from '../../db/connect.ts'
 import { registeredResource } from '../../db/inventory/registry.ts'
 import { readSettings } from '../../db/settings.ts'
-import { resumeStop, setStop, standingStops, typesSeen, withdrawStopped } from '../../db/trust/stops.ts'
+import { resumeStop, setStop, standingStops, withdrawStopped } from '../../db/trust/stops.ts'
 import { incidentType } from '../../domain/incident.ts'
-import { formerTypes } from '../../domain/incident-type.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import { resourceKey } from '../../domain/registry.ts'
 import type { KindStop, StopScope } from '../../domain/stop.ts'
 import { stopAnswer, stopList, stoppable } from '../../domain/stop-answer.ts'
 import { highestRisk, type Risk } from '../../domain/tool.ts'
-import { similarNames } from '../../domain/tool-name.ts'
 import { toolFacts } from '../../tools/registry.ts'
 import { type ApiDeps, requirePerson } from '../deps.ts'
 import { writtenText } from '../http/body.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { moment } from '../http/moments.ts'
 import { Problem } from '../http/problem.ts'
+import { missingHere, requireType } from '../known-types.ts'
 
 const tag = 'trust'
 const tellWithinMs = 1_000
@@ -31,21 +30,6 @@ const example: KindStop = {
   reason: 'The hypervisors are being upgraded.',
 }
 
-const missing = (what: string, name: string, known: readonly string[], remedy: string, done = 'stopped'): Problem => {
-  const similar = similarNames(name, known)
-  return new Problem(
-    404,
-    'NOT_FOUND',
-    `There is no ${what} ${name} here: nothing was ${done}. ${similar.length > 0 ? `Is it ${similar.join(' or ')}?` : remedy}`,
-  )
-}
-
-/** Types that a runbook names as they are: a pattern is about many. */
-export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
-  const named = knowledge.list().items.flatMap(({ incidentTypes }) => incidentTypes)
-  return named.filter((each) => incidentType.safeParse(each).success)
-}
-
 type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 
 /** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
@@ -56,24 +40,11 @@ async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }
   if (tool !== null && facts?.effect !== 'write' && !facts?.command) {
     const writing = [...toolFacts.values()].filter(({ effect, command }) => effect === 'write' || command)
     const names = writing.map(({ name }) => name)
-    throw missing('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
+    throw missingHere('tool that writes', tool, names, '"nightshift trust" lists those that were proposed.')
   }
   await requireType({ db, knowledge }, type, 'stopped')
   if (resource && !(await registeredResource(db, resource)))
-    throw missing('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
-}
-
-/** A type that no incident, level or runbook has holds nothing back when it is mistyped, and somebody would rely on it. */
-export async function requireType(
-  { db, knowledge }: Pick<ApiDeps, 'db' | 'knowledge'>,
-  type: string,
-  done: 'stopped' | 'set',
-): Promise<void> {
-  const { isKnown, types } = await typesSeen(db, [type, ...formerTypes(type)])
-  const told = typesOfRunbooks(knowledge)
-  if (isKnown || told.includes(type)) return
-  const remedy = '"nightshift incidents list" shows their types.'
-  throw missing('incident of type', type, [...new Set([...types, ...told])], remedy, done)
+    throw missingHere('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
 }
 
 /** The risk of a stopped tool, as the settings raised it; a stop of every tool counts as critical. */

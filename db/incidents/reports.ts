@@ -146,7 +146,9 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       select incident_id, bool_or(metadata->>'code' = 'page_held') as is_held, ${isSpared} as is_spared from incident_event
       where ${isOfGate} and incident_id in (select id from begun) group by 1),
     quiet as materialized (
-      select incident_id, count(*) as quiet from incident_event
+      select incident_id, count(*) as quiet, count(*) filter (where not exists (
+        select from incident_event as late where late.incident_id = held.incident_id and late.seq > held.seq
+          and late.kind = 'noted' and late.metadata->>'code' = 'wake_late')) as slept from incident_event as held
       where kind = 'noted' and metadata->>'code' = 'wake_held' and incident_id in (select id from begun) group by 1),
     unshown as materialized (
       select incident_id, count(*) as unshown from incident_event
@@ -156,7 +158,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       where kind = 'graded' and not metadata ? 'callId' and incident_id in (select id from begun)
       order by incident_id, seq desc),
     facts as (
-      select begun.type, week, status, repairs, unshown, is_held, is_spared, coalesce(quiet, 0) as quiet, cause,
+      select begun.type, week, status, repairs, unshown, is_held, is_spared, coalesce(quiet, 0) as quiet, coalesce(slept, 0) as slept, cause,
         ${isClosed} as is_closed, ${isResolved} as is_resolved, ${isUnproven} as is_unproven,
         ${isResolvedByItself} and coalesce(person_at > closed_at, true) as is_auto,
         extract(epoch from first_at - created_at)::float8 as acknowledge,
@@ -186,7 +188,7 @@ async function countedOf(db: Db, question: Question): Promise<Counted[]> {
       percentile_cont(array[0.5, 0.9]) within group (order by resolve) as resolve,
       coalesce(sum(repairs), 0)::int as repairs, coalesce(sum(not_lasting), 0)::int as "repairsNotLasting",
       (count(*) filter (where is_held))::int as "pagesHeld", coalesce(sum(quiet), 0)::int as "questionsHeld",
-      (count(*) filter (where is_spared) + coalesce(sum(quiet), 0))::int as "wakesAvoided",
+      (count(*) filter (where is_spared) + coalesce(sum(slept), 0))::int as "wakesAvoided",
       coalesce(sum(unshown), 0)::int as "unshownClaims",
       (count(*) filter (where cause = 'right'))::int as "causesRight",
       (count(*) filter (where cause = 'partly'))::int as "causesPartly",

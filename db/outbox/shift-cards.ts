@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { systemActor } from '../../domain/event.ts'
 import type { Hours } from '../../domain/hours.ts'
 import { type DayTimes, lastNight, lastOf, type MorningCard, nightAt } from '../../domain/night.ts'
 import type { CardLine, Notification, Trigger } from '../../domain/notification.ts'
@@ -14,6 +15,7 @@ import {
 import { databaseTime, now } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import { listFollowUps, readShift } from '../incidents/shift.ts'
+import { append } from '../log/append.ts'
 import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { enqueueJoined } from './deliveries.ts'
@@ -76,6 +78,14 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   const reason =
     'Questions about these woke nobody in the night and waited for the morning card, which no way out takes any more. "nightshift morning" says what each asks.'
   await tell(trx, 'undelivered', 'Questions of the night', [], { carrier: carrier.id, reason, page: true, incidents })
+  const text = 'Its question woke nobody in the night, and no card told of it: people were woken as the night ended.'
+  for (const { id } of incidents)
+    await append(trx, id, null, {
+      kind: 'noted',
+      actor: systemActor,
+      detail: text,
+      metadata: { code: 'wake_late', text },
+    })
   return incidents.length
 }
 

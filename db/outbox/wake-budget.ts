@@ -5,7 +5,7 @@ import type { Hours } from '../../domain/hours.ts'
 import { type MorningCard, nightAt } from '../../domain/night.ts'
 import type { Trigger } from '../../domain/notification.ts'
 import { databaseTime } from '../clock.ts'
-import type { Trx } from '../connect.ts'
+import type { Db, Trx } from '../connect.ts'
 import { readSettings } from '../settings.ts'
 import type { IncidentRow } from '../tables.ts'
 import { hasDestination } from './destinations.ts'
@@ -17,6 +17,16 @@ import { hasDestination } from './destinations.ts'
 
 /** Why a message wakes nobody now. `note`: the row that the log gets of it, once a question. */
 export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
+
+/** Why a budget that is set holds nothing back: no card would tell of it. Null: it does, or none is set. */
+export async function whyBudgetIsIdle(db: Db): Promise<string | null> {
+  return await db.transaction().execute(async (trx) => {
+    const settings = await readSettings(trx)
+    if (settings.value<number | null>('page.wake_budget') === null) return null
+    if (settings.value<MorningCard>('morning.card') === 'off') return 'morning.card is off'
+    return (await hasDestination(trx, 'morning')) ? null : 'no way out takes the morning card'
+  })
+}
 
 /** `askedAbout`: the question that the message is, with how often it was told before. */
 export async function whyUntilMorning(

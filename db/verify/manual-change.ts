@@ -4,6 +4,7 @@ import type { EventMetadata } from '../../domain/event-metadata.ts'
 import { manualChangeType } from '../../domain/manual-change.ts'
 import type { Trx } from '../connect.ts'
 import type { IncidentRow } from '../tables.ts'
+import { writeByKey } from '../writes/undo.ts'
 import { differs, type Notes } from './findings.ts'
 
 /**
@@ -33,6 +34,7 @@ export async function verifyManualChange(
   const isSaid = who === name && detail.endsWith(end) && detail.slice(0, -end.length).endsWith(', alone') === alone
   if (audited.length !== 1 || !isSaid) notes.differ(row.id, 'no row of the audit says that this person asked for it so')
   holdWrites(row.id, asked.metadata, events, notes)
+  await holdUndo(trx, row.id, asked.metadata, notes)
   const isReviewed = await holdReviews(trx, row.id, operatorId, events, notes)
   const isForgotten = !alone || isReviewed || row.status === 'cancelled'
   if (isForgotten !== (row.reviewWantedAt === null))
@@ -63,6 +65,20 @@ function holdWrites(
     const [done, wanted] = [event.metadata, asked].map(({ tool, arguments: { reason: _, ...args } }) => [tool, args])
     if (!isDeepStrictEqual(done, wanted)) notes.differ(id, differs('what was carried out', done, wanted))
   }
+}
+
+/** An undo asks for the call that the row of its write names as the way back; a plan that goes back is a new one, for the state of then. */
+async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_requested'], notes: Notes): Promise<void> {
+  const write = asked.undoes && (await writeByKey(trx, asked.undoes.key))
+  const recorded = write?.finished?.metadata.undo
+  // Retention removed the write, or an erasure its way back.
+  if (!recorded || 'none' in recorded) return
+  notes.check('undos')
+  const isPlan = 'moves' in recorded.arguments
+  const [wanted, declared] = [asked, recorded].map(({ tool, arguments: { reason: _, ...args } }) =>
+    isPlan ? [tool] : [tool, args],
+  )
+  if (!isDeepStrictEqual(wanted, declared)) notes.differ(id, differs('what takes the write back', wanted, declared))
 }
 
 /** A review is another person's, who is there, and who says it in the audit as well. */

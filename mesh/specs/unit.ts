@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Changed } from '../../domain/changed.ts'
 import { outsideSources } from '../../domain/kinds.ts'
 import { toText } from '../../domain/say.ts'
-import type { RecordedUndo } from '../../domain/undo.ts'
+import { type RecordedUndo, stoppedAt } from '../../domain/undo.ts'
 import { type DeviceArgs, defineSpec, type MeshSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
 /** A service of systemd: `nginx.service`, `getty@tty1.service`. No option and no path can ride in one. */
@@ -41,6 +41,8 @@ const serviceState = z.looseObject({
   result: z.string(),
   /** Another one for each time that the service is started. */
   invocation: z.string(),
+  /** When it came into its state; empty where systemd has forgotten that. */
+  since: z.string().default(''),
 })
 const written = z.looseObject({ after: serviceState })
 const asBefore = written.extend({ before: serviceState })
@@ -137,7 +139,7 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   return {
     tool: 'service_start',
     arguments: { ...nameOf(input), if_run: noRun },
-    left: { [after.unit]: 'stopped' },
+    left: { [after.unit]: stoppedAt(after.since) },
   }
 }
 
@@ -163,8 +165,8 @@ function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> 
     facts(seen) {
       const now = serviceState.safeParse(seen)
       if (!now.success) return null
-      const { unit: name, active, invocation } = now.data
-      return { [name]: isStopped(active) ? 'stopped' : `${active} in run ${invocation}` }
+      const { unit: name, active, invocation, since } = now.data
+      return { [name]: isStopped(active) ? stoppedAt(since) : `${active} in run ${invocation}` }
     },
   }
 }

@@ -40,6 +40,7 @@ const well: PartFacts = {
   retentionLateSince: null,
   restored: null,
   onCall: { isEmpty: false, useless: [] },
+  idleBudget: null,
   unconfirmed: [],
   stops: [],
   devices: [],
@@ -111,6 +112,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
   ],
   ['retention', { retentionLateSince: long }],
   ['questions', { onCall: { isEmpty: false, useless: ['anna is disabled'] } }],
+  ['questions', { idleBudget: 'morning.card is off' }],
   ['restore', { restored: { backupAt: long, restoredAt: '2026-11-21T02:00:00.000000Z' } }],
   ['trust', { unconfirmed: [{ type: 'replication_lag', tool: 'converge_shard' }] }],
   [
@@ -140,7 +142,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
 test('every duty of the list has a way in which it is lost', () => {
   const vital = (Object.keys(duties) as DutyName[]).filter((name) => duties[name].isVital)
   expect([...new Set(losses.map(([duty]) => duty))]).toEqual(vital)
-  expect([...vital, ...poorer.map(([duty]) => duty)]).toEqual(Object.keys(duties))
+  expect([...vital, ...new Set(poorer.map(([duty]) => duty))]).toEqual(Object.keys(duties))
 })
 
 test('all duties are done, and no part names a remedy', () => {

@@ -1,7 +1,13 @@
 import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
-import { runCli, useServedApi } from '../support/run-cli.ts'
+import { append } from '../../db/log/append.ts'
+import { agentActor } from '../../domain/event.ts'
+import { claimedIncident } from '../support/database.ts'
+import { looked } from '../support/events.ts'
+import { emptyDir, runCli, useServedApi } from '../support/run-cli.ts'
 
 test('commands of stdin are judged one JSON line each, in their order, with nothing running', async () => {
   const lines = ['df -h', '{"command":"rm -rf /etc"}', 'systemctl restart mysql', '{"command":"  uptime "}']
@@ -97,4 +103,43 @@ test('replaying a policy over stored incidents says how much was judged again', 
   const { code, stdout } = await runCli(['policy', 'replay', '--json'], api.as('viewer'))
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ differences: [], judged: 0 })
+})
+
+const vm = { kind: 'vm' as const, id: 'vm-1' }
+
+/** An incident with a ruling about a stop of a VM, as it stands in its log. */
+async function ruledIncident(): Promise<string> {
+  const id = await claimedIncident(api.db)
+  const args = { id: 'vm-1', reason: 'because' }
+  const usage = { promptTokens: 0, completionTokens: 0 }
+  const call = { id: 'c1_0', tool: 'vm_stop', arguments: args, problem: null }
+  const judged = { callId: 'c1_0', tool: 'vm_stop', arguments: args, verdict: 'ask', code: 'RISK_HIGH' }
+  const prepared = { ok: true, targets: [vm], identity: { id: 'vm-1' }, stateFingerprint: '' }
+  const basis = { at: '2026-11-21T02:00:00.000000Z', policy: {}, prepared }
+  const more = { policyVersion: '2', effect: 'write', risk: 'high', targets: [vm], actionDigest: '', basis }
+  const row = { actor: agentActor, turn: 1, detail: 'vm_stop' }
+  const { metadata: seen } = looked('c0_0', [vm])
+  await api.db.transaction().execute(async (trx) => {
+    await append(trx, id, 1, { ...row, kind: 'tool_finished', metadata: seen } as never)
+    const answer = { ...row, kind: 'model_answered', metadata: { calls: [call], usage } }
+    const { seq: foldedSeq } = (await append(trx, id, 1, answer as never)).event
+    await append(trx, id, 1, { ...row, kind: 'call_judged', metadata: { ...judged, ...more, foldedSeq } } as never)
+  })
+  return id
+}
+
+test('a policy is replayed by rule: how many rulings of how many incidents each would change, and one by one on demand', async () => {
+  const ids = [await ruledIncident(), await ruledIncident()]
+  const file = join(emptyDir, 'policy.yaml')
+  writeFileSync(file, 'version: 1\nrules:\n  - { name: no VM stops, tool: vm_stop, action: never }\n')
+  const say = (...args: string[]) => runCli(['policy', 'replay', '--file', file, ...args], api.as('viewer'))
+  const { code, stdout } = await say('--since', '2026-01-01')
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/^2 +2 +vm_stop +ask RISK_HIGH +refuse SITE_NEVER +no VM stops$/m),
+  ])
+  expect(stdout).not.toContain(ids[0])
+  const each = await say('--each')
+  for (const id of ids)
+    expect(each.stdout).toMatch(new RegExp(`^${id} +\\d+ +vm_stop +ask RISK_HIGH +refuse SITE_NEVER$`, 'm'))
 })

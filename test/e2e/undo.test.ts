@@ -3,7 +3,9 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { createToken, ensureOperator } from '../../db/access/tokens.ts'
 import type { Approval } from '../../domain/approval.ts'
+import type { PersonRole } from '../../domain/permissions.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { enrolLab } from '../../start/lab-devices.ts'
 import { ensureMeshKeys } from '../../start/mesh-keys.ts'
@@ -70,13 +72,14 @@ async function startServices(): Promise<void> {
 cd ${units}
 for last; do :; done
 run=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')
+since="s/^StateChangeTimestamp=.*/StateChangeTimestamp=$(date +%s%N)/"
 case "$*" in
   show*) shift 4; first=yes; for each; do
     [ $first = yes ] || echo; first=no
     if [ -f "$each" ]; then cat "$each"; echo; else echo "Id=$each"; echo "LoadState=not-found"; fi
   done ;;
-  *stop*) sed -i 's/^ActiveState=.*/ActiveState=inactive/; s/^SubState=.*/SubState=dead/' $last ;;
-  *) sed -i "s/^ActiveState=.*/ActiveState=active/; s/^SubState=.*/SubState=running/; s/^InvocationID=.*/InvocationID=$run/" $last ;;
+  *stop*) sed -i -e 's/^ActiveState=.*/ActiveState=inactive/; s/^SubState=.*/SubState=dead/' -e "$since" $last ;;
+  *) sed -i "s/^ActiveState=.*/ActiveState=active/; s/^SubState=.*/SubState=running/; s/^InvocationID=.*/InvocationID=$run/; $since" $last ;;
 esac
 `,
   )
@@ -235,7 +238,8 @@ const wrong: Record<string, Wrong> = {
   service_stop: {
     look: async () => serviceNow(unit),
     write: () => onHost('service_stop', unit),
-    foreign: async () => systemctl('start', unit),
+    // The same state again, which somebody else left.
+    foreign: async () => [systemctl('start', unit), systemctl('stop', unit)],
   },
   // Another run of it, by somebody else, is not the run that the write began.
   service_start: {
@@ -301,7 +305,8 @@ test('after an undo the state is the one before the write, whatever else is brok
 })
 
 test('nothing is undone over what somebody else did since: the refusal says what, and stands in the log', async () => {
-  await ofEach(['git_revert', 'vm_stop'], async (tool, { look, write, foreign }) => {
+  systemctl('start', unit)
+  await ofEach(['git_revert', 'service_stop', 'vm_stop'], async (tool, { look, write, foreign }) => {
     const [[vm] = []] = await vmsOn(emptied)
     moved = String(vm)
     const { key, incidentId } = await write()
@@ -329,4 +334,49 @@ test('at the terminal a person sees what would be done, does it, and has it refu
   expect([JSON.parse(done.stdout).status, (await vmOf(vm)).running]).toEqual(['done', true])
   const again = await at('--reason', 'once more')
   expect([again.code, again.stderr]).toEqual([5, expect.stringContaining('It was undone by inc_')])
+})
+
+async function personOf(name: string, role: PersonRole): Promise<string> {
+  return await createToken(spine.db, { name, role, operatorId: await ensureOperator(spine.db, name, role) })
+}
+
+async function approve(id: string, token: string) {
+  const minted = await spine.post(`/approvals/${id}/token`, { decision: 'approve' }, { token })
+  if (minted.status >= 300) return minted
+  const body = { decision: 'approve', token: minted.body.token }
+  return await spine.post(`/approvals/${id}/decision`, body, { token })
+}
+
+/** A VM is stopped by an admin; this person asks for the way back, which waits for somebody else. */
+async function askedBy(vm: string, token: string): Promise<string> {
+  const { key } = await power(vm, 'stop')
+  const path = `/effects/${encodeURIComponent(key)}/undo`
+  const { body } = await spine.post(path, { reason: 'it was the wrong one' }, { token })
+  expect(body).toMatchObject({ status: 'awaiting_approval' })
+  expect((await vmOf(vm)).running).toBe(false)
+  return String(body.approvalId)
+}
+
+test('an undo that its person may not decide waits for somebody who may, and not for that person', async () => {
+  const [olga, ben] = [await personOf('olga', 'operator'), await personOf('ben', 'approver')]
+  const id = await askedBy('vm-107', olga)
+  expect((await approve(id, olga)).status).toBe(403)
+  expect((await vmOf('vm-107')).running).toBe(false)
+  expect((await approve(id, ben)).status).toBe(200)
+  await spine.until('the VM to run again', async () => (await vmOf('vm-107')).running)
+})
+
+test('where the site wants two people for an undo, who asked for it is one of them and not both', async () => {
+  const [anna, ben] = [await personOf('anna', 'approver'), await personOf('ben', 'approver')]
+  await spine.owner
+    .insertInto('platformConfig')
+    .values({ key: 'approval.required.vm_start', value: '2' } as never)
+    .execute()
+  const id = await askedBy('vm-108', anna)
+  await approve(id, anna)
+  const approval = await spine.get<Approval>(`/approvals/${id}`)
+  expect(approval).toMatchObject({ status: 'pending', approvals: 1, required: 2 })
+  expect((await vmOf('vm-108')).running).toBe(false)
+  expect((await approve(id, ben)).status).toBe(200)
+  await spine.until('the VM to run again', async () => (await vmOf('vm-108')).running)
 })

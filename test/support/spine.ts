@@ -52,6 +52,7 @@ export type Spine = {
   namespace: string
   tokens: FirstRunTokens
   lab: ReturnType<typeof labClient>
+  labUrl: string
   /** Where the lab keeps what belongs to its nodes and agents. */
   labDirectory: string
   runbookUrl: string
@@ -190,6 +191,7 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     namespace,
     tokens,
     lab: labClient(`http://127.0.0.1:${ports.lab}`, labTokens.control),
+    labUrl: `http://127.0.0.1:${ports.lab}`,
     labDirectory: join(directory.path, 'lab'),
     runbookUrl: `http://127.0.0.1:${ports.runbook}`,
     runbook2Url: `http://127.0.0.1:${ports.runbook2}`,

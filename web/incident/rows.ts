@@ -251,6 +251,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   page_released: { word: 'page released', shape: 'arrow', tone: 'act' },
   page_spared: { word: 'no page', shape: 'check', tone: 'proved' },
   wake_held: { word: 'until the morning', shape: 'ring', tone: 'ink' },
+  wake_late: { word: 'woke as the night ended', shape: 'arrow', tone: 'act' },
   follow_up_opened: { word: 'follow-up', shape: 'arrow', tone: 'act' },
   follow_up_changed: { word: 'follow-up changed', tone: 'ink' },
   follow_up_closed: { word: 'follow-up done', shape: 'check', tone: 'proved' },

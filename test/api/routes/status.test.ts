@@ -3,7 +3,7 @@ import { ingestAlert } from '../../../db/alerts/ingest-body.ts'
 import { openIncident } from '../../../db/incidents/incidents.ts'
 import { announced, asked } from '../../support/announced.ts'
 import { useApi } from '../../support/api.ts'
-import { anAlert, claimedIncident } from '../../support/database.ts'
+import { anAlert, claimedIncident, storeSetting } from '../../support/database.ts'
 
 const api = useApi()
 type Items = { items: Record<string, unknown>[]; nextCursor: string | null }
@@ -91,6 +91,19 @@ test('the status tells what waits, and what is not there', async () => {
     messages: 'ok',
     questions: 'off',
   })
+})
+
+test('a budget of wakes that no card stands behind is named, with what helps', async () => {
+  await storeSetting(api.owner, 'page.wake_budget', '1')
+  const idle = async () => {
+    const { parts } = (await api.get('/status')).body as unknown as { parts: { name: string; detail: string }[] }
+    return parts.find(({ name }) => name === 'wake budget')?.detail ?? null
+  }
+  expect(await idle()).toContain('no way out takes the morning card')
+  await storeSetting(api.owner, 'webhook.news.url', 'http://127.0.0.1:9/news')
+  expect(await idle()).toBeNull()
+  await storeSetting(api.owner, 'morning.card', 'off')
+  expect(await idle()).toContain('morning.card is off')
 })
 
 test('what a page reads is for people and agents, not for senders of alerts', async () => {

@@ -6,8 +6,10 @@ import { takeManualTurn } from '../../../activities/manual-change.ts'
 import { createToken, ensureOperator } from '../../../db/access/tokens.ts'
 import { closeIncident } from '../../../db/incidents/close-incident.ts'
 import { claimIncident } from '../../../db/incidents/incidents.ts'
+import { openManualChange } from '../../../db/incidents/manual-change.ts'
 import { append } from '../../../db/log/append.ts'
 import { eventsOf } from '../../../db/log/events.ts'
+import { verifyIncident } from '../../../db/verify/incident.ts'
 import { undosOf } from '../../../db/writes/undo.ts'
 import { systemActor } from '../../../domain/event.ts'
 import { findManualChange } from '../../../domain/manual-change.ts'
@@ -213,6 +215,32 @@ test.each([
     .execute((trx) => closeIncident(trx, by, null, closing, { actor: 'user:anna', stepKey: null }))
   const again = await ask(key)
   expect(again.body.code ?? null).toBe(code)
+})
+
+test('an undo is held against the way back that the row of its write names', async () => {
+  const { key, incidentId } = await stopped()
+  const asked = async (id: string) => {
+    const change = { tool: 'vm_start', arguments: { id }, targets: stop.targets, stateFingerprint: 'now' }
+    const undoes = {
+      key,
+      incidentId,
+      attempt: 1,
+      callId: 'c1_0',
+      tool: 'vm_stop',
+      risk: 'high' as const,
+      isWrong: false,
+    }
+    const more = { risk: 'high' as const, reason: 'the wrong VM', alone: false, mayVote: false, summary: 'Start' }
+    const operatorId = await ensureOperator(api.db, 'operator', 'operator')
+    const person = { operatorId, actor: 'user:operator', name: 'operator' }
+    const { id: by } = await api.db
+      .transaction()
+      .execute((trx) => openManualChange(trx, person, { ...change, ...more, undoes }))
+    const { differences, checked } = await verifyIncident(api.db, by)
+    return [differences.map(({ what }) => what), checked.undos]
+  }
+  expect(await asked('vm-1')).toEqual([[], 1])
+  expect(await asked('vm-2')).toEqual([[expect.stringContaining('what takes the write back')], 1])
 })
 
 test('an undo that was refused at the last moment did nothing, and may be asked for again', async () => {

@@ -279,7 +279,9 @@ describe('questions that woke nobody', () => {
       'no way out takes the card any more',
       { 'webhook.news.url': '', 'webhook.approval.url': '', 'webhook.escalated.url': '' },
     ],
-  ])('wake people as the night ends where %s, once', async (_name, settings) => {
+  ])('wake people as the night ends where %s, once, and count as no wake that was avoided', async (_name, settings) => {
+    const day = { since: '2099-11-29', until: '2099-11-30' }
+    const before = (await reportOf(systemScope(database.db), day)).total
     const { incidentId } = await heldOne()
     await budget({ 'webhook.critical.url': 'http://127.0.0.1:9/phone', ...settings })
     await at(morning - 1)
@@ -288,6 +290,8 @@ describe('questions that woke nobody', () => {
     const sent = await Promise.all([sendMorning(database.db), sendMorning(database.db)])
     expect(sent.filter(Boolean)).toEqual([1])
     expect(await toldOf(incidentId)).toMatchObject([{ trigger: 'undelivered', page: true }])
+    const { questionsHeld, wakesAvoided } = (await reportOf(systemScope(database.db), day)).total
+    expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 0])
   })
 
   test('stand on a card that is late, however late it is', async () => {

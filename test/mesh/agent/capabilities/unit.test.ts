@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { compareLeft } from '../../../../domain/undo.ts'
 import { servicesBy } from '../../../../mesh/agent/capabilities/unit.ts'
 import type { DeviceCapability } from '../../../../mesh/agent/capability.ts'
 import { privilegeOf, systemdBy } from '../../../../mesh/agent/systemd.ts'
@@ -163,7 +164,7 @@ test('a start or a stop that is for one run of a service touches no other, and a
   expect(undo?.of(own, result)).toEqual({
     tool: 'service_start',
     arguments: { unit: 'web.service', if_run: 'none' },
-    left: { 'web.service': 'stopped' },
+    left: { 'web.service': 'stopped since Mon 2026-11-23 16:43:06 UTC' },
   })
   // A start alone does not bring back what stopped with it, and an older agent does not say what that was.
   expect(undo?.of(own, { ...result, taken: ['front.service'] })).toEqual({
@@ -173,6 +174,26 @@ test('a start or a stop that is for one run of a service touches no other, and a
   expect(undo?.of(own, lie)).toMatchObject({ arguments: { unit: 'web.service' } })
   expect(undo?.of(own, { ...result, taken: undefined })).toEqual({ none: expect.stringContaining('older') })
   expect(serviceRestart.undo).toBeUndefined()
+})
+
+test('a service that was started and stopped again since a stop is not as that stop left it', async () => {
+  const stopped = (at: string) => answer({ RequiredBy: '', ActiveState: 'inactive', StateChangeTimestamp: at })
+  const unit = { unit: 'web.service' }
+  const seen = async (at: string) => {
+    scripted({ 'web.service': stopped(at) })
+    return serviceStop.undo?.facts(await done(device, show, unit), unit, []) ?? null
+  }
+  const left = (await seen('Mon 2026-11-23 16:43:06 UTC'))!
+  expect(compareLeft(left, await seen('Mon 2026-11-23 16:43:06 UTC'), 'inc_1').isAsLeft).toBe(true)
+  expect(compareLeft(left, await seen('Mon 2026-11-23 17:00:00 UTC'), 'inc_1')).toEqual({
+    isAsLeft: false,
+    observed:
+      'it changed since the write of inc_1: web.service is stopped since Mon 2026-11-23 17:00:00 UTC, and was stopped since Mon 2026-11-23 16:43:06 UTC then',
+  })
+  // systemd has forgotten when, or an older version did not write it down: that it is stopped is what is known.
+  expect(compareLeft(left, await seen(''), 'inc_1').isAsLeft).toBe(true)
+  expect(compareLeft({ 'web.service': 'stopped' }, left, 'inc_1').isAsLeft).toBe(true)
+  expect(compareLeft(left, { 'web.service': 'active in run a' }, 'inc_1').isAsLeft).toBe(false)
 })
 
 test.each([
