@@ -127,8 +127,8 @@ const roomy = {
 function planOf(images: number) {
   const plan = clusterPlan()
   const isOther = (text: string) => text.includes('node-2')
-  // What goes from pod to pod over the bridge passes the rules as well.
-  const filtered = 'echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; exec "$0" "$@"'
+  // Packets from pod to pod over the bridge pass the rules too; it ends while its node is not there.
+  const filtered = 'echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; until "$0" "$@"; do sleep 1; done'
   const policies = {
     name: 'kube-router',
     program: 'sh',
