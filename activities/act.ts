@@ -26,9 +26,10 @@ type ActDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults; patie
 export function actActivities(deps: ActDeps) {
   return {
     /**
-     * Judges one proposed call and does what the ruling says. Its input is a place in the log; call, verdict and approval are
-     * read from rows, and it acts on nothing its input claims. In one transaction: lock, fold, judge, `call_judged` and
-     * `tool_started`; then the call is sent; then `tool_finished`. Found again after a crash, it goes on where the rows end.
+     * Judges one proposed call and does what the ruling says. Its input is a place in the log;
+     * call, verdict and approval are read from rows, and nothing in its input is believed. One
+     * transaction: lock, fold, judge, `call_judged`, `tool_started`; then the call is sent; then
+     * `tool_finished`. After a crash it goes on where the rows end.
      */
     async act(place: CallRef & { approvalId: string | null }): Promise<CallOutcome> {
       const signal = cancellationSignal()
@@ -44,7 +45,9 @@ export function actActivities(deps: ActDeps) {
       })
     },
 
-    /** Waits for what a write promised to become true, and records what became of it: `domain/envelope.ts`. */
+    /**
+     * Waits for a write's promise to become true, and records the outcome: `domain/envelope.ts`.
+     */
     async verify(place: CallRef): Promise<CallOutcome> {
       const signal = cancellationSignal()
       return await withHeartbeat(async () => {
@@ -61,7 +64,10 @@ export function actActivities(deps: ActDeps) {
       })
     },
 
-    /** The alerts ended, or a person stopped the run: true when the incident is closed now and the run is to end. */
+    /**
+     * The alerts ended, or a person stopped the run: true when the incident is closed and the run
+     * is to end.
+     */
     async endEarly(input: { incidentId: string; attempt: number; turn: number; why: Interruption }): Promise<boolean> {
       return await withHeartbeat(async () => {
         try {
@@ -107,7 +113,7 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   return { kind: 'next' }
 }
 
-/** The call as it is to be judged: as the model proposed it, or as a person changed it before approving. */
+/** The call to judge: as the model proposed it, or as a person changed it before approving. */
 async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   const proposed = await proposedCall(db, place)
   // A run started by hand names turns that no model took: there is nothing to act on.
@@ -118,7 +124,10 @@ async function effectiveCall(db: Db, place: CallRef): Promise<EffectiveCall> {
   return { ...call, arguments: edit.arguments, problem: null, edit: { ...edit, from: call.arguments } }
 }
 
-/** The calls behind the one that asks, prepared in one try each: what cannot be read now is asked about when its turn comes. */
+/**
+ * Prepares the calls behind the one that asks, one try each: an unreadable one is asked when its
+ * turn comes.
+ */
 async function prepareLater(
   deps: ActDeps,
   place: CallRef,

@@ -17,7 +17,7 @@ const joinedLookMs = 5_000
 /** The activities by which a run in Temporal weighs decisions and reads what was decided. */
 export function approvalActivities({ db }: { db: Db }) {
   return {
-    /** One decision that came through Temporal: runs that began with version 0.1.0 send them one by one. */
+    /** One decision by Temporal: runs that began with version 0.1.0 send them one by one. */
     async decide(incidentId: string, message: DecideMessage & { via: string }): Promise<DecideAnswer> {
       await assertOwnRun(db, await ownRunOf(db, incidentId))
       return await decideByToken(db, incidentId, message, message.via === 'update' ? 'update' : 'signal')
@@ -35,7 +35,7 @@ export function approvalActivities({ db }: { db: Db }) {
       return (await stopRequest(db, incidentId, attempt)) !== null
     },
 
-    /** The row that a waiting run goes by. A denied or withdrawn one puts the incident back to work. */
+    /** The row that a waiting run goes by. A denied or withdrawn one lets the incident work on. */
     async readDecision(
       incidentId: string,
       attempt: number,
@@ -58,7 +58,10 @@ export function approvalActivities({ db }: { db: Db }) {
 
 export type ApprovalActivities = ReturnType<typeof approvalActivities>
 
-/** Decides by the same function as every other door. `by` in a message is ignored: the token says who decides. */
+/**
+ * Decides by the function of every other door. `by` in a message is ignored: the token says who
+ * decides.
+ */
 async function decideByToken(
   db: Db,
   incidentId: string,
@@ -83,8 +86,9 @@ async function decideByToken(
 }
 
 /**
- * One query finds the messages without a valid token, so that a flood of forgeries costs little. A token that decided nothing
- * is void afterwards: everybody who may read the workflow's history can read it.
+ * One query finds messages without a valid token, so that a flood of forgeries costs little. A
+ * token that decided nothing is void then: everybody who may read the workflow's history can read
+ * it.
  */
 async function weighAll(db: Db, run: RunRef, batch: ReceivedDecision[]): Promise<DecideAnswer[]> {
   const { incidentId } = run

@@ -36,7 +36,7 @@ export type AskDeps = {
   maxTokens: number
   /** The window as somebody set it; null takes what the server says. */
   contextTokens: number | null
-  /** What is known of the server; without it the window is the one that was set. */
+  /** Facts of the server; without them the window is the configured one. */
   served?: ServedModels
   /** The declared name of the model. */
   route?: string
@@ -54,7 +54,7 @@ type Protocol = Opening['protocol']
 /** Calls as text that nobody could read, after which the run goes on by the JSON protocol. */
 const maxUnreadCalls = 2
 
-/** The protocol of the next question: the run's own, until its model has twice written a call that nobody could read. */
+/** The protocol of the next question: the run's, until its model twice wrote an unreadable call. */
 function protocolOfTurn(events: readonly IncidentEvent[], attempt: number, { protocol }: Opening): Protocol {
   const unread = events.filter(
     (event) => event.kind === 'correction_sent' && event.attempt === attempt && event.metadata.code === 'call_as_text',
@@ -73,7 +73,7 @@ type Window = {
   isOneCall: boolean
 }
 
-/** So many calls of an answer are read; more than that is no answer but a flood. */
+/** Calls that are read of an answer; more is a flood. */
 const callsRead = 32
 /** A cautious guess where no tokenizer is at hand: dense JSON has about 3 characters a token. */
 const charactersPerToken = 3
@@ -83,10 +83,13 @@ const maxCharactersPerToken = 4.5
 const defaultWindow = 32_768
 /** More of a window is used only where somebody sets it: a prompt is paid for at every turn. */
 const largestUnset = 131_072
-/** A guess of a prompt's length that was wrong is put right this often, each time with less of the conversation. */
+/** Corrections of a wrong guess at a prompt's length, each with less of the conversation. */
 const fits = [1, 0.6, 0.3]
 
-/** Asks for one answer and parses it. A failure is a row and an error that says whether asking again may help. */
+/**
+ * Asks for one answer and parses it. A failure is a row, and an error that says if asking again may
+ * help.
+ */
 export async function askModel(
   deps: AskDeps,
   turn: TurnRef,
@@ -124,7 +127,7 @@ type Asking = {
   protocol: Protocol
 }
 
-/** Asks, and where the server finds it too long, again with less: the window it named is kept for all that follows. */
+/** Asks, and again with less where the server finds it too long: the named window is kept. */
 async function askWithinWindow(
   { deps, turn, events, opening, protocol }: Asking,
   signal: AbortSignal,
@@ -135,7 +138,7 @@ async function askWithinWindow(
   const isNative = protocol === 'native'
   const known = [...offered, ...added]
   const tools = isNative ? known : []
-  // By the JSON protocol those offered stand in the prompt already, but where the run began with native tools.
+  // The JSON protocol's prompt has the offered tools, unless the run began with native tools.
   const addedText = isNative ? '' : known.map((tool) => JSON.stringify(tool.function)).join('\n')
   const toolsLength = tools.length > 0 ? JSON.stringify(tools).length : 0
   for (const [index, part] of fits.entries()) {
@@ -154,7 +157,7 @@ async function askWithinWindow(
         isOneCall: window.isOneCall,
         signal,
         onWriting,
-        // With the try in it: a server that replays by key must not repeat an answer that could not be used.
+        // Includes the try: a server that replays by key must not repeat a useless answer.
         idempotencyKey: index === 0 ? key : `${key}:fit${index}`,
       })
       return { answer, messages }
@@ -169,7 +172,10 @@ async function askWithinWindow(
   throw new NonRetryable('MODEL_CONTEXT_TOO_LONG')
 }
 
-/** Bounds a window from below: by the longest prompt that was answered in this attempt, and by what stands before the conversation. */
+/**
+ * Bounds a window from below: by the longest prompt answered in this attempt, and by what precedes
+ * the conversation.
+ */
 function minWindow(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -185,7 +191,10 @@ function minWindow(
   return Math.max(Math.ceil(opening / maxCharactersPerToken), ...accepted)
 }
 
-/** Lists the texts that a call may have been copied from: all but the prompt, the model's own words, and corrections that quote them. */
+/**
+ * Texts that a call may be copied from: all but the prompt, the model's own words, and corrections
+ * that quote them.
+ */
 function untrustedIn(messages: readonly ChatMessage[]): string[] {
   return messages.flatMap(({ role, content }) => {
     const isOwn = role === 'system' || role === 'assistant' || content?.startsWith('CORRECTION: ')
@@ -193,7 +202,7 @@ function untrustedIn(messages: readonly ChatMessage[]): string[] {
   })
 }
 
-/** The tools that the model has asked for in this attempt, in the order of the list they are kept in. */
+/** Tools that the model asked for in this attempt, in the order of the stored list. */
 async function addedTools(
   db: Db,
   events: readonly IncidentEvent[],
@@ -220,7 +229,7 @@ const offering = {
 async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   const known = await deps.served?.profile(model)
   const stated = deps.contextTokens ?? Math.min(known?.windowTokens ?? defaultWindow, largestUnset)
-  // A setting may be wrong: what the server refused it will refuse again, and what it cuts off is lost without a word.
+  // A setting may be wrong: the server refuses the same again, and silently drops what it cuts.
   const isCutting = known?.cutsSilently === true && !known.isProvisional
   const isBound = isCutting || known?.windowSource === 'a refusal'
   const tokens = isBound ? Math.min(stated, known?.windowTokens ?? stated) : stated
@@ -236,7 +245,7 @@ async function windowOf(deps: AskDeps, model: string): Promise<Window> {
   }
 }
 
-/** How far an answer may grow that is spent on reasoning: to half the window, if the prompt leaves as much. */
+/** The growth of an answer spent on reasoning: to half the window, if the prompt leaves as much. */
 function maxAnswerTokens(window: Window, messages: ChatMessage[], toolsLength: number): number {
   const prompt = Math.ceil((JSON.stringify(messages).length + toolsLength) / charactersPerToken)
   return Math.max(window.reserve, Math.min(Math.floor(window.tokens / 2), window.tokens - prompt))
@@ -248,7 +257,10 @@ type PromptInput = Asking & {
   addedText: string
 }
 
-/** What goes to the model: the stored prompt, the context, and as much of the conversation as the window holds. */
+/**
+ * The request to the model: the stored prompt, the context, and as much conversation as the window
+ * holds.
+ */
 async function messagesFor(said: PromptInput, window: Window, part: number): Promise<ChatMessage[]> {
   const { turn, events, opening } = said
   const { db } = said.deps
@@ -265,7 +277,8 @@ async function messagesFor(said: PromptInput, window: Window, part: number): Pro
   const used = said.toolsLength + first.reduce((sum, message) => sum + (message.content?.length ?? 0), 0)
   if (window.isCutting) assertOpeningFits(used, window)
   const room = (window.tokens - window.reserve) * charactersPerToken - used
-  // A server that refuses what is too long says so; one that cuts it off must not be given a character too many.
+  // A server that refuses too long a prompt says so; one that cuts it off must not get a character
+  // too many.
   const budget = Math.max(window.isCutting ? 0 : 4_000, room * part)
 
   const standing = standingOf(fold(events, turn.attempt), turn.turn, budgetsOf(events, turn.attempt, opening))
@@ -282,7 +295,7 @@ function systemText({ deps, opening, protocol, addedText }: PromptInput, prompt:
   return deps.prompts ? renderAsJson(prompt, deps.prompts, addedText) : prompt
 }
 
-/** The limits and the time, as they stood when the context was gathered: the same words at every turn. */
+/** Limits and time as of the context: the same words at every turn. */
 function sayLimits(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -293,7 +306,7 @@ function sayLimits(
   return describeLimits(budgetsOf(events, attempt, opening), { isSingle: isOneCall || protocol === 'json', at })
 }
 
-/** Throws where the server would cut off the prompt itself, and the model would answer to something else than was asked. */
+/** Throws where the server would cut off the prompt, and the model would answer something else. */
 function assertOpeningFits(characters: number, window: Window): void {
   const min = Math.ceil(characters / maxCharactersPerToken)
   if (min <= window.tokens - window.answer) return

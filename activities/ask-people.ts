@@ -38,9 +38,10 @@ import {
 type PendingApproval = Extract<CallOutcome, { kind: 'ask' }>
 
 /**
- * What was decided about the call already: by an earlier try of this activity that crashed, or when it was asked about together with an
- * earlier call of its answer. People answered that question before they knew what the earlier call would come to: where that went wrong,
- * the answer is taken back and the call is judged as if nobody had been asked.
+ * An earlier decision about the call: by a try of this activity that crashed, or when it was asked
+ * with an earlier call of its answer. People answered before they knew how the earlier call would
+ * end: where that went wrong, the answer is taken back and the call judged as if nobody had been
+ * asked.
  */
 export async function earlierDecision(
   trx: Trx,
@@ -72,7 +73,7 @@ export async function earlierDecision(
   return isDecided ? { kind: 'ask', approvalId: asked.id, expiresInMs: lookAgainMs } : null
 }
 
-/** The tool of an earlier call of the same answer that went wrong after this was asked; null without one. */
+/** The tool of an earlier call of the answer that failed after this was asked; null without one. */
 function earlierFailure(events: readonly IncidentEvent[], place: CallRef, approvalId: string): string | null {
   const asked = events.findLast(
     (event) => event.kind === 'approval_requested' && event.metadata.approvalId === approvalId,
@@ -91,7 +92,10 @@ function earlierFailure(events: readonly IncidentEvent[], place: CallRef, approv
   return null
 }
 
-/** The pending question of another incident about this action, also under other names of its things; null without one. */
+/**
+ * Another incident's pending question about this action, under any name of its things; null without
+ * one.
+ */
 export async function findPending(
   trx: Trx,
   incidentId: string,
@@ -117,7 +121,7 @@ async function lookAgainInMs(trx: Trx, approvalId: string): Promise<number> {
   return Math.max(lookAgainMs, Date.parse(expiresAt) - Date.parse(await databaseTime(trx)))
 }
 
-/** Somebody is asked about this very action already, for another incident: one answer serves both. */
+/** Somebody is asked about this action for another incident: one answer serves both. */
 export async function joinApproval(trx: Trx, incidentId: string, approvalId: string): Promise<PendingApproval> {
   await setWaiting(trx, incidentId, true)
   return { kind: 'ask', approvalId, expiresInMs: Math.min(5_000, await lookAgainInMs(trx, approvalId)) }
@@ -171,11 +175,12 @@ export async function askPeople(trx: Trx, place: RuledPlace, asking: Asking): Pr
     isAnnounced: asking.isAnnounced && !manual,
     actor: place.actor ?? agentActor,
   })
-  // The person who wrote the arguments has approved them by writing them, if that person may. Decided before the run begins to wait: nobody will wake it, so it looks at once.
+  // The author of the arguments approves by writing them, if allowed. Decided before the run waits:
+  // nobody will wake it, so it looks at once.
   if (call.edit && (await voteOfEditor(trx, approval.id, call.edit)) !== 'pending') {
     return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
   }
-  // A person agrees to their own write by asking for it; others hear of it where that is not enough.
+  // A person agrees to their own write by asking; others hear of it where that is not enough.
   if (manual && !call.edit) {
     if ((await voteOfRequester(trx, approval.id, manual)) !== 'pending')
       return { kind: 'ask', approvalId: approval.id, expiresInMs: lookAgainMs }
@@ -193,14 +198,14 @@ async function countNeeded(trx: Trx, { manual, ruling, policy }: Asking): Promis
 
 const siteOfRuling = ({ details }: Ruling) => details.site as SiteDecision | undefined
 
-/** People see which rule of the site asks them, and it is bound with what they saw. No tool says this of itself. */
+/** People see the site's rule that asks them, bound with the card. No tool says it of itself. */
 function withSite(dryRun: Preparation['dryRun'], ruling: Ruling): Preparation['dryRun'] {
   const { sitePolicy: _, ...details } = dryRun.details
   const site = siteOfRuling(ruling)
   return { ...dryRun, details: { ...details, ...(site?.demand && { sitePolicy: site }) } }
 }
 
-/** One person is enough for what is critical only where that is the admin who does it alone, and may still. */
+/** One person is enough for a critical write only where the admin does it alone, and still may. */
 async function isAlone(trx: Trx, manual: ManualChange | null | undefined, { risk, targets }: Ruling): Promise<boolean> {
   if (!manual?.alone || !manual.mayVote) return false
   return (await refusalForRisk(trx, manual.operatorId, { risk, incidentType: manualChangeType, targets })) === null
@@ -209,10 +214,10 @@ async function isAlone(trx: Trx, manual: ManualChange | null | undefined, { risk
 /** A call behind the one that asks, prepared as if its turn had come. */
 export type LaterCall = { place: RuledPlace; call: EffectiveCall; prepared: Call['prepared'] }
 
-/** So many questions one card holds at most. */
+/** The most questions on one card. */
 const maxCardCalls = 8
 
-/** The places in the answer, behind the call that asks, of calls that people may be asked about and nothing is ruled on yet. */
+/** Places of the answer's later calls that people may be asked about and nothing is ruled on. */
 export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef): number[] {
   const answered = events.find((event) => event.stepKey === stepKey(place, place.turn, 'model_answered', 0))
   if (answered?.kind !== 'model_answered') return []
@@ -223,9 +228,10 @@ export function listLaterCalls(events: readonly IncidentEvent[], place: CallRef)
 }
 
 /**
- * Asks about later calls of the same answer on the card of the first, so that a person is woken once. Each is judged as if its turn had
- * come; what is asked about is only what needs a person now and touches no target of another question of the card. Everything else, and
- * each of these again on the state of then, is judged when its turn comes. People are notified once, of the first.
+ * Asks about later calls on the first one's card, so that a person is woken once. Each is judged as
+ * if its turn had come; only those that need a person now and touch no target of another question
+ * are asked. All others, and each of these again on a later state, are judged in turn. People are
+ * notified once, of the first.
  */
 export async function askTogether(
   trx: Trx,
@@ -260,19 +266,22 @@ export async function askTogether(
   await announceAsked(trx, first.approvalId)
 }
 
-/** What will prove that it worked is said before anybody decides: by the call itself where it knows better, else by its tool. */
+/** Says before a decision what will prove that it worked: the call's own word, else its tool's. */
 function withProof(tool: string, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const proof = dryRun.proof ?? tools.get(tool)?.proof
   return proof ? { ...dryRun, proof } : dryRun
 }
 
-/** How it would be taken back, where its tool declares that; a declared job says it with its preparation. */
+/** The way to take it back, where its tool declares one; a job says it with its preparation. */
 function withUndo(tool: string, args: Record<string, unknown>, dryRun: Preparation['dryRun']): Preparation['dryRun'] {
   const undo = tools.get(tool)?.undo?.does(args) ?? null
   return undo === null ? dryRun : { ...dryRun, details: { ...dryRun.details, undo } }
 }
 
-/** How long people may take: what the settings say of the tool, else the shorter of the default and the age of its dry run. */
+/**
+ * The time that people have: the tool's setting, else the shorter of the default and its dry run's
+ * age.
+ */
 export function expirySecondsOf(settings: SettingsReader, tool: string): number {
   const { value, source } = settings.effective('approval.expiry', tool)
   const agesAfter = toolFacts.get(tool)?.dryRunAgesAfterSeconds

@@ -19,7 +19,10 @@ export type RoutedModel = {
   served: ServedModels
 }
 
-/** The protocol of a run that begins with this model. `auto` asks what is known of its server, which may ask the server. */
+/**
+ * The protocol of a run that begins with this model. `auto` goes by what is known of its server,
+ * which it may ask.
+ */
 export async function protocolOf(
   { protocol, model, served }: Pick<RoutedModel, 'protocol' | 'model' | 'served'>,
   usual: RunProtocol,
@@ -43,8 +46,9 @@ const unpaidSeconds = 900
 const restOf = (failure: Failure | undefined) => (failure?.code === 'unpaid' ? unpaidSeconds : restSeconds)
 
 /**
- * What a failure counts towards leaving a model: only of those that say it cannot be had. Two tries, of a time limit one: it has taken
- * minutes already. A refusal counts nothing, for another model must not be asked what one has refused.
+ * The weight of a failure towards leaving a model: only of those that call it unavailable. Two
+ * tries; one after a time limit, which took minutes. A refusal counts nothing, since another model
+ * must not be asked what one refused.
  */
 const weightOf: Record<string, number> = { unavailable: 1, stalled: 1, timeout: 2, unpaid: 2 }
 const maxWeight = 2
@@ -65,8 +69,8 @@ function failuresOf(events: readonly IncidentEvent[], attempt: number): Map<stri
 }
 
 /**
- * The model to ask: the first of the route that has not failed and is not left alone, else the first that has not failed. When all
- * have, the one that failed least: the route begins again.
+ * The model to ask: the route's first that neither failed nor is left alone, else the first that
+ * did not fail. When all failed, the one that failed least: the route begins again.
  */
 export function chooseModel<T extends { name: string }>(
   route: readonly [T, ...T[]],
@@ -80,8 +84,8 @@ export function chooseModel<T extends { name: string }>(
 }
 
 /**
- * The model of a context and those that stand in for it, in order. A name that is declared no more is the default. A run that was given tools
- * goes to no model that takes none.
+ * A context's model and its stand-ins, in order. A name no longer declared is the default. A run
+ * with tools goes to no model that takes none.
  */
 function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [RoutedModel, ...RoutedModel[]] {
   const byName = (wanted: string | undefined) => routes.find((each) => each.name === wanted)
@@ -94,8 +98,8 @@ function routeOf(routes: ModelRoutes, { route: name, protocol }: Begun): [Routed
 type Begun = { route?: string; protocol: RunProtocol }
 
 /**
- * The model that this try asks. When it is another one than the try before asked, a row says so and why, and who did not answer is
- * left alone for a minute by every run.
+ * The model of this try. Another model than the try before's gets a row with the reason, and the
+ * silent one is left alone for a minute by every run.
  */
 export async function modelFor(
   db: Db,

@@ -22,16 +22,19 @@ type ClaimDeps = {
   isEnabled: boolean
 }
 
-/** Takes the incident for this run; null when another run has it, the agent is paused or off, or `agent.investigate` leaves it to people by now. */
+/**
+ * Takes the incident for this run; null when another run has it, the agent is paused or off, or
+ * `agent.investigate` now leaves it to people.
+ */
 export async function claim(
   { db, environment, isEnabled }: ClaimDeps,
   input: ClaimInput,
 ): Promise<ClaimedIncident | null> {
   const settings = await readSettings(db, environment)
   const change = findManualChange(await eventsOf(db, input.incidentId), input.attempt)
-  // Not only the queue may start a run: what is off and what is paused take up nothing, by any way, but what a person does.
+  // Not only the queue may start a run: off and paused take up only a person's own write.
   if (!change && (!isEnabled || settings.value<boolean>('agent.paused') || (await spentCap(db)))) return null
-  // Only the run with the attempt's own name may claim: a second one by hand would share its step keys.
+  // Only the run with the attempt's name may claim: a second one by hand would share its step keys.
   const claimed = ownWorkflowId() === investigationId(input) ? await claimRows(db, settings, input, change) : 'forged'
   if (claimed !== 'forged') return claimed
   await recordForgery(db, input)

@@ -14,7 +14,10 @@ import { tools } from '../tools/registry.ts'
 import type { TurnOutcome } from '../workflows/outcome.ts'
 import { bodiesOfEnding } from './reason.ts'
 
-/** What follows from a committed answer. Every row it writes has its step key, so concluding twice is concluding once. */
+/**
+ * The consequences of a committed answer. Every row has its step key: concluding twice is
+ * concluding once.
+ */
 export async function conclude(db: Db, turn: TurnRef, answered: IncidentEvent<'model_answered'>): Promise<TurnOutcome> {
   const { calls, final, problem } = answered.metadata
   if (problem) {
@@ -44,8 +47,8 @@ async function correct(db: Db | Trx, turn: TurnRef, problem: { code: string; tex
 }
 
 /**
- * Prose is a comment. It answers a question; it never resolves anything else, for nothing in it is proved. One correction,
- * then a person gets it.
+ * Prose is a comment. It answers a question and resolves nothing else, since nothing in it is
+ * proved. One correction, then a person gets it.
  */
 async function concludeProse(
   trx: Trx,
@@ -84,7 +87,7 @@ async function concludeProse(
   return { kind: 'correction' }
 }
 
-/** Claims of this version: what an answer stored by an older one cites are numbers of rows, which show nothing by themselves. */
+/** Claims of this version: an older version's answers cite row numbers, which show nothing. */
 function citedBy(claims: NonNullable<NonNullable<EventMetadata['model_answered']['final']>['claims']>): Claim[] {
   return claims.flatMap((each) => ('quotes' in each ? [{ kind: each.kind, text: each.text, quotes: each.quotes }] : []))
 }

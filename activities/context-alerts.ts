@@ -23,7 +23,7 @@ export async function ownAlerts(db: Db, incidentId: string) {
   }))
 }
 
-/** The other alerts about the resource that fire, or just ended: with who works on each. Its own stand above. */
+/** Other alerts about the resource, firing or just ended, with who works on each. Not its own. */
 export async function otherAlerts(db: Db, { id, resource }: Incident) {
   if (!resource) return []
   const rows = await foldedAlerts(db, await isActiveAbout(db, resourceKey(resource), id), maxAlerts)

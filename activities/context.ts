@@ -28,10 +28,10 @@ import { patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 type ContextDeps = {
   db: Db
   prompts: Prompts
-  /** Of models that declare none. */
+  /** For models that declare none. */
   protocol: 'native' | 'json'
   model: string
-  /** Those that settings may name, by their declared names; `model` is the default, which is called `default` among them. */
+  /** Models that settings may name, by declared name; `model` is the default, called `default`. */
   models?: ReadonlyMap<string, Pick<RoutedModel, 'model' | 'protocol' | 'served'>>
   environment: EnvironmentDefaults
   /** Without it nothing is asked of sources. */
@@ -40,20 +40,23 @@ type ContextDeps = {
   isEnabled?: boolean
 }
 
-/** So many calls an answer of the native protocol holds; eight are the most, so that no protocol gets more calls than before. */
+/**
+ * Calls in an answer of the native protocol: eight at most, so no protocol gets more than before.
+ */
 const callsUsual = 4
 
 type RunLimits = { maxTurns: number; timeBudgetMs: number }
 
-/** The activities with which a run begins and ends: claim, gather what is known, hand over, say how it ended. */
+/** The activities at a run's beginning and end: claim, gather facts, hand over, say the ending. */
 export function contextActivities(deps: ContextDeps) {
   const { db, core, isEnabled = true } = deps
   return {
     claim: (input: ClaimInput): Promise<ClaimedIncident | null> => claim({ ...deps, isEnabled }, input),
 
     /**
-     * Gathers what is known and stores it with the rendered prompt and tool definitions: later turns use these very texts, so
-     * that a deploy in between changes nothing. Each part that cannot be had is left out and named.
+     * Gathers the facts and stores them with the rendered prompt and tool definitions: later turns
+     * use these texts, so that a deploy in between changes nothing. A missing part is left out and
+     * named.
      */
     async assembleContext(incidentId: string, attempt: number): Promise<RunLimits> {
       return await withHeartbeat(async () => {
@@ -70,11 +73,14 @@ export function contextActivities(deps: ContextDeps) {
       })
     },
 
-    /** Hands the incident to a person because code ended the run: the reason says which limit, and what was last known. */
+    /**
+     * Hands the incident over because code ended the run: the reason names the limit, and what was
+     * last known.
+     */
     escalate: (incidentId: string, attempt: number, code: EscalationCode, turn: number): Promise<void> =>
       escalate(db, incidentId, attempt, code, turn),
 
-    /** How it ended, for the workflow's result: the head hash lets a later alteration of the log be proved. */
+    /** The ending, for the workflow's result: the head hash proves a later change of the log. */
     async closing(incidentId: string): Promise<{ status: string; headHash: string | null }> {
       await ownRunOf(db, incidentId)
       const row = await incidentState(db, incidentId)
@@ -140,7 +146,10 @@ async function assemble(deps: ContextDeps, incidentId: string, attempt: number):
   return limits
 }
 
-/** Where the looks of its leader are taken, a follower has its runbook by name: what it says was done there, and `read_runbook` has it. */
+/**
+ * A follower has its runbook by name where its leader's looks are taken: they did what it says, and
+ * `read_runbook` has it.
+ */
 function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatch {
   const { chosen = null, others = [] } = match ?? {}
   if (chosen === null || !isLed) return { chosen, others }
@@ -150,7 +159,10 @@ function runbooksToGive(match: RunbookMatch | null, isLed: boolean): RunbookMatc
 
 const toGiven = ({ name, origin, digest, why }: RunbookGiven): RunbookGiven => ({ name, origin, digest, why })
 
-/** The model that the settings give this run to: by its type first, then by its role. A name that nobody declares is the default, and is said. */
+/**
+ * The run's model by the settings: by type, then by role. An undeclared name is the default, and is
+ * said.
+ */
 async function modelOfRun(
   { db, model, models, protocol }: ContextDeps,
   settings: SettingsReader,
@@ -202,5 +214,5 @@ async function escalate(
   })
 }
 
-/** So often the context is tried where the database is there and assembling fails all the same. */
+/** Tries of a context where the database is there and assembling still fails. */
 const brokenTries = 3

@@ -18,9 +18,9 @@ import type { Interruption } from '../workflows/outcome.ts'
 import { lookOnce, verifyWrite } from './verify-write.ts'
 
 /**
- * Ends a run before its model does. Stopped by a person: one look at what was written, then closed. Alerts ended: before any write
- * the incident resolved itself; after one, its verification is finished first and the run goes on to say what it repaired.
- * Answers whether the incident is closed.
+ * Ends a run before its model does. Stopped by a person: one look at what was written, then closed.
+ * Alerts ended: before any write the incident resolved itself; after one, its verification is
+ * finished and the run says what it repaired. Answers whether the incident is closed.
  */
 export async function endEarly(
   deps: { db: Db; core: CorePort },
@@ -31,7 +31,7 @@ export async function endEarly(
   const events = await eventsOf(db, incidentId, { attempt })
   const state = fold(events, attempt)
   if (why !== 'alert_resolved') return await stop(deps, input)
-  // The model ended it already and the run waits for quiet: its words are better than a sentence of code.
+  // The model ended it and the run waits for quiet: its words beat a sentence of code.
   if (keepsEnding(events)) return false
   if (state.writes.length > 0) {
     const started = state.open ? events.find((event) => event.seq === state.open?.startedSeq) : null
@@ -46,7 +46,7 @@ export async function endEarly(
     if (!row) return false
     const settings = await readSettings(trx)
     const view = await lifecycleView(trx, row, settings)
-    // It fired again meanwhile, or was quiet for too short a time: there may be something to investigate after all.
+    // It fired again, or was quiet too short: there may be something to investigate.
     if (!isQuiet(view, lifecycleRules(settings, row.type)) || isKnownIll(state, toIncident(row).resource)) return false
     const proof = quietProof(view)
     if (proof === 'nothing') return false
@@ -71,8 +71,8 @@ export async function endEarly(
 }
 
 /**
- * Ends a run that is to stop: as a person asked for, which is a row. A signal that no row stands behind stops nothing and leaves a
- * `security_event`; a run that was cancelled in Temporal itself cannot go on, and a person gets the incident.
+ * Ends a run by a person's row. A signal without a row stops nothing and leaves a `security_event`;
+ * a run cancelled in Temporal cannot go on, and a person gets the incident.
  */
 async function stop(
   deps: { db: Db; core: CorePort },
@@ -113,7 +113,9 @@ function keepsEnding(events: readonly IncidentEvent[]): boolean {
   return last?.kind === 'noted' && last.metadata.code === 'ending_kept'
 }
 
-/** The incident's own resource was seen ill in this attempt: its alert may have ended for another reason. */
+/**
+ * The incident's resource was seen ill in this attempt: its alert may have another reason to end.
+ */
 function isKnownIll(state: SafetyState, resource: ResourceRef | null): boolean {
   const health = resource ? (state.looks.get(resourceKey(resource))?.health ?? null) : null
   return health !== null && health !== 'nominal' && health !== 'unknown'

@@ -2,7 +2,10 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common'
 import { isTransient } from '../db/connect.ts'
 import { StaleRunError } from '../db/log/append.ts'
 
-/** Thrown where waiting may help; `code` is closed, and `retryAfterMs` is what the other side asked for. */
+/**
+ * Thrown where waiting may help; `code` is closed, and `retryAfterMs` is what the other side asked
+ * for.
+ */
 export class RetryLater extends Error {
   override name = 'RetryLater' as const
   readonly code: string
@@ -25,8 +28,9 @@ export class NonRetryable extends Error {
 }
 
 /**
- * The only way an error leaves an activity: a closed code. Messages, causes and stacks stay in the process's own log, because
- * workflow history is kept for long, shown to many, and may quote an alert or a secret.
+ * The only way an error leaves an activity: a closed code. Messages, causes and stacks stay in the
+ * process's log, since workflow history is kept long, shown to many, and may quote an alert or
+ * secret.
  */
 function toFailure(error: unknown): Error {
   if (error instanceof CancelledFailure) return error

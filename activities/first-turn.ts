@@ -38,7 +38,10 @@ type FirstTurn = {
   runbooks: RunbookMatch | null
 }
 
-/** The prompt and the tools with which an investigation begins: the same for a run and for a person who asks what a model would read. */
+/**
+ * The prompt and tools of an investigation's beginning: the same for a run and for a person who
+ * asks what a model reads.
+ */
 export async function readFirstTurn(
   { db, prompts, settings }: { db: Db; prompts: Prompts; settings: SettingsReader },
   protocol: 'native' | 'json',

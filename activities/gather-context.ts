@@ -24,7 +24,10 @@ import { otherAlerts, ownAlerts } from './context-alerts.ts'
 import { leaderHint } from './leader-hint.ts'
 
 const maxPrecedents = 5
-/** The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents, hint. */
+/**
+ * The incident, its alerts and runbook, the resource and its neighbours, active alerts, precedents,
+ * hint.
+ */
 export async function gatherContext({ db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   const { parts, part } = startParts()
   const { resource } = incident
@@ -69,10 +72,10 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       ...(databases.length > 0 && { databases }),
       // How it is in its cluster, by the cluster's own source.
       ...(cluster.length > 0 && { cluster }),
-      // What was deployed or configured around its beginning, there and on what it needs.
+      // Deployments and changes around its beginning, there and on what it needs.
       changes,
       resource: own,
-      // Where its agent may read and write: the directories of its service, its logs, its checkouts.
+      // Places that its agent may read and write: its service's directories, logs and checkouts.
       ...(paths && { paths }),
       ...(logFiles.length > 0 && { logFiles }),
       // Its alert names several things and so none: one of these is meant, if any.
@@ -82,7 +85,7 @@ export async function gatherContext({ db, core }: { db: Db; core?: CorePort | un
       ...(pages.length > 0 && { pages }),
       neighbours,
       activeAlerts: active,
-      // What was tried at this trouble before, how it was verified, and why it ended.
+      // Earlier tries at this trouble, their verifications, and why they ended.
       earlierAttempts: earlier,
       ...(nearby.length > 0 && { nearby: { note: nearbyNote, incidents: nearby } }),
       notes,
@@ -100,8 +103,8 @@ const aboutOf = ({ id, type, severity, title, resource, status }: Incident) => {
 }
 
 /**
- * What sources, agents and the operator's own lists say around the incident's resource. All are asked at once: one that is silent takes its
- * own time and not that of the others.
+ * Words of sources, agents and the operator's lists around the incident's resource. All are asked
+ * at once: a silent one takes only its own time.
  */
 async function askAround(part: ReadPart, { db, core }: { db: Db; core?: CorePort | undefined }, incident: Incident) {
   let isSilent = false
@@ -129,7 +132,10 @@ const nearbyNote = 'Next to this one, maybe of one cause: use what they found an
 type PartState = 'ok' | 'empty' | 'failed'
 type ReadPart = <T>(name: string, empty: T, read: () => Promise<T>) => Promise<T>
 
-/** Reads the parts one by one, and keeps how each went: one part less is still an investigation, and the row says which was missing. */
+/**
+ * Reads the parts one by one, and keeps how each went: one part less is still an investigation, and
+ * the row names it.
+ */
 function startParts() {
   const parts: Record<string, PartState> = {}
   const part: ReadPart = async (name, empty, read) => {
@@ -161,7 +167,7 @@ function pathsOf({ terms: { roots } }: DeviceRow): Record<string, string[]> {
   return { writable: of(true), readable: of(false) }
 }
 
-/** Of the core API, for a part of the context. */
+/** The core API's answer, for a part of the context. */
 const partWithinMs = 5_000
 
 const maxCandidates = 5
@@ -184,7 +190,9 @@ async function firingRule(db: Db, core: CorePort | undefined, incidentId: string
   return (answer.data as { rule: unknown }).rule
 }
 
-/** The last lines of the resource's log by each source that holds it, or the one line that says why it gave none. */
+/**
+ * The last lines of the resource's log from each source with it, or one line why there are none.
+ */
 async function lastLogLines(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<LastLogs> {
   if (!core || !resource || (await listSources(db)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/logs`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -201,7 +209,7 @@ async function askLogFiles(core: CorePort | undefined, id: string): Promise<LogF
   return z.array(logFile).parse((answer.data as { items: unknown }).items)
 }
 
-/** What the servers of databases around the resource say of themselves, or the one line that says why one said nothing. */
+/** The database servers around the resource in their own words, or one line why there are none. */
 async function askDatabases(db: Db, core: CorePort | undefined, { id, resource }: Incident): Promise<DatabaseFacts> {
   if (!core || !resource || (await databaseSourcesOf(db, resource)).length === 0) return []
   const answer = await core.get(`/api/v1/incidents/${id}/databases`, { signal: AbortSignal.timeout(partWithinMs) })
@@ -217,7 +225,7 @@ async function askCluster(db: Db, core: CorePort | undefined, { id, resource }: 
   return clusterFacts.parse((answer.data as { items: unknown }).items)
 }
 
-/** Names of the jobs that an operator declared, and those that are for this resource; null where there are none at all. */
+/** Names of declared jobs, and those for this resource; null where there are none at all. */
 async function declaredJobs(core: CorePort | undefined, resource: Incident['resource']) {
   if (!core) return null
   const ask = async (query: string): Promise<{ name: string; about: string }[]> => {
@@ -231,7 +239,7 @@ async function declaredJobs(core: CorePort | undefined, resource: Incident['reso
   return { declared, fitting: fitting.map(({ name, about }) => ({ name, about })) }
 }
 
-/** The runbook that fits and the names of two more, of the core API, which alone reads them. Null: none fits. */
+/** The fitting runbook and two more names, from the core API, its only reader. Null: none fits. */
 async function runbooksFor(
   core: CorePort | undefined,
   { type, resource }: Incident,
@@ -262,13 +270,13 @@ function wordsOf(
 }
 
 const beforeMs = 3_600_000
-/** Of what came after the beginning so many are looked at. */
+/** Changes after the beginning that are looked at. */
 const maxAfter = 200
 const maxBefore = 5
 
 /**
- * What was deployed or configured from an hour before an incident began, on its resource and on what that needs: five at most, the last
- * ones before it began first.
+ * Changes from an hour before an incident's beginning, on its resource and what that needs: five at
+ * most, the last ones before it first.
  */
 export async function changesAround(
   db: Db,

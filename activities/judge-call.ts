@@ -33,7 +33,7 @@ export type CallToRule = {
   prepared: Call['prepared']
   incident: Incident
   events: IncidentEvent[]
-  /** What was ruled about this very call before. */
+  /** The earlier ruling on this very call. */
   earlier: readonly IncidentEvent<'call_judged'>[]
   settings: SettingsReader
 }
@@ -110,7 +110,7 @@ export async function recordRuling(
   })
 }
 
-/** What was ruled about one call of an attempt, oldest first. */
+/** Rulings on one call of an attempt, oldest first. */
 export function rulingsOf(
   events: readonly IncidentEvent[],
   attempt: number,
@@ -121,19 +121,25 @@ export function rulingsOf(
   ) as IncidentEvent<'call_judged'>[]
 }
 
-/** The model reads that a person changed the call, like any correction: the answer is not to what it had asked. */
+/**
+ * Tells the model that a person changed the call, as any correction: the answer is to another call
+ * than it asked.
+ */
 function editsOf({ edit, arguments: to }: EffectiveCall) {
   return edit ? [{ code: editedByPerson, field: '*', from: edit.from, to }] : []
 }
 
-/** Enough to judge the same call again later. The texts of a dry run are left out: no rule reads them. */
+/** Enough to judge the call again later. Texts of a dry run are left out: no rule reads them. */
 function basisOf(at: string, policy: Policy, prepared: Call['prepared']): JudgedBasis {
   if (!prepared?.ok) return { at, policy: { ...policy }, prepared }
   const { dryRun: _, ...rest } = prepared.preparation
   return { at, policy: { ...policy }, prepared: { ok: true, ...rest } }
 }
 
-/** The approval this call joined was settled for the other incident: its action is done or denied, and not asked once more. */
+/**
+ * The joined approval was settled for the other incident: its action is done or denied, and not
+ * asked again.
+ */
 async function decidedElsewhere(
   trx: Trx,
   last: IncidentEvent<'call_judged'> | undefined,

@@ -11,7 +11,7 @@ import { renderLeaderHint } from '../model/hint.ts'
 
 type LeaderHint = { from: string; text: string; looks: LeaderLooks | null }
 
-/** What the leader of its group found, for a follower; null for a leader, and where its leader repaired nothing. */
+/** The leader's finding, for a follower; null for a leader, or if its leader repaired nothing. */
 export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint | null> {
   if (incident.role !== 'follower' || !incident.groupId) return null
   const leaderId = await hintLeader(db, incident.groupId)
@@ -25,7 +25,7 @@ export async function leaderHint(db: Db, incident: Incident): Promise<LeaderHint
   return text === null ? null : { from: leader.id, text, looks: isAny ? looks : null }
 }
 
-/** What names may mean of an incident: its resource, what is near, and the labels of its first alert. */
+/** Things that names may mean here: the resource, its neighbours, and the first alert's labels. */
 async function termsOf(db: Db, { id, resource }: Incident): Promise<IncidentTerms> {
   const [alert] = await alertsOf(db, id)
   const near = resource ? await neighboursOf(db, resource) : []

@@ -10,8 +10,9 @@ import { rule } from './rule.ts'
 import { send } from './send.ts'
 
 /**
- * Looks that code takes for a follower: those on which its leader's ending rested, at the follower's own resource. They are judged, sent
- * and kept like a model's, and its first turn holds what they told. None of them writes or asks anybody, and none that fails keeps the run.
+ * Looks that code takes for a follower: those under its leader's ending, at the follower's own
+ * resource. They are judged, sent and kept like a model's, and its first turn holds their findings.
+ * None writes or asks, and a failing one does not stop the run.
  */
 
 type LookDeps = { db: Db; core: CorePort; environment: EnvironmentDefaults }
@@ -26,8 +27,8 @@ export async function lookFirst(deps: LookDeps, run: RunRef, signal: AbortSignal
 }
 
 /**
- * After a write which held and was what repaired the leader's resource, once in an attempt. Where the model asks for more in the same
- * answer, it looks by itself.
+ * After a write that held and repaired the leader's resource, once an attempt. A model that asks
+ * for more in the same answer looks itself.
  */
 export async function lookAfterWrite(deps: LookDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const looks = await looksOf(deps.db, place)
@@ -77,7 +78,10 @@ async function takeLooks(
   }
 }
 
-/** One look. Another try of the activity finds what this one came to; one that had begun is sent again, since a look may run twice. */
+/**
+ * One look. Another try of the activity finds this one's result; one that had begun is sent again,
+ * since looks may run twice.
+ */
 async function takeLook(deps: LookDeps, place: CallRef, look: LeaderLook, signal: AbortSignal): Promise<void> {
   const { db } = deps
   if (await eventOfCall(db, place, 'tool_finished')) return

@@ -6,7 +6,7 @@ import { withoutThoughts } from '../model/thoughts.ts'
 import { cleanse } from '../safety/redact.ts'
 import { showDetails } from './heartbeat.ts'
 
-/** Twice a second at most; while nothing changes once a second, so that a watcher who comes late sees it within one. */
+/** Twice a second at most; without a change once, so that a late watcher sees it within one. */
 const tellEveryMs = 500
 const tailCharacters = 400
 /** More than is shown, so that a secret is seen whole. */
@@ -15,8 +15,9 @@ const readCharacters = 8_000
 type About = { turn: TurnRef; maxTurns: number; model: string }
 
 /**
- * Does the work of asking a model, and tells those who watch how far its answer is: in notices of the database, which keeps none and passes none on
- * for a run that nobody watches, and as numbers in the activity's heartbeat. An answer that comes at once is not told of. Telling never fails the work.
+ * Asks a model, and tells watchers how far its answer is: in notices of the database, which keeps
+ * none and passes none on for an unwatched run, and as numbers in the heartbeat. An immediate
+ * answer is not told of. Telling never fails the work.
  */
 export async function withLiveAnswer<T>(
   db: Db,
@@ -79,7 +80,10 @@ function toLive(
   }
 }
 
-/** The end of what is written: reasoning is left out as in rows, and what a row would not hold is taken out before it is cut. */
+/**
+ * The end of the text: without reasoning, as in rows, and without what a row would not hold, before
+ * it is cut.
+ */
 function tailOf({ content, call }: Writing): string {
   const said = withoutThoughts(content).slice(-readCharacters)
   const called = call ? `${call.name} ${call.arguments.slice(-readCharacters)}` : ''

@@ -9,8 +9,8 @@ import { stepKey, type TurnRef } from '../domain/step-key.ts'
 import type { TurnOutcome } from '../workflows/outcome.ts'
 
 /**
- * The turn of a run that carries out a person's own write: no model is asked. The first turn proposes the one call that the person
- * asked for; the next closes the incident by what became of it.
+ * The turn of a person's own write: no model is asked. The first turn proposes the one call; the
+ * next closes the incident by its outcome.
  */
 export async function takeManualTurn(
   db: Db,
@@ -23,7 +23,7 @@ export async function takeManualTurn(
   const closing = closingOf(change, events)
   await db.transaction().execute(async (trx) => {
     await closeIncident(trx, turn.incidentId, turn.attempt, closing, by)
-    // What was not done needs no review.
+    // A write that was not done needs no review.
     if (closing.status === 'cancelled') await forgetReview(trx, turn.incidentId)
     if (change.undoes) await endUndo(trx, { ...change, undoes: change.undoes, ...saidOf(closing), by: turn.incidentId })
   })

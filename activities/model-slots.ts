@@ -31,8 +31,8 @@ async function holderOf(db: Db, { server }: Slots, run: RunRef): Promise<SlotHol
 export type SlotTurn<T> = { taken: true; value: T } | { taken: false; ahead: number }
 
 /**
- * Does the work with a slot, and lets go of it. Without a free one: a place in the line, and the answer how many go first. The
- * signal that the work gets ends it when the slot is lost.
+ * Does the work with a slot, and lets go of it. Without a free one: a place in the line, and the
+ * answer how many go first. The work's signal ends it when the slot is lost.
  */
 export async function withSlot<T>(
   db: Db,
@@ -65,8 +65,9 @@ export async function withSlot<T>(
 }
 
 /**
- * Waits in the line until a slot is kept for this run, or until the time is over: then the answer says how many go first, and the
- * place in the line stays for as long as it takes to come back. A cancelled wait leaves the line.
+ * Waits in the line until a slot is kept for this run, or the time is over: then it answers how
+ * many go first, and keeps the place as long as coming back takes. A cancelled wait leaves the
+ * line.
  */
 export async function waitForSlot(
   db: Db,

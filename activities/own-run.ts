@@ -19,9 +19,10 @@ export function ownRunId(): string {
 }
 
 /**
- * Lets only the incident's own run through, and says whether the incident is still being worked on. Everything else gets
- * StaleRunError, and leaves a `security_event` where it is a forgery: a workflow of another name, or one that was started under this
- * name by somebody else than the run that claimed the incident. A run that was superseded is late, and leaves none.
+ * Lets only the incident's own run through, and says whether the incident is still worked on.
+ * Others get StaleRunError, and a forgery leaves a `security_event`: a workflow of another name, or
+ * one started under this name by somebody else than the claiming run. A superseded run is late, and
+ * leaves none.
  */
 export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'closed'> {
   const row = await incidentState(db, run.incidentId)
@@ -36,8 +37,8 @@ export async function assertOwnRun(db: Db, run: RunRef): Promise<'working' | 'cl
 }
 
 /**
- * The run this activity works for, read from its workflow's name: for activities whose input names the incident alone. Any attempt of
- * the incident passes, since a superseded run may still read how it ended.
+ * This activity's run, by its workflow's name: for activities whose input names the incident alone.
+ * Any attempt passes, since a superseded run may still read how it ended.
  */
 export async function ownRunOf(db: Db, incidentId: string): Promise<RunRef> {
   const own = parseInvestigationId(ownWorkflowId())
@@ -51,8 +52,8 @@ const holders = new Set<string>()
 const holdersKept = 10_000
 
 /**
- * Does this execution hold the claim of its attempt, as the run that made it or as one that continues it? One that is started again
- * under the same name does not, whatever its input says.
+ * Whether this execution holds its attempt's claim, as the run that made it or one that continues
+ * it. One started again under the name does not, whatever its input says.
  */
 async function holdsClaim(db: Db, run: RunRef): Promise<boolean> {
   const execution = `${ownWorkflowId()} ${ownRunId()}`
@@ -75,13 +76,15 @@ async function firstRunId(): Promise<string> {
   return execution.raw.workflowExecutionInfo?.firstRunId || 'unknown'
 }
 
-/** Is this the run that made the claim of its attempt, or is there none yet? Asked in the transaction that claims. */
+/**
+ * Whether this run made its attempt's claim, or there is none. Asked in the claiming transaction.
+ */
 export async function mayClaim(trx: Trx, run: RunRef): Promise<boolean> {
   const claimed = await eventByStepKey(trx, stepKey(run, 0, 'claimed', 0), 'claimed')
   return !claimed || (await isClaimer(claimed))
 }
 
-/** A workflow that does not hold this incident tried to work on it: who and what for stand on the incident. */
+/** A workflow without this incident tried to work on it: the incident records who and what for. */
 export async function recordForgery(db: Db, run: RunRef): Promise<void> {
   const { activityType, workflowType } = activityInfo()
   await db.transaction().execute(async (trx) => {

@@ -18,7 +18,10 @@ import { patienceMs, retryWhileAway } from './wait-while-away.ts'
 
 type Prepare = NonNullable<Tool['prepare']>
 
-/** Asks the world what a write would do now, and waits for a core API that is away. What could not be read is the judge's to weigh. */
+/**
+ * Asks the world what a write would do now, and waits for a core API that is away. The judge weighs
+ * what could not be read.
+ */
 export async function prepare(
   deps: { db: Db; core: CorePort; patienceMs?: number },
   place: CallRef,
@@ -50,7 +53,7 @@ export async function prepare(
 
 const lookedAt = shownUndo.pick({ look: true })
 
-/** An undo is asked about with no less than the risk of the write that it takes back, and rests on a look at what that one left. */
+/** An undo is asked with at least its write's risk, and rests on a look at what that write left. */
 async function asUndo(
   { core }: { core: CorePort },
   prepared: Preparation,

@@ -21,7 +21,7 @@ type QueueDeps = {
   client: Client
   taskQueue: string
   environment: EnvironmentDefaults
-  /** `AGENT_ENABLED`: without it no incident is taken up, also when somebody starts the queue by hand. */
+  /** `AGENT_ENABLED`: without it no incident is taken up, even when a person starts the queue. */
   isEnabled?: boolean
   log?: { error(fields: object, message: string): void }
 }
@@ -34,7 +34,7 @@ const aboutToClaimMs = 120_000
 export type GroupPlan = {
   groupId: string
   start: { incidentId: string; attempt: number; role: 'leader' | 'follower' }[]
-  /** Of the incidents the group believes to be starting, those that are open no more. */
+  /** Incidents that the group believes to be starting and that are no longer open. */
   claimed: string[]
   investigating: number
   queued: number
@@ -44,7 +44,7 @@ export type GroupPlan = {
 }
 
 export function queueActivities({ db, client, taskQueue, environment, isEnabled = true, log }: QueueDeps) {
-  /** One write that cannot be begun or cancelled keeps no other from it: the log says so, and the next tick tries again. */
+  /** One failing write keeps no other from its turn: the log says so, and the next tick retries. */
   const each = async (ids: readonly string[], act: (incidentId: string) => Promise<void>) => {
     for (const incidentId of ids) {
       await act(incidentId).catch((error) =>
@@ -86,24 +86,25 @@ export function queueActivities({ db, client, taskQueue, environment, isEnabled 
     },
 
     /**
-     * Asked where Temporal knows a run of this attempt's name already, and the rows do not: a database that was restored from before it
-     * began, or somebody who started one by hand. Its keys may be spent at the platform, so its number is used up and the next attempt
-     * has one that nobody used. `start`: nothing came of it, and the name may be used again. `skipped`: the next attempt may begin.
-     * `leave`: the rows say what is next.
+     * Asked where Temporal knows a run of this attempt's name and the rows do not: a database
+     * restored from before it, or a start by hand. Its keys may be spent at the platform, so its
+     * number is used up and the next attempt has an unused one. `start`: nothing came of it, the
+     * name is free. `skipped`: the next attempt may begin. `leave`: the rows say what is next.
      */
     async freeAttempt(incidentId: string, attempt: number): Promise<'start' | 'skipped' | 'leave'> {
       const handle = client.workflow.getHandle(investigationId({ incidentId, attempt }))
       const { status, startTime } = await handle.describe()
       // It may be about to claim.
       if (status.name === 'RUNNING' && Date.now() - startTime.getTime() < aboutToClaimMs) return 'leave'
-      // The rows say nothing of it: after a restore the end of a run that worked reads the incident as open, too.
+      // The rows do not show it: after a restore a finished run reads the incident as open too.
       if (status.name === 'COMPLETED' && ((await handle.result()) as Ended)?.how === 'not_claimed') return 'start'
       return (await useUpAttempt(db, incidentId, attempt)) ? 'skipped' : 'leave'
     },
 
     /**
-     * Wakes the runs whose decision nobody has read: a lost wake costs a minute, never a decision. Starts the runs of people's own writes that
-     * were not started, and cancels the writes that did not begin within ten minutes. Decisions come first: nothing of the others keeps them.
+     * Wakes runs whose decision nobody read: a lost wake costs a minute, never a decision. Starts
+     * runs of people's own writes, and cancels writes that did not begin within ten minutes.
+     * Decisions come first: nothing else delays them.
      */
     async rewakeDecisions(): Promise<number> {
       const unread = await unreadDecisions(db)
@@ -128,8 +129,8 @@ type GroupDeps = Pick<QueueDeps, 'db' | 'environment' | 'isEnabled'> & {
 export function groupActivities({ db, environment, queue, isEnabled = true }: GroupDeps) {
   return {
     /**
-     * What a group is to start now, from the rows alone. A group asks when one of its runs began, waits or ended: then a slot may have
-     * become free, and it is given away at once.
+     * A group's work now, from the rows alone. A group asks when one of its runs began, waits or
+     * ended: a slot that became free is given away at once.
      */
     async planGroup(type: string, starting: string[]): Promise<GroupPlan> {
       if (ownWorkflowId() !== groupWorkflowId(type)) throw new NonRetryable('FORGED_GROUP')
@@ -196,7 +197,10 @@ export function groupActivities({ db, environment, queue, isEnabled = true }: Gr
   }
 }
 
-/** How long a follower waits for its leader yet: for one that waits for a person as long as is set at most. */
+/**
+ * The time a follower still waits for its leader; for one that waits for a person, the set time at
+ * most.
+ */
 function secondsUntilReady({ severity }: GroupMember, leader: Leader, leaderWaitSeconds: number): number {
   if (leader.status !== 'investigating' && leader.status !== 'awaiting_approval') return 0
   const seconds = waitForLeader(severity, leader) ?? Number.POSITIVE_INFINITY

@@ -40,8 +40,8 @@ const unit: Record<EventMetadata['budget_ended']['budget'], string> = {
 }
 
 /**
- * Why code hands over, for the person who is woken: the limit, the figure where there is one, and the last thing that bears on
- * it (a denial's reason, an unanswered approval, the model's own words).
+ * The reason why code hands over, for the person who is woken: the limit, its figure, and the last
+ * thing that bears on it (a denial's reason, an unanswered approval, the model's own words).
  */
 export function escalationReason(
   code: EscalationCode,
@@ -69,7 +69,7 @@ export function escalationReason(
   return { reason: parts.join('. '), budget }
 }
 
-/** The ending that the model proposed and code refused, or the call that it could not form: a person reads what was known. */
+/** The refused ending, or the call that the model could not form: a person reads what was known. */
 function lastRefusal(code: EscalationCode, events: readonly IncidentEvent[]): string[] {
   const judged = events.findLast((event) => event.kind === 'call_judged')
   const ending = events.findLast((event) => event.kind === 'call_judged' && event.metadata.effect === 'terminal')
@@ -138,8 +138,8 @@ export async function bodiesOfEnding(
 }
 
 /**
- * Says whether a follower's own investigation confirmed its leader's hint: it did when the same kinds of write were verified
- * here, diverged otherwise. Judged from rows when the follower ends, never from what the model says about it.
+ * Says whether a follower's investigation confirmed its leader's hint: yes when the same kinds of
+ * write were verified here. Judged from rows at the end, never from the model's words.
  */
 export async function recordHint(
   trx: Trx,

@@ -32,16 +32,17 @@ type RuleOutcome = Exclude<CallOutcome, { kind: 'verify' }> | StartedCall
 /** `again`: another try of this activity has started the call already, and may have sent it. */
 type StartedCall = { kind: 'run'; started: IncidentEvent<'tool_started'>; again: boolean }
 
-/** Before people are asked: the calls at these places of the answer may be asked about on the same card, and have to be prepared first. */
+/** Calls of the answer that may share the card, to be prepared before people are asked. */
 type ToPrepare = { kind: 'prepare'; calls: number[] }
 
-/** `later`: null until somebody is to be asked and the calls behind this one are prepared as well. */
+/** `later`: null until somebody is asked and the later calls are prepared as well. */
 type Proposed = { call: EffectiveCall; prepared: Call['prepared']; later: readonly LaterCall[] | null }
 
 /**
- * Judges a call and writes the ruling with what follows from it, in the caller's transaction: the refusal, the question, or
- * `tool_started` with its leases and the approval it uses up. After the commit exactly one caller may send: a try that was slower than
- * another one finds what that one started, and judges nothing.
+ * Judges a call and writes the ruling with its consequence in the caller's transaction: the
+ * refusal, the question, or `tool_started` with its leases and the approval it uses up. After the
+ * commit exactly one caller may send: a slower try finds what the other started, and judges
+ * nothing.
  */
 export async function rule(
   deps: { environment: EnvironmentDefaults },
@@ -70,7 +71,7 @@ export async function rule(
   const judged = await judgeCall(trx, { place, call, prepared, events, earlier, ...around })
   const { ruling, policy } = judged
   if (ruling.code === 'NOT_QUIET_YET') return await deferEnding(trx, place, ruling)
-  // A person's own write asks by itself: their vote is on that question, and nobody else carries it out.
+  // A person's own write asks by itself: their vote is on it, and nobody else carries it out.
   const joins = ruling.verdict === 'ask' && !manual ? await findPending(trx, place.incidentId, call.tool, ruling) : null
   const isAsked = ruling.verdict === 'ask' && ruling.arguments !== null && joins === null
   const calls = isAsked && later === null ? listLaterCalls(events, place) : []
@@ -93,7 +94,7 @@ export async function rule(
 
 const minWaitMs = 250
 
-/** An ending that comes too early stands: the run waits, and judges it again when the alerts were quiet for long enough. */
+/** An early ending stands: the run waits, and judges it again once the alerts were quiet. */
 async function deferEnding(trx: Trx, place: CallRef, ruling: Ruling): Promise<RuleOutcome> {
   const text = `The ending is kept: ${ruling.reason}`
   await append(trx, place.incidentId, place.attempt, {
@@ -116,7 +117,10 @@ type Starting = {
   manual: ManualChange | null
 }
 
-/** From here on the call may reach the world: a later run that finds `tool_started` asks what became of it. */
+/**
+ * From here on the call may reach the world: a later run that finds `tool_started` asks what became
+ * of it.
+ */
 async function start(
   trx: Trx,
   place: RuledPlace,

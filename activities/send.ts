@@ -23,7 +23,7 @@ import { NonRetryable, RetryLater } from './failures.ts'
 import { closeByReading, toolContext } from './verify-write.ts'
 import { notYet, patienceMs, retryWhileAway, whoIsAway } from './wait-while-away.ts'
 
-/** `patienceMs`: how long a read waits for a core API that is away; ten minutes where nothing else is said. */
+/** `patienceMs`: how long a read waits for a core API that is away; ten minutes by default. */
 type SendDeps = { db: Db; core: CorePort; patienceMs?: number }
 type Started = IncidentEvent<'tool_started'>
 type SendOutcome = 'done' | 'failed' | 'indeterminate'
@@ -31,13 +31,16 @@ type Sent = { envelope: Envelope; outcome: SendOutcome }
 
 /** A look-up that the core API answers with an error is given up after so many tries. */
 const readTries = 3
-/** How long a running effect is waited for before it counts as lost: one write, and a plan of many live migrations or a declared job. */
+/**
+ * The longest wait for a running effect before it counts as lost: one write, and a plan of many
+ * live migrations or a declared job.
+ */
 const effectWaitMs = 10 * 60_000
 const longWaitMs = 2 * 3_600_000
 
 /**
- * Carries a started call out and writes `tool_finished`. `again` means that an earlier try may have sent it already: a write is
- * then never sent before the receiver was asked what became of its key.
+ * Carries a started call out and writes `tool_finished`. `again`: an earlier try may have sent it;
+ * a write is then sent only after the receiver was asked about its key.
  */
 export async function send(
   deps: SendDeps,
@@ -63,9 +66,9 @@ export async function send(
 }
 
 /**
- * Look-ups may run twice; records and terminal calls are stored by their key, so sending them again is asking again. A core API that
- * is away is waited for, and so is one that says "not yet": what it would have said is not known, and a model that reads of an outage hands
- * the incident over.
+ * Look-ups may run twice; records and terminal calls are stored by key, so a repeat only asks.
+ * Waits for a core API that is away or says "not yet": its answer is unknown, and a model that
+ * reads of an outage hands over.
  */
 async function sendOther(
   deps: SendDeps,
@@ -94,7 +97,10 @@ async function sendOther(
   }
 }
 
-/** Patience is counted from the row that began the call, by the database's clock: a worker that dies does not begin it again. */
+/**
+ * Patience counts from the row that began the call, by the database's clock: a dying worker does
+ * not restart it.
+ */
 async function patienceLeftMs(deps: SendDeps, started: Started): Promise<number> {
   const now = Date.parse(await databaseTime(deps.db))
   return (deps.patienceMs ?? patienceMs) - (now - Date.parse(started.at))
@@ -110,7 +116,7 @@ async function sendWrite(
   if (again) {
     const known = await becameOf(deps, started, signal)
     if (known) return known
-    // The receiver's journal says that the key never came in: nothing happened, and this is the first send.
+    // The receiver's journal never saw the key: nothing happened, and this is the first send.
   }
   const ifMatch =
     started.metadata.approvalId === null
@@ -134,7 +140,10 @@ const effectStatus = z.object({
   result: z.record(z.string(), z.unknown()),
 })
 
-/** Asks what became of the effect, waiting while it runs. Null: its key was never accepted. Thrown: nobody could say. */
+/**
+ * Asks about the effect, waiting while it runs. Null: its key was never accepted. Throws: nobody
+ * could say.
+ */
 async function becameOf(deps: SendDeps, started: Started, signal: AbortSignal): Promise<Sent | null> {
   const beganMs = Date.now()
   for (;;) {
@@ -220,7 +229,10 @@ async function finish(
   })
 }
 
-/** How what was done is taken back, by what the receiver answered just now: later nobody could say what the write left. */
+/**
+ * The way to take the write back, by the receiver's answer of now: later nobody could say what it
+ * left.
+ */
 function undoBy(
   tool: Tool,
   args: Record<string, unknown>,
@@ -250,7 +262,10 @@ async function withOtherNames(trx: Trx, told: readonly DiscoveredThing[]): Promi
   return [...told, ...more.filter((thing) => !known.has(resourceKey(thing)))]
 }
 
-/** An answer that does not fit the tool's own schema is a failure, whatever its status said: nothing is discovered by it. */
+/**
+ * An answer outside of the tool's schema is a failure, whatever its status: nothing is discovered
+ * by it.
+ */
 function checked(tool: Tool, started: Started, { envelope }: Sent) {
   if (!envelope.ok) return { envelope, discovered: [], listed: null }
   const parsed = tool.output.safeParse(envelope.data)
@@ -267,8 +282,8 @@ function checked(tool: Tool, started: Started, { envelope }: Sent) {
 }
 
 /**
- * What a call came to, in the one envelope that every tool answers and the model reads: `code` is one of
- * nine words, the finer one is `details.rule`.
+ * A call's result, in the one envelope of every tool, which the model reads: `code` is one of nine
+ * words, the finer one is `details.rule`.
  */
 export function toEnvelope(answer: CoreAnswer): Envelope {
   if (answer.ok) return { ok: true, data: answer.data, meta: {} }

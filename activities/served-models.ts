@@ -17,7 +17,7 @@ import { plainShape } from '../domain/chat.ts'
 export type ServedModels = {
   /** Its address without credentials, by which rows name it. */
   server: string
-  /** What is known now; asks the server where that is due. */
+  /** The facts known now; asks the server where that is due. */
   profile(model: string): Promise<ModelProfile>
   noteRefusedWindow(model: string, tokens: number): Promise<void>
   memory: ShapeMemory
@@ -25,7 +25,10 @@ export type ServedModels = {
 
 type Log = { warn(fields: object, message: string): void }
 
-/** Keeps in rows what is learned of the model's server, so that one worker's refused request teaches all. */
+/**
+ * Stores what is learned of the model's server in rows, so that one worker's refused request
+ * teaches all.
+ */
 export function servedModels(db: Db, given: { baseUrl: string; apiKey: string }, log: Log): ServedModels {
   const baseUrl = baseUrlOf(given.baseUrl)
   const server = serverName(baseUrl)

@@ -31,7 +31,7 @@ type ThinkDeps = Omit<AskDeps, 'model' | 'served'> & {
   slots?: Omit<Slots, 'server'>
 }
 
-/** So long a wait for a slot takes before it says how it stands. */
+/** The longest wait for a slot before it says how it stands. */
 const waitMs = 20_000
 /** A try that must not answer `waiting` waits so long by itself. */
 const ownWaitMs = 60_000
@@ -44,9 +44,10 @@ export function thinkActivities(deps: ThinkDeps) {
   }
   return {
     /**
-     * One turn of the model: asks, parses, and writes what was answered. The first `model_answered` row wins: a retry after a
-     * crash finds it and pays for nothing twice. Answers closed words; throws RetryLater while the model may come back. With
-     * `mayWait` it answers `waiting` where all slots are taken: the run has a place in the line then, and asks `awaitSlot`.
+     * One turn of the model: asks, parses, and writes the answer. The first `model_answered` row
+     * wins: a retry after a crash finds it and pays nothing twice. Answers closed words; throws
+     * RetryLater while the model may come back. With `mayWait`, `waiting` where all slots are
+     * taken: the run has a place in the line, and asks `awaitSlot`.
      */
     async think({ mayWait = false, ...turn }: TurnRef & { mayWait?: boolean }): Promise<TurnOutcome> {
       const signal = cancellationSignal()
@@ -89,7 +90,7 @@ export function thinkActivities(deps: ThinkDeps) {
       })
     },
 
-    /** Waits in the line of those who ask the model. `ready`: a slot is kept for the run, for as long as it takes to ask. */
+    /** Waits in the line for the model. `ready`: a slot is kept for the run while it asks. */
     async awaitSlot(run: RunRef): Promise<SlotWait> {
       if (!slots || (await assertOwnRun(db, run)) === 'closed') return { kind: 'ready' }
       const events = await eventsOf(db, run.incidentId)
@@ -108,8 +109,8 @@ function slotsOf(slots: ThinkDeps['slots'], { served }: RoutedModel): Slots | un
 type Ask<T> = (waitedMs: number, lost: AbortSignal) => Promise<T>
 
 /**
- * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after a failure counts with that
- * failure's time, or a model that is down would be asked for ever.
+ * Asks with a slot. Without a free one the workflow waits, where nothing runs out; but a try after
+ * a failure counts that failure's time, or a model that is down would be asked for ever.
  */
 async function askInSlot<T>(
   db: Db,
@@ -134,7 +135,7 @@ function contextOf(events: readonly IncidentEvent[], attempt: number): EventMeta
   return row.metadata
 }
 
-/** Says that a limit is near: a row like any other, so that what the model was told is on record. */
+/** Says that a limit is near: a row like any other, so that what the model heard is on record. */
 async function warn(db: Db, turn: TurnRef, warning: { code: string; text: string }): Promise<IncidentEvent> {
   return await db.transaction().execute(async (trx) => {
     const { event } = await append(trx, turn.incidentId, turn.attempt, {
@@ -182,7 +183,7 @@ async function write(
           id: callId(turn.turn, index),
           ...readCall(call, tools),
           problem: call.problem,
-          // The row keeps the arguments without the secret; that there was one is what the judge must know.
+          // The row keeps the arguments without the secret; the judge must know that there was one.
           ...(isSecretive(call.arguments) && { secret: true }),
         })),
         final:

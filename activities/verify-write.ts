@@ -20,9 +20,10 @@ type VerifyDeps = { db: Db; core: CorePort }
 const pollEveryMs = 500
 
 /**
- * Looks at what a write promised until it holds or its time is over. Every outcome but `open` closes the verification and releases the
- * target; what could not be read at all stays `open`, and blocks the next write until the model has looked. A write that is known to have
- * failed, and one that promised nothing, is not waited for.
+ * Looks at a write's promise until it holds or its time is over. Every outcome but `open` closes
+ * the verification and releases the target; an unreadable one stays `open`, and blocks the next
+ * write until the model has looked. A known failure, and a write without a promise, are not waited
+ * for.
  */
 export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: AbortSignal): Promise<void> {
   const started = await eventOfCall(deps.db, place, 'tool_started')
@@ -34,7 +35,7 @@ export async function verifyWrite(deps: VerifyDeps, place: CallRef, signal: Abor
   const deadline = Date.now() + postcondition.withinSeconds * 1000
   let last: Observation | null = null
   do {
-    // Time in which nobody could look does not count: after an absence there is one more look at least.
+    // Time without a possible look does not count: after an absence there is one more look.
     const look = () => observe(deps, place, started, failure, 'throw')
     const note = (away: WaitedFor | null) => noteWait(deps.db, place, away)
     last = (await retryWhileAway(look, { forMs: patienceMs, signal, note }).catch(unlessStopped(signal))) ?? last
@@ -52,7 +53,10 @@ function unlessStopped(signal: AbortSignal): (error: unknown) => null {
   }
 }
 
-/** A successful read of a target whose verification is open closes it: the postcondition is looked at once more. */
+/**
+ * A successful read of a target with an open verification closes it: the postcondition is looked at
+ * again.
+ */
 export async function closeByReading(
   deps: VerifyDeps,
   place: CallRef,
@@ -97,12 +101,12 @@ async function observe(
       : seen
   } catch (error) {
     if (whenAway === 'throw' && whoIsAway(error) !== null) throw error
-    // Not readable just now is not "not held": it is asked again, and stays open if nothing else is learnt.
+    // Unreadable now is not "not held": it is asked again, and stays open if nothing is learnt.
     return null
   }
 }
 
-/** Why the write failed, where its answer said so; null where it was done, or nobody can tell what became of it. */
+/** The reason why the write failed, by its answer; null where it was done, or is unknown. */
 async function failureOf(db: Db, run: RunRef, started: IncidentEvent<'tool_started'>): Promise<string | null> {
   const events = await eventsOf(db, run.incidentId, { attempt: run.attempt, afterSeq: started.seq })
   const finished = events.find(
@@ -125,7 +129,10 @@ function outcomeOf(observation: Observation | null): VerificationOutcome {
 
 const notKnown = 'what the write changed is not known, and no look before it showed its target ill'
 
-/** A nominal look after a write shows a repair only where the write says what it changed, or an earlier look showed its target ill. */
+/**
+ * A nominal look after a write shows a repair only where the write names a change, or an earlier
+ * look showed its target ill.
+ */
 async function unlessAsBefore(
   db: Db,
   run: RunRef,
@@ -188,8 +195,8 @@ async function recordVerification(
 }
 
 /**
- * What the newest write of every target promised, looked at now: the worst of them, for an incident that is closed. Null
- * where the attempt wrote nothing. Nothing is recorded.
+ * The promise of each target's newest write, looked at now: the worst of them, for a closed
+ * incident. Null where the attempt wrote nothing. Records nothing.
  */
 export async function verificationNow(
   deps: VerifyDeps,
@@ -222,7 +229,7 @@ export async function verificationNow(
 
 const byGravity: VerificationOutcome[] = ['not_held', 'open', 'unproven']
 
-/** What a tool is given for one call: the step key goes along, so that the receiver does it once. */
+/** A tool's means for one call: the step key goes along, so that the receiver does it once. */
 export function toolContext(deps: { core: CorePort }, place: CallRef, signal?: AbortSignal): ToolContext {
   return {
     core: deps.core,

@@ -16,7 +16,10 @@ const maxPauseMs = 5_000
 /** Code of a `RetryLater`: the core API answered, and decided nothing (`saysNotYet`). */
 export const notYet = 'NOT_YET'
 
-/** Which server was away, where waiting may help; null for every other failure. A refusal is an answer; "not yet" is an absence. */
+/**
+ * The server that was away, where waiting may help; null for other failures. A refusal is an
+ * answer; "not yet" is an absence.
+ */
 export function whoIsAway(error: unknown): WaitedFor | null {
   if (error instanceof RetryLater) return error.code === notYet ? 'core_api' : null
   if (error instanceof HttpError) return error.retryable ? 'core_api' : null
@@ -27,7 +30,10 @@ type Patience = {
   /** From now on. */
   forMs: number
   signal?: AbortSignal
-  /** Called at each pause with what is waited for, and once with null when it answered. What it throws is dropped. */
+  /**
+   * Called at each pause with the awaited server, and once with null when it answered. What it
+   * throws is dropped.
+   */
   note?: (away: WaitedFor | null) => Promise<void>
 }
 
@@ -42,9 +48,9 @@ function showWait(what: string | null): void {
 }
 
 /**
- * Retries idempotent work while the core API or the database is away, with longer and longer
- * pauses: one that restarts is back in seconds, and a try that is counted must not be spent on it. The activity's heartbeat says what it
- * waits for. Every other failure is thrown at once, and so is an absence that outlasts `forMs`.
+ * Retries idempotent work while the core API or the database is away, with growing pauses: a
+ * restart is back in seconds, and must not cost a counted try. The activity's heartbeat says what
+ * it waits for. Every other failure is thrown at once, and so is an absence beyond `forMs`.
  */
 export async function retryWhileAway<T>(work: () => Promise<T>, { forMs, signal, note }: Patience): Promise<T> {
   const until = performance.now() + forMs

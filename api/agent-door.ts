@@ -24,7 +24,10 @@ import { failedAuthentications, networkOf } from './http/rate-limits.ts'
 /** An agent says who it is within this. */
 const helloWithinMs = 10_000
 const maxHelloBytes = 4_096
-/** Connections that have proved no device yet. One more ends the one that waits longest: an agent needs milliseconds. */
+/**
+ * Connections without a proved device. One more ends the one that waits longest: an agent needs
+ * milliseconds.
+ */
 const maxUnproven = 256
 /** Connections of one device in a minute: a line that breaks over and over makes fewer. */
 const maxPerMinute = 40
@@ -42,8 +45,8 @@ type Door = {
 }
 
 /**
- * Where agents that call out connect. Each proves with its own key who it is, for this connection and this control plane alone, before
- * anything of it is looked at. Answers nobody what devices there are.
+ * The door of agents that call out. Each proves by its key who it is, for this connection and this
+ * control plane alone, before anything of it is looked at. Tells nobody what devices there are.
  */
 export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   const sockets = new WebSocketServer({
@@ -82,7 +85,7 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
   })
 }
 
-/** Names this control plane as an agent knows it: by the digest of the root key that the agent pinned. */
+/** This control plane's name for agents: the digest of the root key that they pinned. */
 function audienceOf({ keys }: Pick<Mesh, 'keys'>): string {
   return createHash('sha256').update(publicHalf(keys.root)).digest('hex')
 }
@@ -150,7 +153,7 @@ function readHello(bytes: Buffer): ConnectionHello | null {
   }
 }
 
-/** The device whose key signed this hello, for this connection and this control plane; null for everything else. */
+/** The device whose key signed this hello, for this connection and control plane; else null. */
 async function provenDevice(
   { deps, audience }: Door,
   hello: ConnectionHello,

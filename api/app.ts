@@ -101,7 +101,7 @@ import { whoMayRoutes } from './routes/who-may.ts'
 
 export type ApiOptions = {
   db: Db
-  /** A separate pool for locks that are held while a write runs; `db` itself where few run at once. */
+  /** A separate pool for locks held while a write runs; `db` itself where few run at once. */
   locks?: Db
   platform?: PlatformClient | null
   mesh?: ApiDeps['mesh']
@@ -194,7 +194,9 @@ const operations = [
   erasureRoutes,
 ]
 
-/** The core API over its dependencies: no socket, no timer, so that a test asks it by `app.request()`. */
+/**
+ * The core API over its dependencies: no socket or timer, so that a test asks by `app.request()`.
+ */
 export function createApi(options: ApiOptions): Api {
   const { db, platform = null, log = pino({ level: 'silent' }) } = options
   const deps: ApiDeps = {

@@ -13,8 +13,9 @@ type MonitoringDeps = Pick<ApiDeps, 'db' | 'sources' | 'log'>
 const answerWithinMs = 5_000
 
 /**
- * What Prometheus servers saw of hosts when they scraped the exporters on them and in their VMs: they reach those by themselves, and not through the
- * platform. An alert is no such witness, since nobody knows what it looked at. A server that does not answer says nothing.
+ * Prometheus servers as witnesses of hosts: they scrape the exporters there and in VMs directly,
+ * not through the platform. An alert is no such witness, since nobody knows what it looked at. A
+ * silent server says nothing.
  */
 export async function askMonitoring(deps: MonitoringDeps, suspects: readonly Suspect[]): Promise<AskedWitnesses> {
   const found = new Map<string, Witness[]>(suspects.map(({ host }) => [host, []]))

@@ -17,7 +17,7 @@ import type { SourceStates } from '../sources/ask.ts'
 import type { Metrics } from './http/metrics.ts'
 import { Problem } from './http/problem.ts'
 
-/** What the routes are built over: what a write needs, and what HTTP, people and Temporal need besides. */
+/** The base of the routes: what a write needs, and what HTTP, people and Temporal need besides. */
 export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   runs: Runs
   metrics: Metrics
@@ -25,7 +25,10 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   environment: EnvironmentDefaults
   /** What this process was given, without secrets. */
   variables: readonly EnvironmentVariable[]
-  /** The address of this server for people, where it differs from the requests' own: behind a proxy that ends TLS. */
+  /**
+   * This server's address for people, where it differs from the requests': behind a proxy that ends
+   * TLS.
+   */
   publicUrl: string | null
   /** What a person types before the words of a command, where this process runs. */
   commandPrefix: string
@@ -33,7 +36,10 @@ export type ApiDeps = Omit<EffectDeps, 'metrics'> & {
   /** Hosts that may deliver web pushes: `PUSH_SERVICES`. */
   pushServices: readonly string[]
   temporalPage: { url: string; namespace: string } | null
-  /** The model that the environment names, by its server's address; null: none is set here. `isEnabled`: AGENT_ENABLED. */
+  /**
+   * The environment's model, by its server's address; null: none is set here. `isEnabled`:
+   * AGENT_ENABLED.
+   */
   modelInUse: { server: string; model: string; isEnabled: boolean } | null
   /** The provider that signs people in; null: tokens alone. */
   oidc: Oidc | null
@@ -57,7 +63,10 @@ export type Env = {
     browser: boolean
     /** The row that announced an agent's write; null for everything else. */
     judged: IncidentEvent<'tool_started'> | null
-    /** The key of a request that is done once, and the incident that an earlier request under it opened; null without a key. */
+    /**
+     * The key of a request that is done once, and the incident that an earlier request opened; null
+     * without a key.
+     */
     once: { place: IdempotencyKey; opened: string | null } | null
   }
 }
@@ -68,14 +77,16 @@ export type Hook = (
   c: Context,
 ) => Response | undefined
 
-/** The address at the other end of the socket. Headers that claim another one are ignored: anybody can send them. */
+/**
+ * The address at the socket's other end. Ignores headers with another one: anybody can send them.
+ */
 export function getCallerAddress(c: Context): string {
   // A test that calls the app directly has no socket.
   if (!(c.env as { incoming?: unknown } | undefined)?.incoming) return 'unknown'
   return getConnInfo(c).remote.address ?? 'unknown'
 }
 
-/** The origins of this server: the one that the request names, and `PUBLIC_URL` where a proxy ends TLS. */
+/** Origins of this server: the request's, and `PUBLIC_URL` where a proxy ends TLS. */
 export function getOwnOrigins(c: Context, publicUrl: string | null): string[] {
   const asked = new URL(c.req.url).origin
   return publicUrl ? [asked, new URL(publicUrl).origin] : [asked]
@@ -91,7 +102,7 @@ export function requirePerson(
   return { operatorId, actor, name }
 }
 
-/** The step key of a row that follows from an announced call: its place, with another kind. Null for people. */
+/** The step key of a row after an announced call: its place, with another kind. Null for people. */
 export function toRowKey(judged: IncidentEvent<'tool_started'> | null, kind: EventKind): string | null {
   return siblingKey(judged?.stepKey ?? null, kind)
 }

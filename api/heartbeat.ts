@@ -20,9 +20,10 @@ export function lostDuties(facts: PartFacts): StatusPart[] {
 }
 
 /**
- * Looks at all duties once a minute. Every way out tells what is lost, and while something is, the address outside hears nothing, so that an
- * alarm about Nightshift does not travel through Nightshift. Silence is the alarm: of a process that died, of a duty that is lost, of a
- * network that is gone. What the receiver answers is logged. `url` is null where nobody listens.
+ * Looks at all duties once a minute. Every destination hears of losses, and during one the outside
+ * address hears nothing: an alarm about Nightshift does not travel through Nightshift. Silence is
+ * the alarm: of a dead process, a lost duty, a lost network. The receiver's answer is logged.
+ * `url`: null where nobody listens.
  */
 export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beatEveryMs): () => void {
   let running = false

@@ -10,8 +10,8 @@ export type ImportTask = ImportWish & { id: string; databaseUrl: string; file: u
 const maxMemoryMb = 1_024
 
 /**
- * Imports a large file in a thread that has its connections to itself, so that requests are answered meanwhile. Its row says how far it is and how it
- * ended. Settles when the thread has ended.
+ * Imports a large file in a thread with its own connections, so that requests are answered
+ * meanwhile. Its row says how far it is and how it ended. Settles when the thread ended.
  */
 export async function importApart(
   { db, log }: Pick<ApiDeps, 'db' | 'log'>,

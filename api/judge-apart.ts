@@ -5,8 +5,9 @@ import type { DryRunInput, DryRunResult } from '../safety/replay.ts'
 import { Problem } from './http/problem.ts'
 
 /**
- * Judging apart from the loop that answers requests: a text that takes the judge long keeps nobody else waiting. One thread for what people
- * send and one for pages, made when they are needed; one judgement a person at a time; a thread that is at one for too long is ended.
+ * Judging apart from the loop that answers requests: a long text keeps nobody waiting. One thread
+ * for people's texts and one for pages, made when needed; one judgement a person at a time; a
+ * thread that is too long at one is ended.
  */
 
 export type JudgeQuestion =
@@ -18,7 +19,7 @@ type JudgedCall = { tool: string; args: Record<string, unknown>; callId?: string
 const maxWaiting = 50
 /** Length of a question as JSON. */
 const maxCharacters = 64_000
-/** The longest that was found takes half a second of a processor; a busy machine has many at work. */
+/** The longest known text takes half a second of a processor; a busy machine has many at work. */
 const maxJudgingMs = 10_000
 /** A thread that nobody needs goes, and its memory with it. */
 const idleMs = 60_000
@@ -33,7 +34,10 @@ const lines: Record<'people' | 'pages', Line> = {
 }
 const people = new Set<string>()
 
-/** Judges for a person (`who`: null where a page asks, which may be open twice). Throws Problem where that takes too much. */
+/**
+ * Judges for a person (`who`: null where a page asks, which may be open twice). Throws Problem
+ * where it takes too much.
+ */
 export async function judgeApart(
   question: JudgeQuestion,
   who: string | null,

@@ -5,7 +5,7 @@ import { similarNames } from '../domain/tool-name.ts'
 import type { ApiDeps } from './deps.ts'
 import { Problem } from './http/problem.ts'
 
-/** The types of incidents that mean something on this site, and the refusal of a name that means nothing here. */
+/** Incident types with a meaning on this site, and the refusal of any other name. */
 
 export function missingHere(
   what: string,
@@ -28,7 +28,7 @@ export function typesOfRunbooks(knowledge: ApiDeps['knowledge']): string[] {
   return named.filter((each) => incidentType.safeParse(each).success)
 }
 
-/** A type that no incident, level or runbook has holds nothing back when it is mistyped, and somebody would rely on it. */
+/** A type of no incident, level or runbook holds nothing back when mistyped, though relied on. */
 export async function requireType(
   { db, knowledge }: Pick<ApiDeps, 'db' | 'knowledge'>,
   type: string,

@@ -43,7 +43,10 @@ import { startDatabaseSamples } from './sample-databases.ts'
 import { takeUpSitePolicy } from './site-policy.ts'
 import { startTargetSync } from './sync-targets.ts'
 
-/** The API process: routes, the watchdog and the sync of the inventory and of targets. Starts, and takes alerts in, while Temporal is down. */
+/**
+ * The API process: routes, watchdog, and the sync of inventory and targets. Starts, and takes
+ * alerts in, while Temporal is down.
+ */
 const config = readConfigOrExit(['DATABASE_URL'])
 const log = pino({
   level: config.LOG_LEVEL,
@@ -118,7 +121,8 @@ const { app, deps } = createApi({
   webDir: fileURLToPath(new URL('../web/dist', import.meta.url)),
   closing: closing.signal,
 })
-// Longer than a proxy or a busy client keeps a connection for its next request, so that none is used while it is being closed.
+// Longer than a proxy or busy client keeps a connection for its next request: none is used while it
+// closes.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const fetch = sayingNonce(app.fetch, process.env[nonceSetting])
 const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOptions }, (address) => {
@@ -139,7 +143,7 @@ server.on('error', (error) => {
   log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)
   process.exit(1)
 })
-// What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
+// Writes the compile cache now, where wanted (NODE_COMPILE_CACHE): a killed process keeps nothing.
 flushCompileCache()
 // Counting begins here, not at the first scrape.
 void deps.metrics.register.metrics().catch(() => {})
@@ -153,7 +157,7 @@ const stopSilences = startSilences(deps, 60_000)
 const stopKnowledge = knowledge.keepFresh(60_000, () => takeUpSitePolicy(deps))
 const stopSync = deps.state.startSync(platform ? 2_000 : 60_000)
 
-/** What takes longer than this to end is left to the effect's key and the row's lock: both survive this process. */
+/** Longer work is left to the effect's key and the row's lock: both survive this process. */
 const stopWithinMs = 4_000
 
 const stop = async () => {
@@ -170,18 +174,22 @@ const stop = async () => {
   setTimeout(() => process.exit(0), stopWithinMs).unref()
   const moved = mesh?.connections.stop()
   const closed = new Promise((resolve) => server.close(resolve))
-  // Connections that are kept open for a next request would be waited for; those at work are left their time.
+  // Connections kept for a next request are closed; those at work get their time.
   const idle = setInterval(() => 'closeIdleConnections' in server && server.closeIdleConnections(), 100)
   await Promise.all([closed, moved])
   clearInterval(idle)
-  // The connection to Temporal ends with the process: closed by hand, a call that is being retried would throw past everybody.
+  // The connection to Temporal ends with the process: closed by hand, a retried call would throw
+  // past everybody.
   await Promise.allSettled([db.destroy(), locks.destroy()])
   process.exit(0)
 }
 process.once('SIGTERM', stop)
 process.once('SIGINT', stop)
 
-/** A file with faults ends the start, with all of them in one message: half of it would be another file than the operator wrote. */
+/**
+ * A file with faults ends the start, all in one message: half of it would be another file than was
+ * written.
+ */
 function readJobsOrExit(file: string | undefined) {
   try {
     return file === undefined ? [] : readJobsFile(file)

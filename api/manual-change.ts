@@ -19,7 +19,10 @@ import { Problem } from './http/problem.ts'
 /** What a person adds to a write that they do themselves. */
 export const directBody = {
   reason: z.string().min(3).max(500),
-  /** Does what is critical without a second person. Only an admin may; those who receive escalations are paged, and another person reviews it. */
+  /**
+   * Does a critical write without a second person. Only an admin may; receivers of escalations are
+   * paged, and another person reviews it.
+   */
   alone: z.boolean().optional(),
 }
 
@@ -39,7 +42,7 @@ type DirectAct = {
   alone: boolean | undefined
   /** Hosts of which this person says that they are off. */
   hostIsOff?: string[]
-  /** The write that it takes back, and what belongs to that in the transaction that opens the incident. */
+  /** The write that it takes back, and its part of the transaction that opens the incident. */
   undo?: { undoes: Undoes; before(trx: Trx): Promise<void>; after(trx: Trx, incidentId: string): Promise<void> }
   /** What it would touch and on which state: read once it is known that an incident is needed. */
   prepare(): Promise<Pick<Preparation, 'targets' | 'stateFingerprint' | 'asks'> & { summary: string }>
@@ -54,8 +57,9 @@ type DirectOutcome = {
 }
 
 /**
- * A person's own write of medium risk or more: an incident with an approval, a lease, a log and a verification, as the agent's would
- * have. Null where it is of less, and the caller does it at once. Answers when it is done or waits for somebody, at the latest in 20 s.
+ * A person's own write of medium risk or more: an incident with approval, lease, log and
+ * verification, as an agent's. Null for a lesser one, which the caller does at once. Answers when
+ * it is done or waits for somebody, in 20 s at the latest.
  */
 export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<DirectOutcome | null> {
   const once = act.c.get('once')

@@ -36,7 +36,10 @@ import type { ApiDeps } from './deps.ts'
 const askWithinMs = 1_500
 /** The worker's note at the Schedule where the agent is off. */
 export const agentOffNote = 'AGENT_ENABLED is false'
-/** After this long without an answer, the model's state is unknown: it is not asked while nothing happens. */
+/**
+ * After this long without an answer the model's state is unknown: nobody asks it while nothing
+ * happens.
+ */
 const answeredLatelyMs = 900_000
 /** Rounds begin every hour, and one over a backlog of years takes some. */
 const lateHours = 24
@@ -75,7 +78,10 @@ export type PartFacts = {
   devices: (Pick<DeviceRow, 'id' | 'health' | 'healthProblem'> & { connection?: DeviceConnection | 'listens' | null })[]
 }
 
-/** Looks at everything that has a duty; each look has its own limit, and the database's is that of its statements. */
+/**
+ * Looks at everything with a duty; each look has a limit, and the database's is that of its
+ * statements.
+ */
 export async function lookAtParts(scope: Scope, deps: ApiDeps): Promise<PartFacts> {
   const { db, platform, runs, state } = deps
   const [
@@ -385,7 +391,7 @@ function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): L
   return { status: 'failed', detail: sentences.join(' '), ...more }
 }
 
-/** Of what nobody takes, the pages that were held and are due. */
+/** Held pages that are due, among those that nobody takes. */
 function describePages({ pages, messages }: IdleQueues): string {
   if (pages === 0) return ''
   return pages === messages

@@ -10,8 +10,8 @@ import { startRounds } from './rounds.ts'
 type SilenceDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * One round: what each Alertmanager silences is kept for the rules of the site's policy. All are asked at once, so that a slow one makes no other
- * late; one process at a time.
+ * One round: stores each Alertmanager's silences for the site's policy. Asks all at once, so that a
+ * slow one delays no other; one process at a time.
  */
 export async function readAllSilences(deps: SilenceDeps): Promise<void> {
   await withAdvisoryLock(deps.locks, 'silences', async () => {

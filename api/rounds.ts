@@ -1,4 +1,4 @@
-/** Runs a round at once and again so long after each has ended, whatever became of it. Answers how to stop. */
+/** Runs a round at once, and again this long after each end, however it ended. Answers a stop. */
 export function startRounds(round: () => Promise<void>, everyMs: number): () => void {
   let timer: NodeJS.Timeout
   let isStopped = false

@@ -7,7 +7,7 @@ import { countStatements, readDatabaseState, sourceKinds } from '../sources/kind
 import type { ApiDeps } from './deps.ts'
 import { startRounds } from './rounds.ts'
 
-/** Samples of servers of databases, by the name of the source: of this process, and gone with it. */
+/** Samples of database servers, by source name: this process', and gone with it. */
 
 type SampleDeps = Pick<ApiDeps, 'db' | 'log' | 'sources' | 'closing'>
 

@@ -6,7 +6,10 @@ import { readSitePolicy } from '../safety/site/read.ts'
 import { toolFacts } from '../tools/registry.ts'
 import type { ApiDeps } from './deps.ts'
 
-/** Takes up what was found beside the runbooks. Without a file the last good policy stays in force, and the reading says so. */
+/**
+ * Takes up what was found beside the runbooks. Without a file the last good policy stays, and the
+ * reading says so.
+ */
 export async function takeUpSitePolicy({
   db,
   knowledge,
@@ -33,7 +36,7 @@ async function takeFound(db: Db, knowledge: Knowledge): Promise<void> {
   await takeSitePolicy(db, { text, compiled, place: file.path, commit: file.commit })
 }
 
-/** A place that cannot be read hides its file, and says so itself: only one that was read without a file has none. */
+/** An unreadable place hides its file, and says so: only a read one without a file has none. */
 async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   const { places } = knowledge.list()
   if (places.some(({ readAt, error }) => readAt === null || error !== null)) return

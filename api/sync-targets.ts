@@ -10,14 +10,15 @@ import { startRounds } from './rounds.ts'
 type TargetDeps = Pick<ApiDeps, 'db' | 'locks' | 'log' | 'sources' | 'closing'>
 
 /**
- * One round: what each source scrapes reaches the registry. A source that gives no list leaves its rows, which go stale. Credentials are read in this process,
- * so it happens here; one process at a time.
+ * One round: each source's scraped targets reach the registry. A source without a list leaves its
+ * rows, which go stale. This process reads the credentials, so it happens here; one process at a
+ * time.
  */
 export async function syncTargets(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'targets', () => true)
 }
 
-/** The same of those whose lists are kept in memory, which costs their servers nothing: a pod that came a moment ago is known. */
+/** The same for lists in memory, which cost their servers nothing: a new pod is known at once. */
 async function syncFollowed(deps: TargetDeps): Promise<void> {
   await syncAll(deps, 'followed', ({ kind }) => sourceKinds.get(kind)?.isFollowed === true)
 }
@@ -31,7 +32,10 @@ async function syncAll(deps: TargetDeps, lock: string, isMeant: (source: Source)
   })
 }
 
-/** What one source lists, now: a new one is known before its first round. A failure is the source's health, and no failure of the caller. */
+/**
+ * One source's list, now: a new source is known before its first round. A failure is the source's
+ * health, not the caller's.
+ */
 export async function syncSource(
   { db, log, sources }: Pick<TargetDeps, 'db' | 'log' | 'sources'>,
   source: Source,

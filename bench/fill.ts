@@ -4,9 +4,10 @@ const incidentsPerStatement = 2_000
 const days = 180
 
 /**
- * Fills a migrated, empty database with incidents of half a year, and their rows, alerts, approvals and audit. It is written by the
- * server itself and not through `append()`: no hash chain, no checks of foreign keys. Only for a database that is thrown away.
- * Lengths are uneven as they are in life: most incidents are short, one in two hundred has a thousand rows.
+ * Fills a migrated, empty database with half a year of incidents, rows, alerts, approvals and
+ * audit. The server writes it, not `append()`: no hash chain, no foreign key checks. Only for a
+ * throw-away database. Lengths vary as in life: most are short, one in two hundred has a thousand
+ * rows.
  */
 export async function fill(
   databaseUrl: string,
@@ -36,7 +37,7 @@ export async function fill(
 }
 
 const preparation = [
-  // Without it every row would be looked up at its incident, and nothing here can be wrong about that.
+  // Without it every row would be looked up at its incident, where nothing can be wrong.
   'set session_replication_role = replica',
   'set synchronous_commit = off',
   "set work_mem = '64MB'",
@@ -87,7 +88,7 @@ const incidentRows = `
     events + 1, md5(id)
   from life where n between $1 and $2 order by n`
 
-/** Kinds in the order of the grammar: alert, claim, context, then turns of four rows, then the end. */
+/** Kinds in the grammar's order: alert, claim, context, then turns of four rows, then the end. */
 const eventRows = `
   insert into incident_event (incident_id, attempt, seq, step_key, turn, kind, action, actor, detail, metadata, at, prev_hash, hash)
   select id, 1, seq, case when kind in ('alert_received', 'commented') then null else id || ':1:' || seq || ':' || kind end,

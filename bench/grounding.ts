@@ -13,16 +13,16 @@ import {
 import { report } from './stage.ts'
 
 /**
- * Recorded public investigations through the real loop, judge and ledger: what a diagnosis claims is said by rows, or in the agent's words, where
- * the readings show it, and by no rows where the reading that decides was not read, where the readings are of another case, or where a
- * scripted model lies.
+ * Recorded public investigations through the real loop, judge and ledger. Checks that a diagnosis
+ * is shown where the readings show it, and not where the deciding reading was not read, the
+ * readings are another case's, or a scripted model lies.
  */
 
 /**
- * `golden`: the recorded readings, and what they show. `removed`: the readings that decide were never read; `swapped`: those of another case
- * were read. What a lie quotes: the true words out of another row, the true words out of a row that is not there, a line of another row that
- * names the object, the name alone; or what the other case says. `in own words`: the claim
- * marks none of its words as quoted, and cites a line about the object.
+ * `golden`: the recorded readings, and what they show. `removed`: the deciding ones were not read;
+ * `swapped`: another case's were. A lie quotes true words from another row, true words from an
+ * absent row, another line with the object's name, the name alone, or the other case. `in own
+ * words`: the claim marks no quote, and cites a line about the object.
  */
 const trials = [
   'golden',
@@ -98,7 +98,7 @@ function cite(trial: Trial, { own, other, reads }: PlayedPair, results: readonly
   }
 }
 
-/** Where the deciding words do not name the object, a line that does, the newest first: what was looked for in the whole is there. */
+/** Where the deciding words lack the object, the newest line with it: the whole was searched. */
 function namedBy(object: string, words: string, results: readonly PlayedResult[]): Cited[] {
   if (holdsName(foldText(words), object)) return []
   for (const { seq, text } of results.toReversed()) {
@@ -117,7 +117,10 @@ function rowOf(results: readonly PlayedResult[], reads: number, at: number, word
 /** Does a result show the words, as the ledger reads both? */
 const holds = (text: string, words: string): boolean => foldText(text).includes(foldText(words))
 
-/** The whole is searched line by line and as it is written: the longest piece of the words without a line's end or a quotation mark. */
+/**
+ * The whole is searched line by line, as written: the longest piece of the words without a line end
+ * or quotation mark.
+ */
 function longestLine(words: string): string {
   const pieces = words.split(/[\n"\\]/).map((each) => each.trim())
   return (pieces.sort((a, b) => b.length - a.length)[0] ?? words).slice(0, 90)

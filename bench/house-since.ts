@@ -4,7 +4,10 @@ import { functionsIn, isSource, lineCount, type SourceText, sourceFiles } from '
 type Measures = { lines: number; files: number; exports: number; longest: number }
 const columns = ['lines', 'files', 'exports', 'longest'] as const
 
-/** Prints by folder what rose and fell since a commit: lines, files, exported names, lines of the longest function. */
+/**
+ * Prints by folder what rose and fell since a commit: lines, files, exported names, lines of the
+ * longest function.
+ */
 export function printChanges(since: string): void {
   const [before, now] = [byFolder(filesAt(since)), byFolder(sourceFiles())]
   const folders = [...new Set([...before.keys(), ...now.keys()])].sort()

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { parse } from '@babel/parser'
 
-/** Words that an on-call engineer does not say: archaic, folksy, or a private name for something that has one. */
+/** Words that an on-call engineer does not say: archaic, folksy, or private names. */
 export const folksyWords =
   /\b(whoever|nobody's|somebody's|anew|afresh|heed(s|ed)?|mend(s|ed|ing)?|errands?|of its own|of their own|it is said|is told|are told|in vain|for want of|(?<!there )is none|bore|dear|hither|thereby|whence|lest|forthwith)\b/i
 
 /** Documents that are not in the repository. */
 export const foreignReferences = /\b(seeds? \d{3}|design (section|chapter|\d)|first design|founder|session \d)\b/i
 
-/** Comment lines of a file that match, each with its place. Lines are looked at one by one: a phrase over two lines is missed. */
+/** Matching comment lines of a file, with places. Reads line by line: misses a phrase over two. */
 export function findWords(words: RegExp, { path, text }: { path: string; text: string }): string[] {
   return text.split('\n').flatMap((line, at) => {
     const comment = /^\s*(?:\/\/|\/?\*)(.*)|(?:^|\s)\/\/\s(.*)/.exec(line)
@@ -22,8 +22,8 @@ export function findWords(words: RegExp, { path, text }: { path: string; text: s
 const lateSubjects = /^\s*(so|of|who|whoever|that|to be)\b/i
 
 /**
- * Counts what makes this repository hard or easy to live in: long functions, dust, cycles, SQL out of place, private words.
- * Reads the files that git knows, and runs nothing. Lamps: a reviewer looks where one burns, and no count is an aim.
+ * Counts lamps of this repository: long functions, dust, cycles, SQL out of place, private words.
+ * Reads git's files and runs nothing. A reviewer looks where one burns; no count is an aim.
  */
 export async function house(): Promise<void> {
   const files = sourceFiles()
@@ -69,7 +69,7 @@ export async function house(): Promise<void> {
   for (const { path } of code.filter(isDust)) console.log(`dust: ${path}`)
 }
 
-/** First lines of comments that match, each with its place: a line of one that goes on begins in the middle of a sentence. */
+/** Matching first lines of comments, with places: a later line begins within a sentence. */
 const openingsWith =
   (words: RegExp) =>
   ({ path, text }: SourceText): string[] => {
@@ -99,7 +99,7 @@ export function sourceFiles(): SourceText[] {
 
 type Node = { type: string; loc?: { start: { line: number }; end: { line: number } } | null; [key: string]: unknown }
 
-/** Every function with a body, named by what it is assigned to where it has no name. Test callbacks are not code. */
+/** Functions with a body, an unnamed one by what it is assigned to. Test callbacks are not code. */
 export function functionsIn({ path, text }: SourceText): FunctionSize[] {
   const found: FunctionSize[] = []
   const visit = (node: Node, name: string) => {

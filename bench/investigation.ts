@@ -9,8 +9,9 @@ import { median, report, type Stage, stage } from './stage.ts'
 const turns = 200
 
 /**
- * What a turn with one tool call costs when model and tool answer at once, against a bare workflow that runs as many no-op
- * activities on the same server and the same kind of queues. Taken in turn, so that a drifting machine hits both.
+ * The cost of a turn with one call when model and tool answer at once, against a bare workflow with
+ * as many no-op activities on the same server and kind of queues. They alternate, so that a
+ * drifting machine hits both.
  */
 export async function turn(): Promise<void> {
   const scene = await stage({
@@ -55,8 +56,9 @@ type Cost = ReturnType<typeof costOf>
 const oddAt = [5, 9, 13, 17]
 
 /**
- * Twenty incidents of one type, four of them with another cause: what followers cost against their leader. The model is the
- * runbook's rule table, so the tokens are synthetic: they show what a hint makes needless, not what a language model would say.
+ * Twenty incidents of one type, four with another cause: followers' cost against their leader's.
+ * The model is the runbook's rule table, so tokens are synthetic: they show what a hint saves, not
+ * a language model's words.
  */
 export async function queue(): Promise<void> {
   const servers = await startServers()
@@ -80,7 +82,8 @@ export async function queue(): Promise<void> {
     ({ role, resource }, index) => role === 'follower' && logs[index]?.some((row) => isLookAt(row, resource)),
   )
   const wallMs = Math.max(...logs.map((log) => spanOf(log).to)) - Math.min(...logs.map((log) => spanOf(log).from))
-  // The rule table may make more calls than it did: only the time for each can be compared with an older release.
+  // The rule table may make more calls than before: only each one's time compares with an old
+  // release.
   const calls = logs.flat().filter(({ kind }) => kind === 'tool_started').length
   const [leader, follower] = [of('leader'), right].map((some) => {
     const costs = some.map(costOf)

@@ -7,7 +7,7 @@ import { report } from './stage.ts'
 
 const minRows = 50_000
 
-/** Texts of the longest length that hold themselves many times over: what a text can cost at most. */
+/** Longest texts that hold themselves many times: the most a text can cost. */
 const nesting = [
   `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(2_500)}id`,
   `${'find / -exec '.repeat(900)}id {} \\; `,
@@ -15,7 +15,7 @@ const nesting = [
   `echo ${'$('.repeat(4_000)}id${')'.repeat(4_000)}`,
 ].map((text) => text.slice(0, 16_384))
 
-/** Judgements a second on one core: every labelled row of our own, as often as it takes to make 50,000, warm, in process. */
+/** Judgements a second on one core: every labelled row, repeated to 50,000, warm, in process. */
 export async function judge(): Promise<void> {
   await loadSql()
   const commands = ['reads', 'writes', 'holes'].flatMap((name) =>

@@ -5,8 +5,9 @@ import { packFrame, readAsk, readFrame } from '../mesh/frames.ts'
 import { signed } from '../mesh/sign.ts'
 
 /**
- * Many agents that call out in one process, each with its connection and key: `light-agents.ts`, with a JSON line of
- * `{ api, audience, agents: [{ device, key }] }` on its input. They do nothing of what they are asked, and answer at once. Prints `connected` when all are.
+ * Agents that call out, many in one process, each with connection and key: `light-agents.ts`, with
+ * a JSON line `{ api, audience, agents: [{ device, key }] }` on its input. They do nothing and
+ * answer at once. Prints `connected` when all are.
  */
 type Given = { api: string; audience: string; agents: { device: string; key: string }[] }
 

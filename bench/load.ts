@@ -27,8 +27,9 @@ const bytesPerEvent = 1_500
 type Measurement = { name: string; path?: string; query?: (db: Db) => Promise<unknown> }
 
 /**
- * The API as it is deployed over a database of half a year, and a signed-in session: 100,000 incidents and 5,000,000 rows.
- * `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` leaves the database where it says and uses it again.
+ * The deployed API over half a year's database, and a signed-in session: 100,000 incidents,
+ * 5,000,000 rows. `INCIDENTS=` and `EVENTS=` scale it; `KEEP=1` keeps the database and uses it
+ * again.
  */
 export async function halfYear() {
   const kept = process.env.KEEP ? join(tmpdir(), `nightshift-load-${incidents}-${events}`) : null
@@ -92,7 +93,7 @@ function lastDays(days: number): { since: string; until: string } {
   return { since: day(Date.now() - (days - 1) * 86_400_000), until: day(Date.now()) }
 }
 
-/** What the pages ask for, and what the same question costs in the database alone, driver included. */
+/** The pages' questions, and each one's cost in the database alone, driver included. */
 async function questions(db: Db): Promise<Measurement[]> {
   return [...(await incidentQuestions(db)), ...(await otherQuestions(db))]
 }

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { groupLines } from '../sources/logs/last.ts'
 
 /**
- * How well lines are grouped, on LogHub's samples of 2,000 lines with a template each (https://github.com/logpai/loghub; read from a directory, none of it is here).
- * Grouping accuracy: the part of the lines whose group holds just the lines of their true template. Published: Drain in Zhu et al., "Tools and Benchmarks
- * for Automated Log Parsing", ICSE-SEIP 2019, table II, with masks made for each set of logs; ours has one set of masks for all.
+ * Grouping of lines, on LogHub's samples of 2,000 lines with a template each
+ * (https://github.com/logpai/loghub; read from a directory, none of it is here). Grouping accuracy:
+ * the share of lines whose group has exactly the lines of their true template. Published: Drain in
+ * Zhu et al., "Tools and Benchmarks for Automated Log Parsing", ICSE-SEIP 2019, table II, with
+ * masks for each set; ours has one set of masks for all.
  */
 
 const published: Record<string, number> = {

@@ -1,8 +1,9 @@
 import type { Worker } from 'node:worker_threads'
 
 /**
- * Loaded into the process that is measured (`--import`), answers `memory` over its IPC channel with the parts of what it holds.
- * Workflows run in threads with separate heaps, which `process.memoryUsage()` does not tell.
+ * Loaded into the measured process (`--import`): answers `memory` over its IPC channel with the
+ * parts of its memory. Workflows run in threads with separate heaps, which `process.memoryUsage()`
+ * misses.
  */
 export type MemoryUse = {
   residentMb: number
@@ -26,7 +27,7 @@ process.on('worker', (thread) => {
 process.on('message', async (message) => {
   if (message === 'memory') process.send?.(await memory())
 })
-// Who listens must not keep the process from ending.
+// A listener must not keep the process from ending.
 process.channel?.unref()
 
 async function memory(): Promise<MemoryUse> {

@@ -26,8 +26,8 @@ const lightAgents = fileURLToPath(new URL('./light-agents.ts', import.meta.url))
 type Enrolled = { device: string; key: string }
 
 /**
- * So many agents that call out, real connections with real keys, on one process of the API: what they cost it, and how long a read of one
- * of them takes, by the API and back. The agents answer at once, so that it is the way that is measured.
+ * Agents that call out, real connections with real keys, on one API process: their cost, and the
+ * time of a read of one, by the API and back. They answer at once: the way is measured.
  */
 export async function meshConnections(): Promise<Record<string, number | string>> {
   const dir = temporaryDirectory().path

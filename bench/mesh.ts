@@ -27,7 +27,7 @@ import { median, percentile, report, startApi } from './stage.ts'
 
 const entry = fileURLToPath(new URL('../cli/main.ts', import.meta.url))
 
-/** The agent as a separate process over a state directory that holds its manifest and root key, once it listens. */
+/** An agent process over a state directory with its manifest and root key, once it listens. */
 async function startAgent(state: string, listen: string): Promise<{ child: ChildProcess; url: string }> {
   const args = ['mesh', 'agent', '--state', state, '--listen', listen]
   const child = spawn(process.execPath, [entry, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -46,8 +46,9 @@ async function startAgent(state: string, listen: string): Promise<{ child: Child
 const on = 'node-osl-1'
 
 /**
- * How long reads of a small file take (ms) from the tool registry on: core API, PostgreSQL (which need not keep what it wrote), signature,
- * HTTP, door, guard and journal, and back. API and agent are separate processes. That the run announces each before is not in it.
+ * Times of reads of a small file (ms) from the tool registry on: core API, PostgreSQL (which may
+ * lose writes), signature, HTTP, door, guard and journal, and back. API and agent are processes.
+ * The run's announcement is not in it.
  */
 async function wholePath(calls: number): Promise<number[]> {
   const dir = temporaryDirectory().path
@@ -84,7 +85,10 @@ async function wholePath(calls: number): Promise<number[]> {
 
 const warmUp = 50
 
-/** A device as an admin and a person on it make it: known, enrolled, its agent running. Answers what ends that. */
+/**
+ * A device as an admin and its person make it: known, enrolled, its agent running. Answers what
+ * ends that.
+ */
 async function enrolledAgent(db: Db, apiUrl: string, dir: string): Promise<() => void> {
   await syncInventory(db, scriptedPlatform().inventoryState)
   const operatorId = await ensureOperator(db, 'admin', 'admin')
@@ -149,8 +153,8 @@ const rounds = Number(process.env.MESH_CALLS ?? 500)
 const lanes = 4
 
 /**
- * Reads on loopback through HTTP, door, guard and journal: with a separate process and without, against starting that process; and the
- * whole path of one, from the tool registry.
+ * Reads on loopback through HTTP, door, guard and journal, with a separate process and without,
+ * against starting that process; and one whole path from the tool registry.
  */
 export async function mesh(): Promise<void> {
   const device = await startDevice()
@@ -227,7 +231,7 @@ async function startDevice() {
       return (calls * 1000) / (performance.now() - startedAt)
     },
     residentMb: () => Number(status('VmRSS')?.[1]) / 1024,
-    /** Of the agent itself; the processes it starts are not in it. */
+    /** The agent itself, without its processes. */
     cpuSeconds() {
       const fields = readFileSync(`/proc/${child.pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
       return (Number(fields[11]) + Number(fields[12])) / 100

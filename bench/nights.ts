@@ -8,9 +8,10 @@ import { startServers } from './servers.ts'
 import { median } from './stage.ts'
 
 /**
- * Two nights over the real product and the lab's real processes: the same critical faults, up to three at once on different nodes, with workers
- * and API servers killed at random, once with the page gate at five minutes and once without. Says who would have been woken, whether a page
- * came later than promised, and whether any critical was missed, as the lab's oracle sees it.
+ * Two nights over the real product and the lab's real processes: the same critical faults, up to
+ * three at once on different nodes, with workers and API servers killed at random, with the page
+ * gate at five minutes and without. Says who would be woken, if a page came late, and if a critical
+ * was missed, by the lab's oracle.
  */
 
 const atOnce = 3
@@ -22,7 +23,7 @@ const perLab = 40
 const webShards = 24
 
 type Target = { fault: FaultName; target: string }
-/** What was told of an incident that wakes somebody: when, and for what. */
+/** The messages of an incident that wake somebody: when, and for what. */
 type Wake = { type: string; atMs: number }
 type Told = { fault: string; incident: Incident | null; wakes: Wake[]; isHealthy: boolean; isSpared: boolean }
 
@@ -111,7 +112,10 @@ async function play(faults: number, hold: number, seed: number): Promise<Told[]>
   }
 }
 
-/** Of ten faults seven stop a service, which a run repairs; the others ask somebody: two bad deploys and a host that is gone. */
+/**
+ * Seven of ten faults stop a service, which a run repairs; the others ask: two bad deploys and a
+ * lost host.
+ */
 function faultsOf(count: number): Target[] {
   const shards = Array.from(
     { length: webShards },

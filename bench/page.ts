@@ -6,7 +6,7 @@ import { median, report } from './stage.ts'
 
 const rounds = Number(process.env.ROUNDS ?? 5)
 
-/** When the first row is on the screen, and how long each press took until what it changed was; both as the browser itself says. */
+/** The first row on the screen, and each press until its change was; both by the browser's word. */
 const watch = `
   window.presses = []
   new PerformanceObserver((list) => {
@@ -29,7 +29,10 @@ const addresses = [
   '?by=cause',
 ]
 
-/** What a person waits for at the list of incidents with 100,000 of them, and at ten thousand rows of the gallery. The API's share is `load`. */
+/**
+ * The waiting time at the list of 100,000 incidents, and at ten thousand rows of the gallery.
+ * `load` has the API's share.
+ */
 export async function page(): Promise<void> {
   const { api, token, stop } = await halfYear()
   const gallery = await openGallery()

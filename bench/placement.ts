@@ -21,8 +21,9 @@ import { report } from './stage.ts'
 const limitMs = 10_000
 
 /**
- * The one large model of every VM and host, as others solve it, beside the stages: the fewest migrations to any end places within
- * the same ten seconds. Only the last column can be carried out: the others know no order.
+ * The one large model of every VM and host, as others solve it, beside the stages: the fewest
+ * migrations to any end within the same ten seconds. Only the last column can be carried out: the
+ * others know no order.
  */
 async function compare(): Promise<void> {
   const python = findPython()
@@ -86,7 +87,10 @@ function seconds(beganMs: number): string {
   return ((performance.now() - beganMs) / 1_000).toFixed(1)
 }
 
-/** Random small clusters against trying everything: the whole pipeline, and the search alone, which is what large ones have. */
+/**
+ * Random small clusters against trying everything: the whole pipeline, and the search alone, as for
+ * large ones.
+ */
 async function small(): Promise<void> {
   const cases = Number(process.env.CASES ?? 10_000)
   const engine = startEngine('glpk')
@@ -167,8 +171,8 @@ function searchAlone(instance: Instance, seed: number): Incumbent {
 }
 
 /**
- * `PARTS=versus,families,small,compare,others,beyond` (all of them without it), `ENGINE=highs`, `SEEDS`, `CASES`, what `versus` reads, and `PYTHON`
- * for one that has OR-Tools.
+ * `PARTS=versus,families,small,compare,others,beyond` (all by default), `ENGINE=highs`, `SEEDS`,
+ * `CASES`, `versus`' variables, and `PYTHON` for one with OR-Tools.
  */
 export async function placement(): Promise<void> {
   const parts = (process.env.PARTS ?? 'versus,families,small,others,beyond,compare').split(',')
@@ -181,7 +185,7 @@ export async function placement(): Promise<void> {
   if (parts.includes('compare')) await compare()
 }
 
-/** What else is promised within a time: who could die next at 100 hosts, and why nothing fits at 10. */
+/** Other promised times: who could die next at 100 hosts, and why nothing fits at 10. */
 async function others(): Promise<void> {
   const large = generate({ hosts: 100, vms: 2_000, racks: null, load: 0.93, seed: 1 })
   const { instance } = buildInstance(large, buildModel(large))

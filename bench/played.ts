@@ -17,10 +17,12 @@ import { everyTool, measureFirstTurn, sites } from './prompt.ts'
 import { report } from './stage.ts'
 
 /**
- * What recorded conversations would cost today: the same results, as the files hold them, in the messages that we would send. A file is
- * a list of requests: `new` messages since the answer before, `answer`, `fresh` where an attempt begins, `bytes` of the whole request, `tools`.
- * Both sides are counted by this code; only `bytes` of whole requests is as it was recorded. What a recording cut out of a result is
- * taken to shrink as what it left of it; `whole requests, cut parts as they were` counts those in full. Of other texts they are as they were.
+ * Recorded conversations at today's cost: the same results, from the files, in the messages we
+ * would send. A file is a list of requests: `new` messages since the answer before, `answer`,
+ * `fresh` where an attempt begins, `bytes` of the whole request, `tools`. This code counts both
+ * sides; only whole requests' `bytes` are as recorded. A result's cut part is taken to shrink as
+ * the rest did; `whole requests, cut parts as they were` counts it in full. Other texts are as they
+ * were.
  */
 
 const request = z.looseObject({
@@ -43,16 +45,16 @@ type Request = z.infer<typeof request>
 type Counts = {
   requests: number
   duplicates: number
-  /** Of results alone, each once. */
+  /** Results alone, each once. */
   results: { before: number; after: number }
-  /** Of all messages behind the prompt, over all requests. */
+  /** All messages after the prompt, over all requests. */
   messages: { before: number; after: number }
-  /** Of whole requests, with prompt, tools and runbook. */
+  /** Whole requests, with prompt, tools and runbook. */
   whole: { before: number; after: number }
   /** `whole.after`, were the cut parts of results as they were. */
   uncut: number
   repeats: { before: number; after: number }
-  /** Of endings, refused ones too: quotes that stood in a message before them, and that stand there today. */
+  /** Quotes of endings, refused ones too: those in a message before them, and those there today. */
   quotes: { before: number; after: number }
   /** Bytes of contexts, each once. */
   contexts: number[]
@@ -127,15 +129,17 @@ type Talk = {
   said: number
   results: unknown[]
   opening: Opening
-  /** What was heard, as recorded. */
+  /** Messages as recorded. */
   heard: string[]
   /** Characters that the recording cut out of what was heard besides results. */
   cut: number
-  /** Of each result: how long it is in the recording, and how much more it was. */
+  /** Each result's recorded length, and its full one. */
   sizes: { left: number; cut: number }[]
 }
 
-/** A first turn of today: bytes of prompt and tools, and of the runbook, and the names of the tools, those of then and those of today. */
+/**
+ * A first turn of today: bytes of prompt, tools and runbook, and the tools' names, then and now.
+ */
 type Opening = {
   first: number
   runbook: number
@@ -167,7 +171,7 @@ function countConversation(requests: Request[], runbooks: readonly Runbook[]): C
     }
     if (each.fresh !== undefined) {
       countResults(talk, counts)
-      // Where a recording cut the context of a later attempt, its incident's first one tells what it is about.
+      // Where a recording cut a later attempt's context, the incident's first tells its subject.
       talk = beginTalk(talk.opening)
     }
     for (const message of each.new) hear(talk, message, calls)
@@ -255,7 +259,7 @@ function answer(talk: Talk, { answer: said }: Request): void {
 
 const ending = z.object({ claims: z.array(z.object({ quotes: z.array(z.object({ text: z.string() })) })) })
 
-/** Quotes of an ending: those that its model had read, and how many of these it would read today. */
+/** Quotes of an ending: those that its model had read, and those it would read today. */
 function countQuotes(
   { heard }: Talk,
   calls: NonNullable<Request['answer']>['tool_calls'],
@@ -285,7 +289,7 @@ const plain = (text: string): string =>
     .replace(/\s+/g, ' ')
     .trim()
 
-/** Results of an attempt, each once, and the things in them that an earlier one had said word for word. */
+/** An attempt's results, each once, and parts that an earlier one had word for word. */
 function countResults({ entries, results, context }: Talk, counts: Counts): void {
   const before = entries.flatMap((entry) => {
     if (entry.kind !== 'result') return []
@@ -351,7 +355,7 @@ function openingOf(context: string, runbooks: readonly Runbook[], then: readonly
   return { first, runbook: bytes(runbookText), match, former: new Set(then), today: new Set(names) }
 }
 
-/** Bytes of the tools that the model had asked for by then, and that a first turn of today has not. */
+/** Bytes of the tools that the model had asked for by then and today's first turn lacks. */
 function addedTools({ former, today }: Opening, offered: readonly string[]): number {
   const added = offered.filter((name) => !former.has(name) && !today.has(name))
   return added.length === 0

@@ -34,7 +34,10 @@ export const sites = {
   },
 } satisfies Record<string, SiteFacts>
 
-/** Types of the lab's alerts, each with the kind of its resource; `seen`: only metrics tell, so a source is there. */
+/**
+ * Types of the lab's alerts with their resources' kinds; `seen`: only metrics tell, so a source is
+ * there.
+ */
 const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] = [
   { type: 'replication_lag', kind: 'node' },
   { type: 'service_down', kind: 'node' },
@@ -52,7 +55,10 @@ const incidents: readonly { type: string; kind: InventoryKind; seen?: true }[] =
 /** Every capability of an agent. */
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
-/** System prompt and tool definitions of a first turn, in bytes: about a kind, at a site with devices or without, with these kinds of source. */
+/**
+ * System prompt and tools of a first turn, in bytes: about a kind, with devices or without, with
+ * these kinds of source.
+ */
 export function measureFirstTurn(
   kind: InventoryKind | null,
   site: SiteFacts,
@@ -80,7 +86,10 @@ export function measureFirstTurn(
 /** All that the lab's first turns choose from. */
 export const everyTool = describedTools(null, [device], ['prometheus'], { shards: true, hosts: true, jobs: true })
 
-/** Bytes of prompt and tools that every first turn sends: of everything, of the lab's incidents; what three sites read of themselves. */
+/**
+ * Bytes of prompt and tools in every first turn: of everything, of the lab's incidents; and three
+ * sites' own texts.
+ */
 export async function prompt(): Promise<void> {
   const prompts = readPrompts()
   const described = describedTools(null, [], [], { shards: true, hosts: true })

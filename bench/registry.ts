@@ -15,8 +15,9 @@ const resources = Number(process.env.RESOURCES ?? 50_000)
 const calls = 100
 
 /**
- * The registry of a large site: 50,000 resources, 200,000 relations, a fifth of them targets of a Prometheus. `RESOURCES=` scales it.
- * How long a source's whole list takes, new, unchanged and with a hundredth of it changed; and the questions of ingest, leases and pages.
+ * A large site's registry: 50,000 resources, 200,000 relations, a fifth of them a Prometheus'
+ * targets. `RESOURCES=` scales it. Times of a source's whole list, new, unchanged and with a
+ * hundredth changed; and of the questions of ingest, leases and pages.
  */
 export async function benchRegistry(): Promise<void> {
   const dir = temporaryDirectory().path

@@ -4,7 +4,10 @@ import { type Knowledge, openKnowledge } from '../knowledge/knowledge.ts'
 import { databaseFaultRows } from '../lab/databases/faults.ts'
 import { describedTools, splitTools } from '../tools/registry.ts'
 
-/** Does a first turn offer what repairs its trouble: the lab's faults, and troubles of hosts that no runbook fits. */
+/**
+ * Whether a first turn offers its trouble's repair: the lab's faults, and hosts' troubles without a
+ * runbook.
+ */
 
 const device = { mode: 'all' as const, toolsAllowed: [], terms: { capabilities: [] }, health: null }
 
@@ -23,7 +26,7 @@ export function offeredFirst(knowledge: Knowledge, { type, kind, says = '' }: Tr
   return { names: first.map(({ name }) => name), runbook: chosen?.name ?? null, first }
 }
 
-/** Any of these writes repairs the fault, as its playbook or its operator does it. What is for a person has none. */
+/** Writes that repair the fault, as playbook or operator do. A fault for a person has none. */
 export const repairsOfLab: Readonly<Record<string, { kind: InventoryKind; by: readonly string[] }>> = {
   replication_lag: { kind: 'shard', by: ['converge_shard'] },
   disk_pressure: { kind: 'node', by: ['converge_shard'] },

@@ -21,9 +21,9 @@ const closedAt = '2025-01-01T00:00:00.000000Z'
 const quietMs = 50_000
 
 /**
- * Removes 100,000 closed incidents with whole chains from a durable database by the API as it is deployed, while 50 alerts a minute come in
- * over HTTP, and verifies everything after it. The first 50 seconds, before a round begins, are the measure of ingest without it.
- * `INCIDENTS=` and `ROWS=` scale it.
+ * Removes 100,000 closed incidents with whole chains from a durable database by the deployed API,
+ * while 50 alerts a minute come in over HTTP, and verifies everything then. The first 50 seconds,
+ * before a round, measure ingest without it. `INCIDENTS=` and `ROWS=` scale it.
  */
 export async function benchRetention(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -64,7 +64,10 @@ export async function benchRetention(): Promise<void> {
   }
 }
 
-/** Incidents of a year ago, opened by an alert, worked at and resolved, written by the product's own append of whole chains. */
+/**
+ * Incidents of a year ago, opened by an alert, worked at and resolved, written by the product's own
+ * append of whole chains.
+ */
 async function fillClosed(owner: Db): Promise<void> {
   for (let made = 0; made < incidents; made += perTransaction) {
     await owner.transaction().execute(async (trx) => {
@@ -112,7 +115,7 @@ async function leftOf(owner: Db): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** Sends an alert of a new name every 1.2 s until told to stop; answers what each took in milliseconds. */
+/** Sends an alert of a new name every 1.2 s until stopped; answers each one's milliseconds. */
 async function ingestUntil(url: string, token: string, isOver: (ms: number) => Promise<boolean>): Promise<number[]> {
   const took: number[] = []
   const began = performance.now()

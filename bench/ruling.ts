@@ -25,8 +25,9 @@ const rounds = 400
 const shard = { kind: 'shard', id: 'db-osl-1' } as const
 
 /**
- * What a site's policy of 500 rules costs a call's ruling (fold, what the judge weighs, the rules), against a site without one on the same
- * server, taken in turn; what one rule costs by itself; and the record of all pairs over 100,000 rows.
+ * The cost of a 500-rule policy to a call's ruling (fold, judge's facts, rules), against a site
+ * without one on the same server, alternating; one rule's own cost; and the record of all pairs
+ * over 100,000 rows.
  */
 export async function ruling(): Promise<void> {
   const dir = temporaryDirectory().path
@@ -99,7 +100,10 @@ async function openSite(url: string, name: string): Promise<Site> {
   return { db, url: own.href }
 }
 
-/** One ruling on a call that writes, in the transaction that would write it: what was opened and looked up stays, nothing else does. */
+/**
+ * One ruling on a writing call, in its transaction: what was opened and looked up stays, nothing
+ * else does.
+ */
 async function readRuling({ db, url }: Site): Promise<() => Promise<void>> {
   const owner = connect(url, { owner: true, max: 1 })
   const { incidentId } = await playPair({ db, owner }).propose()
@@ -130,7 +134,10 @@ async function takenInTurn(acts: (() => Promise<void>)[], times: number): Promis
   return took
 }
 
-/** The best of several rounds, in milliseconds a call: what else the machine does is no cost of the rules. */
+/**
+ * The best of several rounds, in milliseconds a call: the machine's other work is no cost of the
+ * rules.
+ */
 async function tookEach(act: () => unknown, times: number): Promise<number> {
   const rounds = Array.from({ length: 7 }, () => {
     const startedAt = performance.now()
@@ -142,7 +149,10 @@ async function tookEach(act: () => unknown, times: number): Promise<number> {
 
 const round = (ms: number) => Math.round(ms * 100) / 100
 
-/** As a large site would write them: most about named things or labels, some by day; none of the last decides about our call. */
+/**
+ * A large site's rules: most about named things or labels, some by day; none of the last decides
+ * our call.
+ */
 function policyOf(count: number): string {
   const rules = Array.from({ length: count }, (_, n) => {
     const resource = [

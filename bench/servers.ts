@@ -17,7 +17,10 @@ type Servers = {
   stop(): Promise<void>
 }
 
-/** PostgreSQL, with its schema, and Temporal, for one measurement. `durable`: where how fast rows are stored is measured. */
+/**
+ * PostgreSQL with its schema, and Temporal, for one measurement. `durable`: for the speed of
+ * storing rows.
+ */
 export async function startServers({ durable = false } = {}): Promise<Servers> {
   const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable })

@@ -21,8 +21,9 @@ const rounds = 200
 const warmUp = 20
 
 /**
- * What the layer of sources adds to the time of the server itself: `query_metrics` from the tool registry through the core API (judge,
- * limits, summary, the whole stored by digest, what it is about), beside the same requests to the same real Prometheus.
+ * The time that the layer of sources adds to the server's: `query_metrics` from the tool registry
+ * through the core API (judge, limits, summary, stored digest, subject), beside the same requests
+ * to the same real Prometheus.
  */
 export async function benchSources(): Promise<void> {
   if (!findProgram('prometheus'))
@@ -97,7 +98,10 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt
 }
 
-/** How long the server is asked anything for one reading, in milliseconds, and how often: what `query_metrics` asks, without the layer around it. */
+/**
+ * The server's time for one reading, in milliseconds, and the number of questions: `query_metrics`'
+ * own, without the layer.
+ */
 async function askDirectly(url: string, args: Record<string, unknown>): Promise<{ ms: number; requests: number }> {
   const times: [from: number, to: number][] = []
   const ask: AskSource = async ({ path, form }) => {

@@ -17,7 +17,7 @@ import { type ChatRequest, type Line, scriptedModel } from '../test/support/scri
 import { startWorkers } from '../worker/workers.ts'
 import { startServers } from './servers.ts'
 
-/** A core API that answers at once: for measuring what Nightshift itself costs. `answer` is the body of every GET. */
+/** A core API that answers at once, to measure our own cost. `answer`: the body of every GET. */
 export async function scriptedCore(answer: (path: string) => unknown): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((request, response) => {
     request.resume()

@@ -13,10 +13,11 @@ const modelDelayMs = 12_000
 const watchedMs = Number(process.env.WATCH_SECONDS ?? 180) * 1000
 
 /**
- * A storm as it comes at night, over the real API, worker, PostgreSQL (durable) and Temporal: three types are at work with a model that
- * takes 12 s for an answer, then 2,000 new alerts of 30 types come in 20 bodies at once with single alerts beside them, then ten critical
- * ones of ten new types. Says how fast they were stored, how long each critical one waited for its claim, and how long nobody worked
- * although somebody waited. `WATCH_SECONDS=60` watches for a shorter time.
+ * A storm in the night, over the real API, worker, PostgreSQL (durable) and Temporal: three types
+ * at work with a model that takes 12 s, then 2,000 new alerts of 30 types in 20 bodies at once with
+ * single alerts beside them, then ten critical ones of ten new types. Says how fast they were
+ * stored, how long each critical one waited for its claim, and how long nobody worked while
+ * somebody waited. `WATCH_SECONDS=60` watches shorter.
  */
 export async function storm(): Promise<void> {
   const servers = await startServers({ durable: true })
@@ -117,7 +118,10 @@ async function takeStorm(spine: Spine): Promise<{ seconds: number; single: numbe
   return { seconds: tookMs / 1000, single }
 }
 
-/** Each critical incident with how long it waited for its claim and for its first request to the model, in ms; null: not within the watch. */
+/**
+ * Each critical incident's wait for its claim and its first request to the model, in ms; null: not
+ * within the watch.
+ */
 type CriticalWait = { type: string; claimedMs: number | null; askedMs: number | null }
 
 async function criticalWaits(spine: Spine, memory: { api: number; worker: number }) {

@@ -20,7 +20,10 @@ const dropEveryMs = 5_000
 const incidents = 20
 const arriveWithinMs = 60_000
 
-/** Open pages while rows are written: does everybody hear everything, once, over connections that keep being cut off? */
+/**
+ * Open pages while rows are written: whether everybody hears everything, once, over connections
+ * that are cut off.
+ */
 export async function stream(): Promise<void> {
   const dir = temporaryDirectory().path
   const postgres = await startPostgres({ dir: join(dir, 'postgres'), durable: false })
@@ -100,7 +103,7 @@ async function writeRow(db: Db, incidentId: string, n: number): Promise<string> 
 
 type StreamComparison = { received: number; missing: number; duplicates: number; outOfOrder: number }
 type Listeners = {
-  /** Settles when everybody has a place in the stream, so that whatever is written from now on is theirs. */
+  /** Settles when everybody has a place in the stream: rows written from now on are theirs. */
   ready: Promise<void>
   /** What has become of these rows at every listener so far. */
   heard(rows: readonly string[]): StreamComparison[]
@@ -117,8 +120,8 @@ type ListenOptions = { url: string; token: string; count: number; dropEveryMs: n
 type ListenerGroup = { options: ListenOptions; delaysMs: number[]; counts: { reconnects: number; refused: number } }
 
 /**
- * Pages that listen to the stream, each on a separate connection that is cut off every so often, in the middle of whatever it
- * was reading, and resumed with the last id that was read in full.
+ * Pages that listen, each on a connection that is cut every so often, in the middle of its reading,
+ * and resumed with the last fully read id.
  */
 export function listen(options: ListenOptions): Listeners {
   const group: ListenerGroup = { options, delaysMs: [], counts: { reconnects: 0, refused: 0 } }
@@ -201,7 +204,7 @@ async function read(
   }
 }
 
-/** What was written against what was heard; rows of others do not count. */
+/** Written against heard rows; others' rows do not count. */
 function compare(rows: readonly string[], places: readonly string[]): StreamComparison {
   const written = new Set(rows)
   const mine = places.map(positionOf).filter(({ id }) => written.has(String(id)))

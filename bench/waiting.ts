@@ -22,9 +22,11 @@ const waiting = Number(process.env.WAITING ?? 2_000)
 const warmUp = 50
 const decisions = 200
 const startersAtOnce = 24
-/** The worker gives memory back after a quiet interval of 15 s, which must begin and end within this. */
+/** The worker gives memory back after 15 quiet seconds, which must begin and end within this. */
 const settleMs = 50_000
-/** What the worker gets beside the addresses: set these in the environment of the bench to try others. */
+/**
+ * The worker's variables beside the addresses: set them in the bench's environment to try others.
+ */
 const workerSettings = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => /^(WORKER_(?!PORT)|MALLOC_|NODE_OPTIONS)/.test(name)),
 ) as Record<string, string>
@@ -33,9 +35,9 @@ const setUpWithinMs = 3 * 3_600_000
 const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * What it costs that so many investigations wait for a person: memory of the worker (a separate process) over what it has
- * after a warm-up, connections that are doing something, and how long a decision takes to become an act while all the others
- * wait. `WAITING=10000` waits for as many. Starting them is not measured.
+ * The cost of many investigations that wait for people: the worker's memory (its own process) over
+ * that after a warm-up, busy connections, and the time from decision to act while all others wait.
+ * `WAITING=10000` sets the number. Starting them is not measured.
  */
 export async function waitingBench(): Promise<void> {
   const servers = await startServers()
@@ -112,7 +114,7 @@ async function askForApprovals(db: Db): Promise<void> {
 
 const node = { id: 'n', hostname: 'n', ip: '10.0.0.1', shard: 's', status: 'nominal' }
 
-/** Looks at its own shard, wants it converged, and hands over afterwards: the shard is named in the alert. */
+/** Looks at its own shard, wants it converged, and hands over then: the alert names the shard. */
 function script({ messages }: ChatRequest): Line {
   const text = messages.map(({ content }) => content ?? '').join('\n')
   const shard = /shard-\d+/.exec(text)?.[0] ?? 'shard-0'
@@ -197,7 +199,10 @@ async function busyConnections(db: Db): Promise<number> {
   return rows[0]?.busy ?? 0
 }
 
-/** One after the other, as people do it: from the row of the decision to the row that starts the act, by the same clock. */
+/**
+ * One after the other, as people do: from the decision's row to the row that starts the act, by one
+ * clock.
+ */
 async function decideSome(db: Db, client: Client, person: Principal): Promise<number[]> {
   const asked = await db
     .selectFrom('approval')
@@ -219,7 +224,7 @@ async function decideSome(db: Db, client: Client, person: Principal): Promise<nu
     }
     await decide(db, request)
     await client.workflow.getHandle(`investigate:${incidentId}:1`).signal('decided')
-    // A person decides one thing at a time: faster than a run can end would measure how fast runs end.
+    // A person decides one thing at a time: faster than a run ends would measure how fast runs end.
     await untilOver(db, incidentId)
   }
   const { rows } = await sql<{ ms: number }>`

@@ -4,7 +4,10 @@ export * from '../workflows/index.ts'
 
 type Bare = { bareThink(): Promise<null>; bareAct(): Promise<null> }
 
-/** What a turn costs when nothing is done: one activity on the model's queue, one on the main one. Answers the turns' times. */
+/**
+ * A turn's cost when nothing is done: one activity on the model's queue, one on the main one.
+ * Answers the turns' times.
+ */
 export async function BareTurns(turns: number): Promise<number[]> {
   const options = { startToCloseTimeout: '10s' } as const
   const { bareAct } = proxyActivities<Bare>(options)

@@ -1,4 +1,4 @@
-// Plain JavaScript for Node 20 and later: this file runs before anything is installed, so it imports nothing but Node.
+// Plain JavaScript for Node 20 and later: runs before any installation, so imports only Node.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url'
 export const rootDir = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /**
- * Runs `node ...args` under Node 24, installing the dependencies first where they are missing or out of date, and ends
- * this process with the exit code of that command.
+ * Runs `node ...args` under Node 24, after installing missing or outdated dependencies, and ends
+ * this process with the command's exit code.
  */
 export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   const reason = whyInstall(rootDir)
@@ -33,7 +33,8 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
     env: { ...process.env, PATH: [dirname(node), process.env.PATH].filter(Boolean).join(delimiter) },
   })
 
-  // The terminal sends SIGINT to the child as well: stay until it has tidied up, so that the prompt does not come back early.
+  // The terminal sends SIGINT to the child too: stays until it tidied up, so that the prompt does
+  // not come early.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 
@@ -44,14 +45,17 @@ export async function runUnderNode24(args, { cwd = process.cwd() } = {}) {
   child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)))
 }
 
-/** The reason why `npm ci` has to run in `dir`, or undefined when what is installed is what the lockfile says. */
+/**
+ * The reason why `npm ci` has to run in `dir`; undefined when the installed packages are the
+ * lockfile's.
+ */
 export function whyInstall(dir) {
   const lock = join(dir, 'package-lock.json')
   const installed = join(dir, 'node_modules', '.package-lock.json')
   if (!existsSync(installed) || !existsSync(lock)) return 'nothing is installed yet'
   if (statSync(lock).mtimeMs <= statSync(installed).mtimeMs) return undefined
 
-  // A checkout or a copy makes the lockfile newer without changing a version, so the dates alone would install for nothing.
+  // A checkout or copy renews the lockfile's date: dates alone would install for nothing.
   const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages
   const present = JSON.parse(readFileSync(installed, 'utf8')).packages
   for (const [path, entry] of Object.entries(wanted)) {
@@ -64,7 +68,7 @@ export function whyInstall(dir) {
   return undefined
 }
 
-/** The Node 24 to run under: this one, or the one that npm installed; undefined when there is neither. */
+/** The Node 24 to run under: this one, or npm's; undefined when there is neither. */
 function findNode24(dir) {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
   const packaged = join(dir, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')

@@ -5,7 +5,7 @@ import { type CliCommand, type ConnectionOptions, commandLine } from './connecti
 import { CommandFailed } from './exit-codes.ts'
 import { confirm, inert, isAskable, paint, printJson, printNote } from './ui/terminal.ts'
 
-/** `nightshift act`: what a person does on the platform themselves, judged as the agent's own call would be. */
+/** `nightshift act`: a person's own acts on the platform, judged as the agent's calls. */
 export function addActCommand(program: CliCommand): void {
   const parent = program
     .command('act')
@@ -55,7 +55,7 @@ const directAnswer = z.looseObject({
   status: z.enum(['done', 'awaiting_approval', 'under_way']).optional(),
 })
 
-/** Shows what would be done, asks at a terminal, sends it, and says what became of it and who is waited for. */
+/** Shows what would be done, asks at a terminal, sends it, and says the outcome and who waits. */
 export async function carryOut(api: ApiClient, act: PreparedAct, options: ActOptions): Promise<void> {
   const { reason, alone, yes, json } = options
   const { path, summary, told = [], ifMatch } = act

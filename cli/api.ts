@@ -106,7 +106,10 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
   }
 }
 
-/** The problem of an address that did not answer: one that cannot be reached did nothing, one that is silent may be at it. */
+/**
+ * The problem of a silent address: one that cannot be reached did nothing, one that is silent may
+ * be at it.
+ */
 export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   if (error instanceof Error && error.name === 'TimeoutError') {
     const detail = `${url} took the request and gave no answer within ${answerTimeoutMs / 1_000} s`

@@ -3,7 +3,7 @@ import type { CliCommand } from './connection.ts'
 /** Adds a command to the program. Its file is loaded when the command is asked for. */
 type Load = () => Promise<(root: CliCommand) => void>
 
-/** The first words, in the order and the groups of the help. Each with what fits beside it on a line of 80 columns. */
+/** The first words in the help's order and groups. Each with what fits beside it in 80 columns. */
 const commandGroups: Record<string, Record<string, [summary: string, load: Load]>> = {
   'Every day': {
     status: ['what is open, and what waits for a person', async () => (await import('./status.ts')).addStatusCommand],
@@ -118,7 +118,7 @@ const commandGroups: Record<string, Record<string, [summary: string, load: Load]
   },
 }
 
-/** Adds the commands with their groups and summaries; those of `loaded` whole, the others by name alone. */
+/** Adds the commands with groups and summaries; those of `loaded` whole, the others by name. */
 export async function addCommands(root: CliCommand, loaded: 'all' | string): Promise<void> {
   for (const [group, commands] of Object.entries(commandGroups))
     for (const [name, [summary, load]] of Object.entries(commands)) {

@@ -14,7 +14,7 @@ import { useUtc } from './ui/table.ts'
 
 export type ConnectionOptions = TargetOptions & { json?: boolean }
 
-/** A command of the program: its sub-commands can call the API. Of each: `--quiet`, `--no-color`. */
+/** A command of the program: sub-commands can call the API. Each has `--quiet` and `--no-color`. */
 export class CliCommand extends Command {
   #page: ((...words: string[]) => string) | null = null
 
@@ -34,7 +34,7 @@ export class CliCommand extends Command {
     return this
   }
 
-  /** A parent alone was called: its help is the answer, on stdout and with 0, as of `gh` and `kubectl`. */
+  /** A parent alone was called: answers its help, on stdout with 0, as `gh` and `kubectl` do. */
   override help(context?: { error: boolean } | ((text: string) => string)): never {
     return typeof context === 'function' ? super.help(context) : super.help({ error: false })
   }
@@ -44,7 +44,7 @@ export class CliCommand extends Command {
     return super.error(message, options)
   }
 
-  /** Adds the flags of every command that calls the API: its address, the token, and the output format. */
+  /** Adds the flags of every command that calls the API: address, token, output format. */
   connected(help?: string): this {
     const names = ['admin', 'approver', 'ingest', 'agent']
     this.option('--url <url>', 'where the API is (else NIGHTSHIFT_URL, else the start that runs here)')
@@ -56,7 +56,10 @@ export class CliCommand extends Command {
     return help === undefined ? this : this.addHelpText('after', help)
   }
 
-  /** Adds `--web`: opens the page of the same thing instead of printing it. `page` makes its path of the arguments. */
+  /**
+   * Adds `--web`: opens the thing's page instead of printing it. `page` makes its path of the
+   * arguments.
+   */
   web(page: (...words: string[]) => string): this {
     this.#page = page
     return this.option('--web', 'open the page of it in a browser')
@@ -142,8 +145,9 @@ export function resolveTarget(options: TargetOptions, wanted: TokenName = 'admin
 }
 
 /**
- * The start of this checkout that runs; null when none does. Where the lab and a site both run, the one at this address; throws
- * CommandFailed where none is named, since a command for one must not reach the other.
+ * This checkout's running start; null when there is none. Where lab and site both run, the one at
+ * this address; throws CommandFailed where none is named, since a command for one must not reach
+ * the other.
  */
 export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null {
   const running = runningStarts(rootDir, namedStateDir())

@@ -88,7 +88,10 @@ async function checkSources(options: ConnectionOptions): Promise<Finding[]> {
   }
 }
 
-/** Parts that this command looks at by itself where Nightshift runs here; of these the API adds what is wrong. */
+/**
+ * Parts that this command looks at itself where Nightshift runs here; the API adds what is wrong
+ * with them.
+ */
 const probed = new Set(['Temporal', 'worker', 'model', 'platform', 'queue'])
 
 async function checkApiParts(options: ConnectionOptions): Promise<Finding[]> {

@@ -1,6 +1,4 @@
-/**
- * Exit codes that scripts may rely on. `help exit-codes` prints this table; docs/reference/cli.md repeats it.
- */
+/** Exit codes for scripts. `help exit-codes` prints this table; docs/reference/cli.md repeats. */
 export const exitCodes = {
   ok: { code: 0, meaning: 'done' },
   error: { code: 1, meaning: 'it failed, or what was looked at does not do its job; stderr has the reason' },
@@ -21,8 +19,8 @@ export const exitCodes = {
 export type ExitOutcome = keyof typeof exitCodes
 
 /**
- * Ends the command with the exit code of `outcome`. The message, what is wrong and its remedy, goes to stderr; an empty message
- * prints nothing.
+ * Ends the command with `outcome`'s exit code. The message, a fault and its remedy, goes to stderr;
+ * an empty one prints nothing.
  */
 export class CommandFailed extends Error {
   override name = 'CommandFailed' as const

@@ -142,7 +142,7 @@ function lineFinder(text: string): (field: string | null) => string {
 
 const maxFaults = 200
 
-/** YAML or JSON as a value. Aliases that would unfold to more than a file should hold are refused. */
+/** YAML or JSON as a value. Refuses aliases that unfold to more than a file should hold. */
 function parseText(file: string, text: string): unknown {
   const plain = text.length > largeCharacters ? parseLargeJson(text) : undefined
   if (plain !== undefined) return plain

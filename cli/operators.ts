@@ -11,7 +11,7 @@ import { listAll } from './read-api.ts'
 import { printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, printJson, printNote } from './ui/terminal.ts'
 
-// Loose, so that fields of a newer API still reach --json; a role or a risk may be one that this version does not know.
+// Loose: fields of a newer API still reach --json; this version may not know a role or risk.
 const listedOperator = operator
   .pick({ name: true, incidentTypes: true, rights: true, disabledAt: true })
   .extend({ role: z.string(), maxRisk: z.string() })

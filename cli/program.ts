@@ -13,8 +13,8 @@ import { beQuiet, inert, inertJsonText, paint, printError } from './ui/terminal.
 const spell = (text: string): string => spellCommands(text, commandPrefix(process.env))
 
 /**
- * Builds the program; runs nothing. Without a word it loads all commands. With one it loads that command, and the others by name alone: a
- * short command stays fast.
+ * Builds the program; runs nothing. Without a word it loads all commands, with one that command and
+ * the others by name: a short command stays fast.
  */
 export async function buildProgram(firstWord?: string): Promise<CliCommand> {
   const root = new CliCommand('nightshift')

@@ -22,8 +22,8 @@ const perRequest = 200
 const atOnce = 8
 
 /**
- * What the stored calls would have become under a policy of the site. Targets, times and all that the kernel weighed are those of then; names and
- * labels are those that the registry has now.
+ * Stored calls under a policy of the site. Targets, times and the kernel's facts are of then; names
+ * and labels are the registry's of now.
  */
 export async function replayUnder(
   api: ApiClient,

@@ -6,7 +6,7 @@ import { commandPrefix } from '../domain/own-command.ts'
 const lockfile = fileURLToPath(new URL('../package-lock.json', import.meta.url))
 export const isCheckout = (): boolean => existsSync(lockfile)
 
-/** What starts Nightshift where this command runs: the container engine, npm in a checkout, else systemd. */
+/** The starter of Nightshift here: a container engine, npm in a checkout, else systemd. */
 export function startLine(): string {
   if (commandPrefix(process.env).startsWith('docker ')) return 'docker compose up --detach'
   return isCheckout() ? 'npm start' : 'systemctl start nightshift-api nightshift-worker'

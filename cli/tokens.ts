@@ -7,7 +7,7 @@ import { listAll } from './read-api.ts'
 import { formatMoment, printList } from './ui/table.ts'
 import { collectValues, inert, parseOneOf, parseWholeNumber, print, printJson, printNote } from './ui/terminal.ts'
 
-// Loose, so that fields of a newer API still reach --json; a role may be one that this version does not know.
+// Loose: fields of a newer API still reach --json; this version may not know a role.
 const listedToken = apiToken.omit({ kind: true }).extend({ role: z.string() }).loose()
 
 type ListedToken = z.infer<typeof listedToken>

@@ -35,7 +35,7 @@ export function addUndoCommand(program: CliCommand): void {
   )
 }
 
-/** The one write of an incident that can be taken back; where there are more, a person names one. */
+/** The one write of an incident that can be taken back; of several a person names one. */
 async function findKey(api: ApiClient, incident: string): Promise<string> {
   const { items } = listedUndos.parse(await api.get(`/api/v1/incidents/${encodeURIComponent(incident)}/undo`))
   const open = items.filter(({ refused }) => refused === null)

@@ -2,8 +2,9 @@ import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /**
- * Whom a request may reach. `loopback`: this machine only. `private`: this machine, private networks and the internet, since
- * self-hosted receivers are usually internal. `any`: also link-local and cloud metadata, where the setting says so.
+ * The reach of a request. `loopback`: this machine only. `private`: this machine, private networks
+ * and the internet, since self-hosted receivers are usually internal. `any`: also link-local and
+ * cloud metadata, where the setting says so.
  */
 export type AddressPolicy = 'loopback' | 'private' | 'any'
 
@@ -35,7 +36,7 @@ privateNetworks.addSubnet('100.64.0.0', 10, 'ipv4')
 privateNetworks.addSubnet('198.18.0.0', 15, 'ipv4')
 privateNetworks.addSubnet('fc00::', 7, 'ipv6')
 
-/** What an address literal is. What is no literal, and every form that hides another address, is `denied`. */
+/** The kind of an address literal. Any other text, or a form with a hidden address, is `denied`. */
 export function kindOfAddress(literal: string): AddressKind {
   const address = literal.replace(/^\[|\]$/g, '').replace(/%.*$/, '')
   const version = isIP(address)
@@ -67,7 +68,10 @@ function kindIn(address: string, family: 'ipv4' | 'ipv6'): AddressKind {
   return privateNetworks.check(address, family) ? 'private' : 'public'
 }
 
-/** A translator in the network, not this machine, decides where such a packet ends: only public ends are believed. */
+/**
+ * A translator in the network, not this machine, decides such a packet's end: only public ends are
+ * believed.
+ */
 function kindOfTranslated(inner: string): AddressKind {
   return kindIn(inner, 'ipv4') === 'public' ? 'public' : 'denied'
 }
@@ -87,7 +91,10 @@ function groupsOf(address: string): number[] {
   return [...left, ...Array(8 - left.length - right.length).fill(0), ...right]
 }
 
-/** DNS without the addresses that the policy refuses, so that not even a connection is tried. `refuse`: the error where none is left. */
+/**
+ * DNS without the addresses that the policy refuses, so that no connection is tried. `refuse`: the
+ * error where none is left.
+ */
 export function guardedLookup(policy: AddressPolicy, refuse: (hostname: string) => Error): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {

@@ -1,6 +1,9 @@
 import { truncate } from '../domain/format.ts'
 
-/** Why a certificate does not do, where an authority more would not help: it is another server's, or its time is over. Null: nobody who is believed vouches for it. */
+/**
+ * The reason why another authority would not help a certificate: it is another server's, or out of
+ * time. Null: nobody believed vouches for it.
+ */
 export function findCertificateFault(error: unknown): string | null {
   const { code, cert } = error as {
     code?: unknown

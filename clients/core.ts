@@ -21,8 +21,9 @@ const problem = z.looseObject({
 })
 
 /**
- * The core API over HTTP. Every part of a path is already encoded. An answer of any status is an answer; only a
- * fault of the network, an API that is not available, or a success that is no JSON, is thrown as HttpError. The key is in no error.
+ * The core API over HTTP. Parts of a path are encoded already. An answer of any status is an
+ * answer; only a network fault, an absent API, or a success without JSON is thrown as HttpError. No
+ * error holds the key.
  */
 export function createCoreClient(options: CoreOptions): CorePort {
   const base = options.baseUrl.replace(/\/+$/, '')
@@ -66,15 +67,16 @@ export function createCoreClient(options: CoreOptions): CorePort {
 }
 
 /**
- * Does this status say that nobody answered? A proxy before an API that restarts, and an API whose database is away, know nothing of
- * the question. What the API says about a platform or a device behind it is an answer.
+ * Whether this status says that nobody answered: a proxy before a restarting API, or an API without
+ * its database, knows nothing of the question. The API's word on a platform or device behind it is
+ * an answer.
  */
 function isAway(status: number, code: string | undefined): boolean {
   if (code === 'DATABASE_UNAVAILABLE') return true
   return code === undefined && (status === 502 || status === 503 || status === 504)
 }
 
-/** Does the URL mean exactly what it says? An id `..` that a model made up must not climb to another route. */
+/** Whether the URL means exactly what it says: a made-up id `..` must not reach another route. */
 function isPlain(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && url.hash === '' && text.endsWith(`${url.pathname}${url.search}`)

@@ -5,8 +5,8 @@ import { type AddressPolicy, allows, guardedLookup } from './address.ts'
 const maxMs = 24 * 60 * 60 * 1_000
 
 /**
- * How long a server asks us to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); null when it says nothing
- * that makes sense. At most a day: a server does not decide when a run ends.
+ * The wait that a server asks for, by `retry-after-ms` or `Retry-After` (seconds or a date); null
+ * without a sensible one. A day at most: a server does not decide when a run ends.
  */
 export function retryAfterMs(headers: Record<string, string>, nowMs: number): number | null {
   const exact = numberOf(headers['retry-after-ms'])
@@ -37,8 +37,8 @@ export type HttpErrorCode =
   | 'protocol'
 
 /**
- * Why no answer came. `retryable`: may the same request succeed later? The message names the origin, never the path, the
- * headers or the body: webhook addresses carry their secret in the path.
+ * The reason for no answer. `retryable`: the same request may succeed later. The message names the
+ * origin, never path, headers or body: webhook addresses carry their secret in the path.
  */
 export class HttpError extends Error {
   override name = 'HttpError' as const
@@ -81,12 +81,13 @@ type HttpAnswer = {
 
 const connectTimeoutMs = 10_000
 
-/** One pool per policy, authority and certificate, so that no connection made under a wide one serves a narrow one. */
+/** One pool per policy, authority and certificate: a wide one's connection serves no narrow one. */
 const agents = new Map<string, Agent>()
 
 /**
- * One HTTP exchange: the whole answer, whatever its status, or an HttpError. Follows no redirect, unpacks no compression,
- * asks no proxy, sends nothing before the peer's address has passed the policy, and never repeats a request.
+ * One HTTP exchange: the whole answer of any status, or an HttpError. Follows no redirect, unpacks
+ * nothing, asks no proxy, sends nothing before the peer's address passed the policy, and never
+ * repeats.
  */
 export async function request(options: HttpRequest): Promise<HttpAnswer> {
   const exchange = beginExchange(options)
@@ -109,11 +110,14 @@ type OpenAnswer = {
   status: number
   /** Lower-case names; repeated ones joined by `, `. */
   headers: Record<string, string>
-  /** Its bytes as they come. Throws HttpError where they break off, take too long or are more than `maxBytes`. */
+  /** Its bytes as they come. Throws HttpError for a break, a timeout or more than `maxBytes`. */
   pieces: AsyncIterable<Uint8Array>
 }
 
-/** Like `request`, for an answer that is read while it comes. What `read` throws is thrown as it stands, and ends the connection. */
+/**
+ * Like `request`, for an answer read while it comes. What `read` throws passes unchanged and ends
+ * the connection.
+ */
 export async function receive<T>(options: HttpRequest, read: (answer: OpenAnswer) => Promise<T>): Promise<T> {
   const exchange = beginExchange(options)
   try {
@@ -154,8 +158,8 @@ async function* boundedPieces(
 }
 
 /**
- * The lines of an answer as they come, under the same guard, clock and limits as `request`. Ends with the answer. Throws HttpError;
- * an answer that is no success is one too.
+ * An answer's lines as they come, with `request`'s guard, clock and limits. Ends with the answer.
+ * Throws HttpError, also for no success.
  */
 export async function* streamLines(options: HttpRequest): AsyncGenerator<string> {
   const exchange = beginExchange(options)
@@ -174,7 +178,10 @@ export async function* streamLines(options: HttpRequest): AsyncGenerator<string>
   }
 }
 
-/** The lines of a text that comes in pieces. Each piece is looked through once, so that a line without an end costs no more than its bytes. */
+/**
+ * Lines of a text in pieces. Each piece is searched once, so that an endless line costs only its
+ * bytes.
+ */
 export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let begun: string[] = []
@@ -193,8 +200,8 @@ export async function* linesIn(pieces: AsyncIterable<Uint8Array>): AsyncGenerato
 const withoutReturn = (line: string) => (line.endsWith('\r') ? line.slice(0, -1) : line)
 
 /**
- * Checks the address and starts the clock of an exchange. `what` names it in errors, without its path. The caller ends it
- * when the last byte is read.
+ * Checks the address and starts an exchange's clock. `what` names it in errors, without its path.
+ * The caller ends it after the last byte.
  */
 function beginExchange(options: HttpRequest) {
   const url = URL.parse(options.url)
@@ -315,7 +322,10 @@ function faultOf(error: unknown, what: string): HttpError {
 
 type Fault = { code?: unknown; cause?: unknown; errors?: unknown }
 
-/** An error with its causes, and those of an AggregateError, which several tried addresses end in. Read by shape alone. */
+/**
+ * An error with its causes, and an AggregateError's, which several tried addresses end in. Reads
+ * shapes alone.
+ */
 function causesOf(error: unknown, depth = 0): Fault[] {
   if (error === null || typeof error !== 'object' || depth > 5) return []
   const fault: Fault = error

@@ -2,7 +2,10 @@ import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/c
 import { manualChangeType } from '../domain/manual-change.ts'
 import { defaultTaskQueue, groupWorkflowId, investigationId } from '../domain/step-key.ts'
 
-/** Starts the run that carries a person's own write out. Started twice is started once. Throws what Temporal said when it is away. */
+/**
+ * Starts the run of a person's own write. Started twice is started once. Throws Temporal's words
+ * when it is away.
+ */
 export async function startManualChange(
   client: Client,
   incidentId: string,

@@ -33,7 +33,7 @@ type ModelOptions = {
   /** May be empty: then no credential is sent. */
   apiKey: string
   timeoutMs?: number
-  /** So long a stream may say nothing of its answer once it has begun; until then it has all of `timeoutMs`. */
+  /** The longest silence of a begun answer; until it begins it has all of `timeoutMs`. */
   stallMs?: number
   maxAnswerBytes?: number
   allow?: AddressPolicy
@@ -41,7 +41,7 @@ type ModelOptions = {
   memory?: ShapeMemory
 }
 
-/** What was learned of a server, by model. Neither may throw: without a memory the server is learned from again. */
+/** The lessons of a server, by model. Neither may throw: without a memory it is learned again. */
 export type ShapeMemory = {
   recall(model: string): Promise<RequestShape>
   keep(model: string, shape: RequestShape): Promise<void>
@@ -71,7 +71,7 @@ export type ModelRequest = {
 
 export type ModelClient = { complete(request: ModelRequest): Promise<ChatAnswer> }
 
-/** So often one request is asked otherwise; a server that is not content by then is not going to be. */
+/** Changes of one request; a server not content by then is not going to be. */
 const maxCorrections = 8
 /** Size of an answer without envelope. */
 const maxAnswerBytes = 2_000_000
@@ -81,8 +81,9 @@ const envelopeFactor = 16
 const countsMs = 2_000
 
 /**
- * Chat completions, streamed where the server streams: gives a whole answer or throws ModelError, never part of one. A refusal that names a parameter is learned from and asked again at once, a bounded number of times; any other retry is
- * the workflow's business.
+ * Chat completions, streamed where the server streams: gives a whole answer or throws ModelError,
+ * never a part. A refusal that names a parameter is learned from and asked again at once, a bounded
+ * number of times; the workflow does all other retries.
  */
 export function createModelClient(options: ModelOptions): ModelClient {
   const timeoutMs = options.timeoutMs ?? 300_000
@@ -164,7 +165,10 @@ function openServer(
   })
 }
 
-/** One exchange. A refusal of the request is answered, because it may be learned from; every other failure is thrown. */
+/**
+ * One exchange. A refused request is answered, since it may be learned from; any other failure is
+ * thrown.
+ */
 async function exchange(
   { server, heard, hide }: Server,
   asked: ModelRequest,
@@ -260,7 +264,7 @@ function ownMemory(): ShapeMemory {
   }
 }
 
-/** `http://host:8000`, `…/`, `…/v1` and `…/v1/` are the same server; a path with a separate version is left alone. */
+/** `http://host:8000`, `…/`, `…/v1` and `…/v1/` are one server; another path's version stays. */
 export function baseUrlOf(text: string): string {
   const trimmed = text.replace(/\/+$/, '')
   return /\/v\d+[a-z0-9]*(\/|$)/.test(trimmed.replace(/^https?:\/\/[^/]*/, '')) ? trimmed : `${trimmed}/v1`
@@ -272,7 +276,10 @@ export function serverName(baseUrl: string): string {
   return `${origin}${pathname.replace(/\/+$/, '')}`
 }
 
-/** The SDK's way to the network: whole answers, bounded, through the address guard. A stream is put together here. */
+/**
+ * The SDK's way to the network: whole, bounded answers through the address guard. A stream is put
+ * together here.
+ */
 function boundedFetch(
   options: ModelOptions,
   { timeoutMs, heard }: { timeoutMs: number; heard: Heard },

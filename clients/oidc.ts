@@ -14,7 +14,10 @@ export type OidcSettings = {
   publicUrl: string
 }
 
-/** `refused`: the provider or its answer says no. `unreachable`: it could not be asked. Never carries what it wrote. */
+/**
+ * `refused`: the provider or its answer says no. `unreachable`: it could not be asked. Never
+ * carries its text.
+ */
 export class OidcError extends Error {
   override name = 'OidcError' as const
   readonly kind: 'refused' | 'unreachable'
@@ -28,16 +31,16 @@ export type Oidc = {
   settings: OidcSettings
   /** Where to send a browser that holds this secret. */
   start(secret: string): Promise<URL>
-  /** Who came back, if it is the browser that holds this secret. */
+  /** The returned person, if this browser holds the secret. */
   finish(secret: string, query: string): Promise<Identity>
 }
 
 const answerWithinSeconds = 5
-/** Keys are fetched again when an unknown one appears; what else a provider says about itself changes rarely. */
+/** Keys are fetched again for an unknown one; a provider's other words rarely change. */
 const rediscoverAfterMs = 3_600_000
 const callbackPath = '/auth/oidc/callback'
 
-/** Code flow with PKCE. Discovered when first asked, so that this server starts while the provider is down. */
+/** Code flow with PKCE. Discovered at first use: this server starts while the provider is down. */
 export function createOidc(settings: OidcSettings): Oidc {
   let known: { configuration: Promise<openid.Configuration>; atMs: number } | null = null
   function configuration(): Promise<openid.Configuration> {
@@ -77,7 +80,8 @@ export function createOidc(settings: OidcSettings): Oidc {
         const told = toldIn(claims, settings.groupsClaim)
         if ((told.groups !== null && told.name !== null) || !config.serverMetadata().userinfo_endpoint)
           return identityOf(told)
-        // Where a scope's claims are asked for with a code, the standard puts them here and not into the token (OpenID Connect Core, 5.4).
+        // With a code, the standard puts a scope's claims here and not into the token (OpenID
+        // Connect Core, 5.4).
         const more = await openid.fetchUserInfo(config, answer.access_token, claims.sub)
         const { name, groups } = toldIn({ ...more, sub: claims.sub, iss: claims.iss }, settings.groupsClaim)
         return identityOf({ ...told, name: told.name ?? name, groups: told.groups ?? groups })
@@ -86,8 +90,8 @@ export function createOidc(settings: OidcSettings): Oidc {
 }
 
 /**
- * State, nonce and verifier of one try, all from the secret that only this browser holds: a request with another browser's
- * answer has the wrong state, and nothing has to be stored for a try that nobody finishes.
+ * State, nonce and verifier of one try, all from the browser's secret: another browser's answer has
+ * the wrong state, and an unfinished try stores nothing.
  */
 function part(secret: string, what: 'state' | 'nonce' | 'verifier'): string {
   return createHmac('sha256', secret).update(what).digest('base64url')
@@ -103,7 +107,8 @@ async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promi
     {
       timeout: answerWithinSeconds,
       [openid.customFetch]: asked,
-      // Signatures count even over TLS; without TLS (config/settings.ts lets that through on this machine alone) they are all there is.
+      // Signatures count even over TLS; without TLS (config/settings.ts allows that on this machine
+      // alone) nothing else does.
       execute: [openid.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [openid.allowInsecureRequests] : [])],
     },
   )
@@ -138,7 +143,7 @@ type Told = { issuer: string; subject: string; name: string | null; groups: stri
 
 function toldIn(claims: Record<string, unknown>, groupsClaim: string): Told {
   const { iss, sub, preferred_username, email, email_verified, name } = claims
-  // An address that nobody checked may be anybody's: it would stand in the rows like the name of its owner.
+  // An unchecked address may be anybody's: rows would show it like its owner's name.
   const address = email_verified === true || email_verified === 'true' ? email : null
   const called = [preferred_username, address, name].find((each) => typeof each === 'string' && each !== '')
   return {

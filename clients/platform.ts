@@ -14,7 +14,7 @@ import { HttpError, request } from './http.ts'
 
 type PlatformOptions = { baseUrl: string; token: string; timeoutMs?: number; allow?: AddressPolicy }
 
-/** The platform answered, and the answer is no: unknown thing, key used for another body, or a fault at the platform. */
+/** The platform said no: an unknown thing, a key used for another body, or its own fault. */
 export class PlatformError extends Error {
   override name = 'PlatformError' as const
   readonly status: number
@@ -46,7 +46,10 @@ export type PlatformClient = {
 /** A request that a platform may leave out is answered so. */
 const cannot = [404, 405, 501]
 
-/** The protocol of `domain/platform.ts` over HTTP. Throws HttpError when no answer came and PlatformError when it is a no. */
+/**
+ * The protocol of `domain/platform.ts` over HTTP. Throws HttpError without an answer and
+ * PlatformError for a no.
+ */
 export function createPlatformClient(options: PlatformOptions): PlatformClient {
   const base = options.baseUrl.replace(/\/+$/, '')
 

@@ -25,7 +25,10 @@ type Mail = {
   html: string
 }
 
-/** `later`: the same mail may be taken later (4xx, no connection). `status`: the server's code, where it answered one. */
+/**
+ * `later`: the same mail may be taken later (4xx, no connection). `status`: the server's code, if
+ * it answered.
+ */
 export class SmtpError extends Error {
   override name = 'SmtpError' as const
   readonly later: boolean
@@ -41,9 +44,9 @@ export class SmtpError extends Error {
 }
 
 /**
- * Hands a mail to a server, over one connection, whose peer has passed the policy of webhooks. Answers what the server said, and who
- * it would not take. Throws SmtpError. No name, address or text can add a line to what is sent: the library folds and encodes headers, and
- * lines of a body begin with a dot only where it doubles it.
+ * Hands a mail to a server, over one connection, whose peer passed the webhooks' policy. Answers
+ * the server's words, and whom it would not take. Throws SmtpError. No name, address or text can
+ * add a line: the library folds and encodes headers, and doubles a line's first dot.
  */
 export async function sendMail(
   server: MailServer,

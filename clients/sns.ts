@@ -1,6 +1,9 @@
 import { request } from './http.ts'
 
-/** Asks an address of SNS that `ingest/sns.ts` let through, and follows no redirect. The body of what is no 200 is null. */
+/**
+ * Asks an address of SNS that `ingest/sns.ts` allowed, without redirects. Any status but 200 has a
+ * null body.
+ */
 export type AskSns = (url: string) => Promise<{ status: number; text: string | null }>
 
 /** A certificate is 2 kB. */

@@ -178,14 +178,15 @@ export function foreignNamespace({ namespace, address }: TemporalSettings, cause
 }
 
 /**
- * Asks on a separate connection what is in the way: the name, the port, TLS, the key, the namespace. Null where Temporal answers for
- * the namespace. The two clients of the SDK say most of it as "no connection before the deadline", and differ.
+ * Asks on a separate connection what is in the way: name, port, TLS, key, namespace. Null where
+ * Temporal answers for the namespace. The SDK's two clients mostly say "no connection before the
+ * deadline", and differ.
  */
 export async function troubleWith(settings: TemporalSettings, withinMs = 5_000): Promise<Trouble | null> {
   return (await handshake(settings, withinMs)) ?? (await refusal(settings, withinMs))
 }
 
-/** Does this; where Temporal is in trouble, the error says which, at once where waiting would not help. */
+/** Does this; in Temporal's trouble the error names it, at once where waiting would not help. */
 export async function explainTrouble<T>(settings: TemporalSettings, connect: () => Promise<T>): Promise<T> {
   const before = await troubleWith(settings)
   if (before && !before.mayPass) throw new TemporalError(before)
@@ -198,9 +199,10 @@ export async function explainTrouble<T>(settings: TemporalSettings, connect: () 
 }
 
 /**
- * Does this once the whole server knows the namespace. One that was made a moment ago is described at once, while the parts of the
- * server that keep namespaces in memory read them again every few seconds and say NOT_FOUND until then. Asks for `patienceMs`,
- * then throws what the server said last. What it does may be done in part and then again.
+ * Does this once the whole server knows the namespace. A new one is described at once, while server
+ * parts with namespaces in memory read them again every few seconds and say NOT_FOUND until then.
+ * Asks for `patienceMs`, then throws the last words. What it does may be done in part and then
+ * again.
  */
 export async function onceNamespaceIsKnown<T>(work: () => Promise<T>, patienceMs = 30_000): Promise<T> {
   const until = performance.now() + patienceMs
@@ -255,7 +257,7 @@ async function refusal(settings: TemporalSettings, withinMs: number): Promise<Tr
   }
 }
 
-/** How to reach Temporal and as whom; both kinds of connection, a client's and a worker's, take it as it is. */
+/** The way to Temporal and the identity: a client's and a worker's connection take it as it is. */
 export type TemporalSettings = {
   /** `host:port` */
   address: string

@@ -129,7 +129,7 @@ export function agentProblems(given: EnvironmentTexts): string[] {
   return problems
 }
 
-/** Of the defaults that `platform_config` falls back to, those that somebody really set in the environment. */
+/** Defaults of `platform_config` that somebody really set in the environment. */
 export function givenDefaults(
   environment: Record<string, string | undefined> = process.env,
 ): Record<'AGENT_MAX_CONCURRENT' | 'AGENT_FOLLOWER_CONCURRENT' | 'AGENT_TRUST' | 'LLM_MAX_TURNS', string | undefined> {

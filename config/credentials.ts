@@ -18,8 +18,8 @@ export const oidc = z.object({
 })
 
 /**
- * `sre-admins=admin,sre=approver`; with semicolons between them where names of groups hold commas, as those of LDAP do. The
- * roles of machines are not among them: no group makes a person an agent.
+ * `sre-admins=admin,sre=approver`; semicolons between them where group names hold commas, as
+ * LDAP's. No machine roles: no group makes a person an agent.
  */
 function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, PersonRole> {
   const roles: Record<string, PersonRole> = Object.create(null)
@@ -34,7 +34,7 @@ function roleMap(text: string, context: z.core.$RefinementCtx): Record<string, P
   return roles
 }
 
-/** A provider takes all of its settings; and what it says is believed over TLS, or from this machine. */
+/** A provider takes all of its settings; it is believed over TLS, or from this machine. */
 export function oidcProblems(given: EnvironmentTexts): string[] {
   if (!given.OIDC_ISSUER) return []
   const problems = (['OIDC_CLIENT_ID', 'OIDC_ROLE_MAP', 'PUBLIC_URL'] as const)
@@ -73,7 +73,10 @@ export const slack = z.object({
   SLACK_API_URL: url.default('https://slack.com/api'),
 })
 
-/** Slack with a bot takes all of its settings: without the secret a button could not be believed, without `PUBLIC_URL` not be reached. */
+/**
+ * Slack with a bot takes all of its settings: without the secret no button is believed, without
+ * `PUBLIC_URL` none is reached.
+ */
 export function slackProblems(given: EnvironmentTexts): string[] {
   const own = ['SLACK_BOT_TOKEN', 'SLACK_SIGNING_SECRET', 'SLACK_CHANNEL'] as const
   const first = [...own, 'SLACK_API_URL'].find((name) => given[name])
@@ -107,7 +110,7 @@ export const mesh = z.object({
   MESH_PUBLIC_CA_FILE: z.string().min(1).optional(),
 })
 
-/** The mesh takes a root key and a signing key, and they are two: a signing key that was stolen must not sign manifests. */
+/** The mesh takes two keys, for root and signing: a stolen signing key must not sign manifests. */
 export function meshProblems(given: EnvironmentTexts): string[] {
   const { MESH_ROOT_KEY_FILE: root, MESH_SIGNING_KEY_FILE: signing, MESH_CA_FILE: ca, MESH_PUBLIC_CA_FILE: own } = given
   const keys = (['MESH_ROOT_KEY_FILE', 'MESH_SIGNING_KEY_FILE', 'MESH_NEXT_KEY_FILE'] as const).filter(
@@ -152,7 +155,10 @@ export function meshSettings(config: z.infer<typeof mesh>): MeshSettings | null 
   }
 }
 
-/** Address of a device that its row leaves to the environment. Only such variables: no other is anybody's business. */
+/**
+ * A device's address that its row leaves to the environment. Only such variables: no other is
+ * anybody's business.
+ */
 export function deviceUrlVariable(name: string): string | undefined {
   return name.endsWith('_DEVICE_MESH_URL') ? process.env[name] || undefined : undefined
 }

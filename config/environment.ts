@@ -20,13 +20,16 @@ const groups: [group: string, part: z.ZodObject][] = [
 
 const isSecret = (name: string): boolean => (secrets as readonly string[]).includes(name)
 
-/** Texts of several lines that no page has to show: certificates, and a key that somebody put into the wrong one. */
+/**
+ * Texts of several lines that no page shows: certificates, and a key that somebody put into the
+ * wrong one.
+ */
 const isMaterial = (name: string): boolean => name.endsWith('_DATA')
 
 /**
- * Every variable that a process is configured by, with what this one was given. A secret is `set` or not, and nothing else of it is shown:
- * neither how long it is nor which file it came from. Addresses lose their credentials and their query. `text`: the page of the
- * documentation that describes each.
+ * Variables that configure a process, with its values. A secret is `set` or not: neither its length
+ * nor its file is shown. Addresses lose credentials and query. `text`: the documentation's page
+ * that describes each.
  */
 export function listEnvironment(
   environment: Record<string, string | undefined>,
@@ -48,13 +51,16 @@ export function listEnvironment(
   )
 }
 
-/** As text, the way a person writes it; null without a default. An empty text counts as no default. */
+/** As text, as a person writes it; null without a default. An empty text counts as none. */
 function defaultOf(schema: z.ZodType): string | null {
   const { success, data } = schema.safeParse(undefined)
   return success && data !== undefined && data !== '' ? String(data) : null
 }
 
-/** Each address without a user, a password and a query; what is no address, or a list with other words, keeps its other words. */
+/**
+ * Addresses without user, password and query; what is no address, or a list with other words, keeps
+ * its other words.
+ */
 export function withoutCredentials(text: string): string {
   return text
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/)[^/?#\s]*@/gi, '$1')

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync }
 import { posix } from 'node:path'
 import { minCredentialCharacters } from '../domain/hidden-credentials.ts'
 
-/** A credential or a list of authorities that a source or a job names is not there, or is not to be read. */
+/** A credential or list of authorities named by a source or job is absent, or not to be read. */
 export class NoCredential extends Error {
   override name = 'NoCredential' as const
   /** There is nothing, and it may come yet; else what is there is not to be read. */
@@ -19,8 +19,9 @@ const maxCredentialBytes = 64_000
 const maxAuthorityBytes = 2_000_000
 
 /**
- * Reads a credential by its reference, `file:/path` or `env:NAME`, when it is needed: a new one takes effect without a restart. `directory`: the only
- * one whose files may be read; null where the reference stands in a file of the API's own host. What the file system said is in no message.
+ * Reads a credential by its reference, `file:/path` or `env:NAME`, when needed: a new one works
+ * without a restart. `directory`: the only one whose files may be read; null where the reference is
+ * in a file of the API's host. No message has the file system's words.
  */
 export function readRef(ref: string, directory: string | null = null): string {
   const [kind = '', place = ''] = ref.split(/:(.*)/s)
@@ -51,7 +52,7 @@ function isBelow(place: string, directory: string): boolean {
   return place === posix.normalize(place) && place.startsWith(`${directory.replace(/\/+$/, '')}/`)
 }
 
-/** One file has one name here: `..data/token` would be another for what a mounted secret shows as `token`. */
+/** One file has one name here: `..data/token` would be another for a mounted secret's `token`. */
 const hasDots = (place: string): boolean => place.split('/').some((each) => each.startsWith('.'))
 
 /** Empty where there is nothing to read. Throws NoCredential where it is not to be read. */

@@ -23,7 +23,7 @@ import { temporal, temporalProblems, temporalSettings } from './temporal.ts'
 
 const defaultModel = 'default'
 
-/** A model at a server, with what its requests carry. The key stays in the worker that reads this. */
+/** A model at a server, with its requests' parts. The key stays in the worker that reads this. */
 export type DeclaredModel = {
   name: string
   baseUrl: string
@@ -51,7 +51,7 @@ const entry = z
     name: modelName,
     baseUrl: plainUrl,
     model: z.string().min(1).max(200),
-    /** The key is in this file, or in this variable of the worker's environment; neither: none is sent. */
+    /** The key's file, or the worker's variable; neither: none is sent. */
     keyFile: z.string().min(1).optional(),
     keyVariable: z
       .string()
@@ -64,7 +64,7 @@ const entry = z
   .refine(({ keyFile, keyVariable }) => !keyFile || !keyVariable, 'has keyFile and keyVariable: keep one')
 
 const serversFile = z.strictObject({
-  /** Of the model of LLM_BASE_URL and LLM_MODEL. */
+  /** The model of LLM_BASE_URL and LLM_MODEL. */
   default: z.strictObject({ fallbacks, protocol: protocolSetting.optional() }).optional(),
   models: z.array(entry).max(50).default([]),
 })
@@ -78,8 +78,8 @@ type GivenModels = {
 }
 
 /**
- * All models there are, the default first. `problems` has a line for each fault of the file, with its remedy; where there is one, the
- * default alone is answered.
+ * All models, the default first. `problems`: a line for each fault of the file, with its remedy;
+ * with a fault only the default is answered.
  */
 function readModels(
   given: GivenModels,
@@ -117,7 +117,10 @@ function readModels(
   return { models: [alone], problems: problems.map((each) => `LLM_SERVERS_FILE ${file}: ${each}`) }
 }
 
-/** A run keeps the protocol that it began with: tools cannot become words in the middle. The other way round any model can be asked. */
+/**
+ * A run keeps its first protocol: tools cannot become words in the middle. The other way round any
+ * model can be asked.
+ */
 function protocolFaults({ name, protocol, fallbacks: own }: DeclaredModel, models: readonly DeclaredModel[]): string[] {
   if (protocol !== 'native') return []
   const asWords = models.filter((each) => own.includes(each.name) && each.protocol === 'json')
@@ -191,7 +194,7 @@ export type Config = z.infer<typeof schema>
 /** Every setting, as docs/reference/configuration.md tells of it. */
 export const settingNames = Object.keys(schema.shape) as (keyof Config)[]
 
-/** Settings whose value may come from a file named by `<NAME>_FILE`, as orchestrators mount secrets. */
+/** Settings that a file may give, named by `<NAME>_FILE`, as orchestrators mount secrets. */
 export const secrets = [
   'AGENT_API_KEY',
   'BOOTSTRAP_ADMIN_TOKEN',
@@ -221,8 +224,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * The only reader of the environment. Answers parsed settings or throws ConfigError with every problem at once, so that a
- * wrong start can be corrected in one go. `requires` names what this process cannot do without.
+ * The only reader of the environment. Answers parsed settings or throws ConfigError with every
+ * problem at once. `requires`: what this process cannot do without.
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,
@@ -262,7 +265,10 @@ export function readConfig(
   return parsed.data
 }
 
-/** The models that runs may be given to, with their keys: for the worker alone. Throws ConfigError with every fault of LLM_SERVERS_FILE. */
+/**
+ * Models for runs, with their keys: for the worker alone. Throws ConfigError with every fault of
+ * LLM_SERVERS_FILE.
+ */
 export function modelsOf(
   config: Config,
   environment: Record<string, string | undefined> = process.env,
@@ -279,7 +285,7 @@ export function modelsOf(
   return models
 }
 
-/** For the main file of a process: a wrong environment ends it with code 1 and one message that lists every problem. */
+/** For a process' main file: a wrong environment ends it with 1 and one message of all problems. */
 export function readConfigOrExit(requires: (keyof Config)[]): Config {
   return orExit(() => readConfig(process.env, requires))
 }
@@ -295,7 +301,9 @@ export function orExit<T>(read: () => T): T {
   }
 }
 
-/** How to reach Temporal, whatever else of the environment is wrong: for commands that need nothing but that. */
+/**
+ * The way to Temporal, whatever else is wrong in the environment: for commands that need only it.
+ */
 export function temporalSettingsIn(environment: Record<string, string | undefined> = process.env): TemporalSettings {
   const own = Object.entries(environment).filter(([name]) => name.startsWith('TEMPORAL_'))
   return temporalSettings(readConfig(Object.fromEntries(own)))

@@ -31,7 +31,7 @@ type TemporalConfig = z.infer<typeof temporal>
 const onThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
 const pairs = ['TEMPORAL_TLS_SERVER_CA_CERT', 'TEMPORAL_TLS_CLIENT_CERT', 'TEMPORAL_TLS_CLIENT_KEY'] as const
 
-/** Everything that can be known to be wrong without asking the server; each problem names the setting or the file. */
+/** Faults known without asking the server; each names the setting or file. */
 export function temporalProblems(given: EnvironmentTexts): string[] {
   const problems = pairs
     .filter((name) => given[`${name}_PATH`] && given[`${name}_DATA`])
@@ -44,11 +44,11 @@ export function temporalProblems(given: EnvironmentTexts): string[] {
   }
   const { TEMPORAL_TLS_CLIENT_KEY_PATH: key, TEMPORAL_CONFIG_FILE: file } = given
   if (key && !existsSync(key)) problems.push(`TEMPORAL_TLS_CLIENT_KEY_PATH names ${key}, which cannot be read`)
-  // The loader takes a file that is not there for an empty one, and the connection would go somewhere else.
+  // The loader takes an absent file for an empty one, and the connection would go elsewhere.
   if (file && !isReadableFile(file)) problems.push(`TEMPORAL_CONFIG_FILE names ${file}, which cannot be read`)
   if (problems.length > 0) return problems
   const parsed = temporal.safeParse(given)
-  // What is wrong with one setting alone is said already.
+  // Faults of one setting alone are said already.
   if (!parsed.success) return []
   try {
     return contradictions(temporalSettings(parsed.data), given)
@@ -60,9 +60,9 @@ export function temporalProblems(given: EnvironmentTexts): string[] {
 }
 
 /**
- * How to reach Temporal: the profile of the configuration file, where one is named by TEMPORAL_CONFIG_FILE or TEMPORAL_PROFILE, and
- * each variable over it. The file in the home directory is not read unasked: what a person set up for a terminal is no
- * setting of a server.
+ * The way to Temporal: the configuration file's profile, where TEMPORAL_CONFIG_FILE or
+ * TEMPORAL_PROFILE names one, and each variable over it. The home directory's file is not read
+ * unasked: a person's terminal settings are none of a server.
  */
 export function temporalSettings(config: Partial<TemporalConfig>): TemporalSettings {
   const variables = Object.entries(config).flatMap(([name, value]) =>
@@ -111,7 +111,7 @@ function contradictions(settings: TemporalSettings, given: EnvironmentTexts): st
   return problems
 }
 
-/** A certificate with another's key is refused by the two clients with two messages, and neither of them names it. */
+/** The two clients refuse a certificate with another's key by two messages, naming neither. */
 function pairProblems({ crt, key }: { crt: Uint8Array; key: Uint8Array }): string[] {
   try {
     const isPair = new X509Certificate(crt).checkPrivateKey(createPrivateKey(Buffer.from(key)))

@@ -1,6 +1,6 @@
 /**
- * These variables of this process, where they are set: what a program that it starts gets along, and where it looks for programs. A
- * child gets no others, since this process knows secrets.
+ * Variables of this process that a started program gets, and where it looks for programs. A child
+ * gets no others, since this process knows secrets.
  */
 export function readVariables<Name extends string>(...names: readonly Name[]): Partial<Record<Name, string>> {
   const set = names.filter((name) => process.env[name] !== undefined)

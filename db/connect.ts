@@ -11,8 +11,9 @@ const timestamptz = 1184
 const int8 = 20
 
 /**
- * `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows, hashes and answers, whatever zone the
- * session has. Throws for what is no such time: another `datestyle`, infinity, a year before Christ.
+ * `2026-11-21 01:02:03.45+00` as `2026-11-21T01:02:03.450000Z`: the one spelling of a time in rows,
+ * hashes and answers, in any zone of the session. Throws for what is no such time: another
+ * `datestyle`, infinity, a year before Christ.
  */
 export function rfc3339(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::?\d\d){0,2})$/.exec(text)
@@ -39,9 +40,9 @@ const types: pg.CustomTypesConfig = {
 } as pg.CustomTypesConfig
 
 /**
- * Opens a pool as the services' role, which may append to the log and nothing more. `owner: true` keeps the login's own
- * role, for migrations and tests. Connections are made on first use; a database that is down is an error of the query, and so
- * is a pool that has no connection to give for `patienceMs` (3.5 s).
+ * Opens a pool in the services' role, which may append to the log and nothing more. `owner: true`
+ * keeps the login's role, for migrations and tests. Connects at first use; a database that is down
+ * is a query's error, and so is a pool that gives no connection for `patienceMs` (3.5 s).
  */
 export function connect(
   databaseUrl: string,
@@ -58,13 +59,14 @@ export function connect(
     max: options.max ?? 10,
     types,
     application_name: options.name ?? 'nightshift',
-    // For a free connection, or a new one. With the look at a silent statement it stays below the five seconds of an answer.
+    // Time for a free or new connection. With the look at a silent statement it stays below an
+    // answer's five seconds.
     connectionTimeoutMillis: options.patienceMs ?? 3_500,
     keepAlive: true,
   })
-  // An idle connection that breaks is replaced at the next query; without a listener it would end the process.
+  // The next query replaces an idle connection that breaks; without a listener the process ends.
   pool.on('error', () => {})
-  // The same for one that breaks while it is held, between two statements of a transaction: the next statement fails.
+  // The same for one that breaks while held, between two statements: the next statement fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const db: Db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
@@ -83,7 +85,7 @@ export function connect(
 const diskFaults = new Set(['53100', '58030'])
 const diskFailedAt = new WeakMap<Db, number>()
 
-/** When a write of this pool met a disk that is full or fails, the last time; null where none did. */
+/** The last time a write of this pool met a full or failing disk; null where none did. */
 export function lastDiskFaultMs(db: Db): number | null {
   return diskFailedAt.get(db) ?? null
 }
@@ -95,7 +97,7 @@ export function connectionsGivenUp(db: Db): Readonly<Partial<Record<GiveUpReason
   return givenUp.get(db) ?? {}
 }
 
-/** Who listens needs a connection that no statement of the pool gets. */
+/** A listener needs a connection that no statement of the pool gets. */
 const addresses = new WeakMap<Db, string>()
 
 /** Where a thread of this process opens connections to the same database. */
@@ -108,7 +110,7 @@ export async function inTransaction<T>(db: Db | Trx, act: (trx: Trx) => Promise<
   return db.isTransaction ? await act(db as Trx) : await db.transaction().execute(act)
 }
 
-/** A connection to the same database outside of the pool. It is not open yet; errors are for who asked for it. */
+/** A connection to the same database outside of the pool, not open yet; the caller gets errors. */
 export function separateClient(db: Db, name: string): pg.Client {
   return new pg.Client({
     connectionString: addresses.get(db),
@@ -119,22 +121,27 @@ export function separateClient(db: Db, name: string): pg.Client {
 }
 
 /**
- * Did PostgreSQL refuse a value (class 22, data exception): a number or a time out of range, text that it cannot hold? The edge
- * refuses what it knows of these and names the field; this is for what it does not know.
+ * Whether PostgreSQL refused a value (class 22, data exception): a number or time out of range, an
+ * impossible text. The edge refuses what it knows of these and names the field; this is for the
+ * rest.
  */
 export function isDataFlaw(error: unknown): boolean {
   return error instanceof Error && /^22[0-9A-Z]{3}$/.test(String((error as { code?: unknown }).code))
 }
 
-/** Is it the values of this statement that PostgreSQL does not store: out of range, against a check, or too large for an index? */
+/**
+ * Whether PostgreSQL cannot store this statement's values: out of range, against a check, too large
+ * for an index.
+ */
 export function isRefusedValue(error: unknown): boolean {
   const code = error instanceof Error ? String((error as { code?: unknown }).code) : ''
   return /^(?:22|54)[0-9A-Z]{3}$/.test(code) || /^23(?!505)[0-9A-Z]{3}$/.test(code)
 }
 
 /**
- * Would the same statement, later, have a chance? True for lost connections, restarts, dead-locks, full pools and disks, a database that
- * takes no writes just now (25006), one that is being restored (3D000), and a pooler whose settings somebody has to change.
+ * Whether the same statement may succeed later: lost connections, restarts, deadlocks, full pools
+ * and disks, a database that takes no writes now (25006) or is being restored (3D000), a pooler
+ * whose settings somebody has to change.
  */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -154,7 +161,7 @@ export async function ping(db: Db): Promise<void> {
   await sql`select 1`.execute(db)
 }
 
-/** A text as `like` reads it letter by letter: its wildcards and its escape stand for themselves. */
+/** A text as `like` reads it letter by letter: wildcards and escape stand for themselves. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, (character) => `\\${character}`)
 }

@@ -3,7 +3,7 @@ import { now, onceNow } from './clock.ts'
 import type { Db } from './connect.ts'
 import type { Scope } from './scope.ts'
 
-/** What is open now, by type and severity. */
+/** Open incidents, by type and severity. */
 export async function openIncidentCounts(db: Db) {
   return await db
     .selectFrom('incident')
@@ -48,7 +48,7 @@ export async function backlogOf({ db }: Scope) {
   return rows[0]!
 }
 
-/** How the model did in the last hour, what its last failure said, and when it last answered at all. */
+/** The model in the last hour: how it did, its last failure, and when it last answered. */
 export async function modelHealth(db: Db) {
   const last = await db
     .selectFrom('incidentEvent')

@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
 import { type Db, lastDiskFaultMs } from './connect.ts'
 
-/** Approvals, leases and times of rows are decided by the database's clock: an operator reads them by this machine's. */
+/**
+ * Approvals, leases and times of rows go by the database's clock: an operator reads them by this
+ * machine's.
+ */
 const maxClockDifferenceSeconds = 10
 /** Beyond this share of its connections the next process to start gets none. */
 const maxShareOfConnections = 0.9

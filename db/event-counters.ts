@@ -11,8 +11,8 @@ type Increment = { counter: string; labels: Record<string, string> }
 type Folded<M> = { increments: Increment[]; memory: M }
 
 /**
- * Counts the next rows of the log, exactly once however many processes ask at once: position, memory and counts are written in
- * one transaction, behind one lock. Answers how many rows that were; less than `limit`: none is left.
+ * Counts the next rows of the log, exactly once over all processes: position, memory and counts are
+ * one transaction behind one lock. Answers how many; less than `limit`: none is left.
  */
 export async function foldCounters<M>(
   db: Db,
@@ -27,7 +27,7 @@ export async function foldCounters<M>(
       .select(sql<boolean>`tx > pg_snapshot_xmax(pg_current_snapshot())`.as('isAhead'))
       .forUpdate()
       .executeTakeFirstOrThrow()
-    // A backup in a new server, whose transactions are numbered from the beginning: counting goes on from now.
+    // A backup in a new server, whose transactions begin again: counting goes on from now.
     if (stored.isAhead) return await moveTo(trx, await streamEnd(systemScope(trx)), stored.memory)
     const rows = await streamAfter(systemScope(trx), { tx: stored.tx, id: stored.id }, { limit })
     const newest = rows.at(-1)?.position
@@ -76,8 +76,8 @@ export async function readCounters(db: Db): Promise<CounterValue[]> {
 }
 
 /**
- * The values of a label that have a series of their name: the first fifty ever seen, the same in every process and after every
- * restart. So what comes from outside cannot make series without end.
+ * Values of a label with a series of their name: the first fifty ever seen, alike in every process
+ * and after every restart, so that nothing from outside makes endless series.
  */
 export async function namedOf(db: Db, label: string, values: readonly string[]): Promise<ReadonlySet<string>> {
   const read = async () =>
@@ -108,7 +108,7 @@ export async function namedOf(db: Db, label: string, values: readonly string[]):
   return await read()
 }
 
-/** Who serves the model from now on, as a worker knows it: rows name the model alone. */
+/** The server of the model from now on, as a worker knows it: rows name only the model. */
 export async function noteProvider(db: Db, provider: string): Promise<void> {
   await db.updateTable('metricPosition').set({ provider }).where('provider', '!=', provider).execute()
 }

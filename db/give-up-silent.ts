@@ -2,25 +2,29 @@ import pg from 'pg'
 
 /** A statement that takes longer than this makes its client ask the server about it. */
 const patientMs = 2_500
-/** A living server answers a new connection within this, however busy it is with other statements. */
+/** A living server answers a new connection within this, however busy it is. */
 const answersWithinMs = 1_500
 /** An answer that is on its way arrives within this. */
 const arrivesWithinMs = 1_000
-/** Longest wait for a statement of which the server tells nothing. It is above the server's own limit of 20 s. */
+/** Longest wait for a statement of which the server tells nothing: above its own limit of 20 s. */
 const untoldLimitMs = 25_000
 
-/** Why a connection was given up: its server said nothing, knew no work of it, or told nothing about it for too long. */
+/**
+ * Reason to give a connection up: its server said nothing, knew no work of it, or told nothing too
+ * long.
+ */
 export type GiveUpReason = 'server_silent' | 'not_at_work' | 'nothing_told'
 
-/** What the server says of its backends by pid. A backend whose state is null may not be seen by this login. */
+/** The server's word on its backends, by pid. A null state: this login may not see it. */
 type ServerWord = 'silent' | 'untold' | ReadonlyMap<number, string | null>
 
 /**
- * Tells a slow statement from one whose answer will never come. The server's own limits end what is slow. A server that is stopped, or
- * whose machine is gone, ends nothing; and where a firewall or a failover dropped the connection, the server lives and knows nothing of the
- * statement. A statement that takes long makes one new connection: where the server does not answer it, or says twice that the backend is
- * not at work, the connection is destroyed and the statement fails as one whose connection broke. It is never used again: what its
- * transaction did is unknown.
+ * Tells a slow statement from one whose answer will never come. The server's limits end a slow one.
+ * A stopped server, or a machine that is gone, ends nothing; after a firewall or failover dropped
+ * the connection, the server lives and knows no such statement. A long statement makes one new
+ * connection: if the server does not answer it, or says twice that the backend does not work, the
+ * connection is destroyed and the statement fails as one whose connection broke. It is never used
+ * again: what its transaction did is unknown.
  */
 export function giveUpSilent(connectionString: string): {
   /** Called once for each new connection, with the pid of its backend. */
@@ -93,7 +97,10 @@ function streamOf(client: pg.ClientBase): { destroy(): void } | undefined {
   return (client as unknown as { connection?: { stream?: { destroy(): void } } }).connection?.stream
 }
 
-/** Asks the server on a new connection. A refusal is an answer that tells nothing; so is a pooler that lets us in and no further. */
+/**
+ * Asks the server on a new connection. A refusal tells nothing, and so does a pooler that lets us
+ * in and no further.
+ */
 async function backendsOf(connectionString: string): Promise<ServerWord> {
   const client = new pg.Client({ connectionString, application_name: 'nightshift-pulse' })
   client.on('error', () => {})

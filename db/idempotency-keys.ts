@@ -12,9 +12,10 @@ const isKey =
 type StoredAnswer = { status: number; response: unknown }
 
 /**
- * Takes a key for one request. `taken`: go ahead and call `storeAnswer`; `opened` is the incident that an earlier request under it opened before its
- * process died. `stored`: answered before, the same again. `busy`: the first one is still at work. `other_body`: the key was used for something
- * else. The first digest is stored; a row may hold any of them.
+ * Takes a key for one request. `taken`: go on and call `storeAnswer`; `opened`: the incident that
+ * an earlier request opened before its process died. `stored`: answered before, the same again.
+ * `busy`: the first is at work. `other_body`: the key was used for something else. The first digest
+ * is stored; a row may hold any of them.
  */
 export async function takeKey(
   db: Db,
@@ -59,8 +60,8 @@ export async function takeKey(
 const openedBy = sql<string | null>`case when status is null then response->>'opened' end`.as('opened')
 
 /**
- * Notes in the transaction that opens it which incident a request under this key opens: one that is sent again finds it. False: another
- * request under the key was faster.
+ * Notes, in the opening transaction, the incident of a request's key: a repeat finds it. False:
+ * another request was faster.
  */
 export async function noteOpened(trx: Trx, key: IdempotencyKey, opened: string): Promise<boolean> {
   const noted = await trx
@@ -82,7 +83,10 @@ export async function storeAnswer(db: Db, key: IdempotencyKey, answer: StoredAns
     .execute()
 }
 
-/** Gives a key back: the request failed in a way that a retry may fix, so the retry must be let in. One that opened an incident stays with it. */
+/**
+ * Gives a key back: a retry may fix the failure, so it must be let in. A key that opened an
+ * incident keeps it.
+ */
 export async function releaseKey(db: Db, key: IdempotencyKey): Promise<void> {
   await db
     .updateTable('idempotency')

@@ -16,7 +16,7 @@ export type LoginRights = {
   /** Is there the role that the services run as, and may this login take it? */
   hasServicesRole: boolean
   isServices: boolean
-  /** Tables where no migration of ours ever ran, three at most. Those of extensions do not count. */
+  /** Tables where no migration of ours ever ran, three at most, extensions' aside. */
   othersTables: string[]
 }
 

@@ -23,8 +23,8 @@ type Notices = {
 }
 
 /**
- * Listens on a separate connection, and connects again where it is lost. `up` is called each time it listens again: nobody
- * repeats what was said meanwhile.
+ * Listens on a separate connection, and connects again where it is lost. Calls `up` each time it
+ * listens again: nobody repeats what was said meanwhile.
  */
 export function listenTo(
   db: Db,

@@ -2,7 +2,7 @@ import pg from 'pg'
 
 /** The server answers the first statement of a connection within this, or is as good as away. */
 const answersWithinMs = 1_500
-/** A pooler that was found to keep its sessions is asked again after this: its settings may be changed at any time. */
+/** A pooler that keeps its sessions is asked again after this: its settings may change. */
 const askAgainMs = 60_000
 
 const settings = {
@@ -12,9 +12,9 @@ const settings = {
   intervalstyle: 'postgres',
   extra_float_digits: '1',
   bytea_output: 'hex',
-  // What a statement sees of others: each takes what was committed before it, and decides under the locks it holds.
+  // A statement sees what others committed before it, and decides under the locks it holds.
   default_transaction_isolation: 'read committed',
-  // A statement of ours takes milliseconds: one that hangs holds a lock that investigations wait for.
+  // Statements of ours take milliseconds: one that hangs holds a lock that investigations wait for.
   statement_timeout: '20s',
   idle_in_transaction_session_timeout: '20s',
 }
@@ -37,9 +37,10 @@ const notKept = [
 ] as const
 
 /**
- * Makes new connections to this address ours before anything is asked on them: the services' role, which may append to the log and nothing
- * more (`isOwner` keeps the login's own), the style of values and the limits. One statement does it, because a pooler refuses or drops what
- * stands in the packet that opens a connection. Answers the pid of the backend, which behind a pooler is not what the connection was told.
+ * Makes new connections to this address ours before anything is asked on them: the services' role,
+ * which may append to the log and nothing more (`isOwner` keeps the login's), the style of values,
+ * the limits. One statement does it, since a pooler refuses or drops what stands in the opening
+ * packet. Answers the backend's pid, which behind a pooler is not what the connection was told.
  * Throws `SessionRefusedError` where a pooler gives each transaction another session.
  */
 export function sessionOpener(connectionString: string, isOwner: boolean): (client: pg.ClientBase) => Promise<number> {
@@ -64,8 +65,9 @@ async function pidOf(client: pg.ClientBase, text = 'select pg_backend_pid() as p
 }
 
 /**
- * Is this session still the client's while another client is in a transaction? A pooler by transaction hands the session that was let go of
- * last to the next transaction, and this client another one.
+ * Whether the session stays the client's while another client is in a transaction. A pooler by
+ * transaction hands the last session let go of to the next transaction, and this client another
+ * one.
  */
 async function keepsSession(client: pg.ClientBase, pid: number, connectionString: string): Promise<boolean> {
   const other = new pg.Client({ connectionString, application_name: 'nightshift-session' })

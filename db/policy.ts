@@ -28,8 +28,8 @@ import { type StoppableCall, stopOf } from './trust/stops.ts'
 /** What the judge weighs besides the log: settings in force and standing grants. */
 
 /**
- * Everything the judge weighs besides the log, read in the transaction that will write its ruling. Throws when a store cannot
- * be read: then nothing runs.
+ * Facts that the judge weighs besides the log, read in the ruling's transaction. Throws when a
+ * store cannot be read: then nothing runs.
  */
 export async function readPolicy(
   trx: Trx,
@@ -87,8 +87,8 @@ async function trustNow(trx: Trx, call: StoppableCall, settings: SettingsReader)
 }
 
 /**
- * The denials of this tool by the key of each thing, with the keys of what this call would write to: the same action may come back
- * under another name.
+ * Denials of this tool by the key of each thing, with this call's targets: the same action may come
+ * back under another name.
  */
 async function deniedByKey(
   trx: Trx,

@@ -7,8 +7,8 @@ import { recordAudit } from './log/audit.ts'
 export type Restoration = { backupAt: string; restoredAt: string }
 
 /**
- * Notes that the database is that of an earlier moment, as its owner, and ends what stood for a person's word then: how often a standing
- * grant was used since is not known. Answers how many grants were ended.
+ * Notes, as its owner, that the database is of an earlier moment, and ends what stood for a
+ * person's word: the uses of a standing grant since are unknown. Answers how many grants it ended.
  */
 export async function noteRestoration(owner: Db, backupAt: string): Promise<number> {
   return await owner.transaction().execute(async (trx) => {

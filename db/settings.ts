@@ -19,7 +19,7 @@ export type SettingsReader = {
   value<T>(name: string, type?: string | null): T
 }
 
-/** One consistent look at the settings: read at the start of a cycle, then asked as often as needed. */
+/** One consistent look at the settings: read at a cycle's start, then asked as often as needed. */
 export async function readSettings(db: Db | Trx, environment: EnvironmentDefaults = {}): Promise<SettingsReader> {
   const stored = await storedSettings(db)
   const effective = (name: string, type: string | null = null) => effectiveSetting(name, type, stored, environment)
@@ -44,8 +44,9 @@ export async function configRow({ db }: Scope, key: string): Promise<ConfigRow |
 }
 
 /**
- * Writes a value; a trigger writes the revision. With `ifVersion` only over exactly that version, where 0 means "not set
- * yet": of two people who read the same version one wins, and the other gets null and looks again.
+ * Writes a value; a trigger writes the revision. With `ifVersion` only over exactly that version, 0
+ * for "not set yet": of two people with the same version one wins, and the other gets null and
+ * looks again.
  */
 export async function putConfig(
   db: Db,
@@ -92,7 +93,10 @@ export async function configRevisions({ db }: Scope, key: string, page: { before
   return await query.execute()
 }
 
-/** Keeps what this worker was started with, so that people see it beside the API's; of several workers the one that started last is shown. */
+/**
+ * Stores what this worker was started with, for people to see beside the API's; the last worker's
+ * is shown.
+ */
 export async function noteWorkerEnvironment(db: Db, variables: readonly EnvironmentVariable[]): Promise<void> {
   const row = { variables: JSON.stringify(variables) }
   await db

@@ -57,7 +57,7 @@ function cleansed(silence: Silence): Silence {
   return isSame ? clean : { ...clean, matchers: null }
 }
 
-/** Of every Alertmanager that is connected, also of one that never answered. */
+/** Silences of every connected Alertmanager, also of one that never answered. */
 export async function silencesRead(db: Db | Trx): Promise<SilencesRead[]> {
   const rows = await readings(db).select('silences').execute()
   return rows.map(({ source, readAt, silences }) => ({
@@ -85,7 +85,10 @@ function readings(db: Db | Trx) {
     .orderBy('source.name')
 }
 
-/** Labels of the alerts that belong to an incident, of any sender: each set once, one more than are compared at most. The name is a label of every sender. */
+/**
+ * Labels of an incident's alerts, of any sender: each set once, one more than are compared. The
+ * name is a label of every sender.
+ */
 export async function labelsOfAlerts(db: Db | Trx, incidentId: string): Promise<SilencedLabels[]> {
   const { rows } = await sql<{ labels: Record<string, string> }>`
     select distinct jsonb_build_object('alertname', name) || labels as labels

@@ -14,8 +14,8 @@ type SoundPolicy = { text: string; place: string; commit: string | null; compile
 type SitePolicyFault = { line: number; why: string; remedy: string }
 
 /**
- * Takes a sound file: what is narrower than the policy in force holds at once, what widens waits for an admin. One process at a time:
- * each compares with what is in force when it writes.
+ * Takes a sound file: a narrower one than the policy in force holds at once, a wider one waits for
+ * an admin. One process at a time: each compares with what is in force as it writes.
  */
 export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same' | 'in_force' | 'waiting'> {
   return await db.transaction().execute(async (trx) => {
@@ -56,7 +56,7 @@ export async function takeSitePolicy(db: Db, found: SoundPolicy): Promise<'same'
   })
 }
 
-/** Notes why the file could not be taken: the last good one stays in force. Written down once for each fault. */
+/** Notes why a file was not taken: the last good one stays in force. Written once a fault. */
 export async function noteUnreadablePolicy(db: Db, digest: string | null, faults: SitePolicyFault[]): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockPolicies(trx)
@@ -90,7 +90,7 @@ export async function acceptSitePolicy(
   })
 }
 
-/** What is in force, what waits, and what was read last. */
+/** The policies in force, waiting, and read last. */
 export async function readSitePolicies(db: Db): Promise<SitePolicyState> {
   const [inForce, waiting, reading] = [
     await standing(db, 'in_force'),
@@ -114,7 +114,10 @@ export async function textInForce(db: Db): Promise<string | null> {
   return row?.text ?? null
 }
 
-/** What `policy lint` holds against the site: the one that waits, for it is about to hold, else the one in force. */
+/**
+ * The policy that `policy lint` holds against the site: the waiting one, since it is about to hold,
+ * else the one in force.
+ */
 export async function newestText(db: Db): Promise<{ text: string; status: 'waiting' | 'in_force' } | null> {
   const rows = await db
     .selectFrom('sitePolicy')

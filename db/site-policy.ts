@@ -10,7 +10,7 @@ import { describeNoSilence, findSilence } from '../safety/site/silences.ts'
 import type { Db, Trx } from './connect.ts'
 import { labelsOfAlerts, silencesRead } from './silences.ts'
 
-/** What the site's policy in force says of a call, read in the transaction that writes its ruling. */
+/** The policy's decisions on a call, read in the transaction that writes its ruling. */
 
 /** `incidentId`: whose alerts may be silenced; null where a call belongs to none. */
 type PolicyCall = { tool: string; type: string; targets: readonly ResourceRef[]; incidentId: string | null }
@@ -119,7 +119,10 @@ function unreadable({ digest, gitCommit }: StoredPolicy): SiteDecisions {
   return { write: { action: 'never', rule, line: 1, digest, commit: gitCommit }, look: null }
 }
 
-/** Things by all their names, with what sources with authority say of them, in one question. Only what a rule asks for is read. */
+/**
+ * Things by all their names, with the words of sources with authority, in one question. Reads only
+ * what a rule asks for.
+ */
 async function readThings(
   db: Db | Trx,
   targets: readonly ResourceRef[],
@@ -163,7 +166,7 @@ function groupValues(pairs: readonly [string, string][]): Record<string, string[
 /** The most names of the registry that lint reads. */
 const maxThings = 20_000
 
-/** All that the registry knows, each thing once by all its names. Null where there is too much of it. */
+/** All things of the registry, each once by all its names. Null where there are too many. */
 export async function everyThing(db: Db): Promise<SiteThing[] | null> {
   const rows = await db
     .selectFrom('resource')

@@ -38,7 +38,10 @@ export type Database = IncidentTables &
   ModelTables &
   RetentionTables
 
-/** Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no precision is lost. */
+/**
+ * Times are RFC 3339 UTC text with microseconds: `connect()` installs the parser, so that no
+ * precision is lost.
+ */
 export type Time = ColumnType<string, string | undefined, string>
 export type NullableTime = ColumnType<string | null, string | null | undefined, string | null>
 /** A time ahead, reckoned by the database's clock when it is written. */

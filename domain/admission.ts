@@ -5,13 +5,14 @@ export type WaitingType = { type: string; isCritical: boolean; isAtWork: boolean
 /** A type whose first incident is being investigated, or is about to be. */
 export type LeadingType = { type: string; isCritical: boolean }
 
-/** Critical incidents have room beside all other limits: how many may be at work so, and how many are, leaders and followers. */
+/** Room for critical incidents beside other limits: how many may be at work, and how many are. */
 export type CriticalRoom = { max: number; atWork: number }
 
 /**
- * Which types may be worked on, in the order given (the most urgent, then oldest, first). A slot is for a leader: the followers of a
- * type that is at work already take none. A critical type takes of the room for critical incidents first; of several slots one is kept
- * for them besides, so that no number of storms of warnings makes one wait.
+ * Chooses the types that may be worked on, from those given (the most urgent, then the oldest,
+ * first). A leader takes a slot; followers of a type at work take none. A critical type first takes
+ * of the room for critical incidents. Of several slots one is kept for critical types, so that a
+ * storm of warnings makes none wait.
  */
 export function admittedTypes(
   waiting: readonly WaitingType[],
@@ -43,18 +44,19 @@ export function admittedTypes(
   return admitted
 }
 
-/** A critical follower waits for its leader's first looks, and no longer: the leader may take minutes. */
+/** A critical follower waits only for its leader's first looks: the leader may take minutes. */
 const criticalWaitSeconds = 20
 
 /**
- * How long a member of a group still waits for its leader at work, in seconds; null: until it ends. A critical one waits for no warning.
+ * Seconds for which a member still waits for its leader at work; null: until it ends. A critical
+ * one waits for no warning.
  */
 export function waitForLeader(member: Severity, leader: { severity: Severity; atWorkSeconds: number }): number | null {
   if (member !== 'critical') return null
   return leader.severity === 'critical' ? Math.max(0, criticalWaitSeconds - leader.atWorkSeconds) : 0
 }
 
-/** How many followers may begin: critical ones in the room for them as well, the others in what the limits leave. */
+/** Counts followers that may begin: critical ones in the room for them, others in the rest. */
 export function roomForFollowers(
   ready: { critical: number; others: number },
   left: number,
@@ -66,7 +68,10 @@ export function roomForFollowers(
   return { critical: begin, others }
 }
 
-/** Which incidents are investigated unasked: every condition must hold. No condition: all. Null: none. */
+/**
+ * Conditions of an incident that is investigated unasked: all must hold. None: every incident.
+ * Null: no incident.
+ */
 export type InvestigateFilter = Condition[] | null
 
 type Condition =
@@ -77,7 +82,7 @@ const order: Severity[] = ['info', 'warning', 'critical']
 const limit = 20
 const usage = 'use all, none, or conditions joined by commas: severity>=warning, env=prod, team!=lab'
 
-/** Reads the text of the setting `agent.investigate`. Refuses what it does not understand, and says what it takes. */
+/** Reads `agent.investigate`. Refuses what it does not understand, and says what it takes. */
 export function parseInvestigateFilter(
   text: string,
 ): { ok: true; filter: InvestigateFilter } | { ok: false; reason: string } {
@@ -105,7 +110,7 @@ function parseCondition(part: string): Condition | null {
   return { kind: 'label', name: label[1] as string, value: (label[3] as string).trim(), isWanted: label[2] === '=' }
 }
 
-/** Why the filter leaves an incident to people, naming the condition; null when it is investigated. */
+/** Names the condition that leaves an incident to people; null where it is investigated. */
 export function keptReasonOf(
   filter: InvestigateFilter,
   incident: { severity: Severity; labels: Record<string, string> },
@@ -117,7 +122,7 @@ export function keptReasonOf(
       return `agent.investigate asks for severity ${condition.atLeast} or above, and this is ${incident.severity}`
     }
     const { name, value, isWanted } = condition
-    // Of an incident the severity is ours, whatever word the alert used for it.
+    // The severity is ours, whatever word the alert used for it.
     const actual = name === 'severity' ? incident.severity : incident.labels[name]
     if ((actual === value) === isWanted) continue
     return `agent.investigate asks for ${name}${isWanted ? '=' : '!='}${value}, and this has ${actual === undefined ? `no ${name}` : `${name}=${actual.slice(0, 100)}`}`

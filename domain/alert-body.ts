@@ -14,7 +14,10 @@ export const maxBytesAtOnce = 1024 * 1024
 export const maxAlerts = 50_000
 export const maxAlertBytes = 16 * 1024 * 1024
 
-/** So many bodies beyond that are read at once by one process: 16 MiB take six times as much while they are read. */
+/**
+ * Bodies beyond that which one process reads at once: 16 MiB take six times as much while they are
+ * read.
+ */
 export const maxLargeAtOnce = 3
 
 /** What a known sender sends for nothing: the newest of it, and how many. */
@@ -27,7 +30,7 @@ export type RefusedBody = {
   lastAt: string
 }
 
-/** What a body that a dialect refused may be. `mapping`: which of its fields would be which of the dialect `generic`. */
+/** A guess at a refused body. `mapping`: which of its fields `generic` would call what. */
 export type BodyHint = {
   nearest: { dialect: string; has: string[]; missing: string[] } | null
   mapping: { field: string; path: string; value: string }[]
@@ -61,7 +64,10 @@ export function describeRefusedBody({ sender, dialect, code, reason, count, last
   return `${bodies} of ${inertText(sender, 100)} (${inertText(dialect, 40)}) within a day ${count === 1 ? 'was' : 'were'} refused, ${last}: ${inertText(reason, 200)} ${remedies[code] ?? anyForm}`
 }
 
-/** Bodies that wait for a worker, with the alerts that are left of them. `idleSeconds`: since a part of any was taken up. */
+/**
+ * Bodies that wait for a worker, with the alerts left in them. `idleSeconds`: since a part was
+ * taken up.
+ */
 export type WaitingBodies = { bodies: number; alerts: number; oldestSeconds: number; idleSeconds: number }
 
 export function describeWaiting({ bodies, alerts, oldestSeconds }: WaitingBodies): string {

@@ -1,16 +1,20 @@
 /**
- * What the name of a label says. Which labels a sender sets is its own affair, but how their words are put together is not:
- * `vcenter.host.name`, `Hostname` and `agent_hostname` all end in a host, and `secret_namespace` is a namespace, though not that of the sender.
+ * The meaning of a label's name. A sender sets the labels it likes, and still puts their words
+ * together alike: `vcenter.host.name`, `Hostname` and `agent_hostname` end in a host;
+ * `secret_namespace` is a namespace, though not the sender's.
  */
 
 export type AlertLabels = Readonly<Record<string, string>>
 
 const ofKubernetes =
   /^(?:k8s|kubernetes)_(pod|namespace|ns|node|container|cluster|deployment|statefulset|daemonset|replicaset|cronjob|job)(?:_name)?$/
-/** What an object says of itself goes before what a scrape adds of its target: `k8s.pod.name` before `pod`. */
+/** An object's own words go before a scrape's words on its target: `k8s.pod.name` before `pod`. */
 const saidByItself = ['pod', 'namespace', 'node', 'container']
 
-/** The name of a label as it is compared: small letters and one sign between words. OpenTelemetry's names of Kubernetes' objects are the plain ones. */
+/**
+ * A label's name as it is compared: small letters, one sign between words, OpenTelemetry's names as
+ * the plain ones.
+ */
 export function toPlainLabel(label: string): string {
   const plain = label.toLowerCase().replace(/[^a-z0-9]+/g, '_')
   const object = ofKubernetes.exec(plain)?.[1]?.replace(/^ns$/, 'namespace').replace(/^job$/, 'job_name')
@@ -18,7 +22,7 @@ export function toPlainLabel(label: string): string {
   return saidByItself.includes(object) ? `exported_${object}` : object
 }
 
-/** Labels by their plain names, and how each was written. Of two that are one, that which is written plainly counts. */
+/** Labels by their plain names, each with its spelling. The plain spelling of two counts. */
 export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; written: ReadonlyMap<string, string> } {
   const written = new Map<string, string>()
   for (const label of Object.keys(labels).sort()) {
@@ -28,7 +32,10 @@ export function toPlainLabels(labels: AlertLabels): { plain: AlertLabels; writte
   return { plain: Object.fromEntries([...written].map(([name, label]) => [name, labels[label] as string])), written }
 }
 
-/** Words before a label's last one that say it is of somebody else: the master of a replica, the other end of a session, a server that is used. */
+/**
+ * Words before the last one that name somebody else: a replica's master, a peer, a server that is
+ * used.
+ */
 const isOfOthers = new RegExp(
   `(?:^|_)(?:${[
     'master|leader|primary|peer|neighbou?r|next_?hop|gateway|remote|client|upstream|source|src|from|to|dest|destination|dst',
@@ -38,20 +45,23 @@ const isOfOthers = new RegExp(
 export const saysOther = (label: string): boolean => isOfOthers.test(label)
 const endsInMachine = /(?:_|^esx|^guest)(?:host|hostname|host_name|node|node_name|nodename|fqdn|instance)$/
 const endsInAsked = /_(?:target|server|addr|address|url)$/
-/** `kafka_cluster` and the like are of one program, and may bear the name of a cluster of machines. */
+/** `kafka_cluster` and the like are one program's, and may bear a machine cluster's name. */
 const endsInCluster = /^cluster$|(?:^|_)cluster_name$/
 const endsInGuest = /^vmname$|_(?:vm|vm_name)$/
 /** Namespaces of the subject, beside that of what tells. */
 const isOfSubject = /^(?:exported|secret|dest|destination|target|pvc|claim|object|involved_object)_namespace$/
 
-/** Labels that name a machine, an address that was asked, and so on, with a word before that says of what: of a fixed order. */
+/**
+ * Labels that name a machine or an address, each with a word before it that says of what; in a
+ * fixed order.
+ */
 const labelsThat = (labels: AlertLabels, ends: RegExp): string[] =>
   Object.keys(labels)
     .filter((name) => ends.test(name) && !saysOther(name))
     .sort()
 
 export const qualifiedMachines = (labels: AlertLabels): string[] => {
-  // Where ZooKeeper is asked it is the subject; where it was only asked where others are, it is not.
+  // An address where ZooKeeper is asked is the subject; one where it was asked about others is not.
   const isOfZookeeper = /zk|zookeeper/i.test(labels.job ?? '')
   return labelsThat(labels, endsInMachine).filter((name) => isOfZookeeper || name !== 'zk_host')
 }
@@ -65,13 +75,13 @@ export const subjectNamespace = (labels: AlertLabels): string | undefined =>
     .filter((name) => isOfSubject.test(name))
     .sort((a, b) => Number(b.startsWith('exported')) - Number(a.startsWith('exported')) || (a < b ? -1 : 1))[0]
 
-/** A label that names a machine or a device though no word of it says so: a fact about one sender, with its source. */
+/** Labels that name a machine without a word for it: one fact a sender, with its source. */
 type NamingLabel = {
   label: string
   source: string
   /** It counts only beside this label. */
   beside?: string
-  /** It counts only where what told it tells of others: elsewhere it is a container, a unit or a sensor. */
+  /** Counts only where the sender tells of others: else it is a container, unit or sensor. */
   isFromExporter?: true
 }
 

@@ -1,14 +1,15 @@
 import { type AlertLabels, namingLabels, qualifiedAddresses, qualifiedMachines } from './alert-labels.ts'
 import { type InventoryKind, kinds, machineKinds } from './kinds.ts'
 
-/** Names of machines as labels write them and as the registry keeps them: without scheme, port and path, addresses in one form. */
+/** Names of machines, in labels' and the registry's forms: no scheme, port or path. */
 
 /** Addresses that mean the machine that asks, or none. */
 const isNowhere = /^(localhost(\..*)?|ip6-localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|fe80:.*|n\/a|none|null|unknown|-)$/
 
 /**
- * The name of a machine without scheme, path, port and node prefix (`rabbit@mq-1`), then its first part, then what stands before the sign
- * (`ctl-1@ceph`, the host of a volume service). None of a loopback address, and none of a number: a number beside a machine is an id or a count.
+ * Names of a machine without scheme, path, port and node prefix (`rabbit@mq-1`): whole, its first
+ * part, and what stands before the sign (`ctl-1@ceph`). None for a loopback address or a number:
+ * beside a machine a number is an id or a count.
  */
 export function toMachineNames(value: string): string[] {
   const text = value
@@ -35,7 +36,7 @@ function namesOfOne(text: string): string[] {
 
 export const isAddress = (text: string): boolean => /^[\d.]+$/.test(text) || text.includes(':')
 
-/** IPv6 is written in many ways, and as a wrapping of IPv4: one form of each, so that texts can be compared. Other texts stay as they are. */
+/** One form for each IPv6 address, and for an IPv4 wrapped in one. Other texts stay as they are. */
 export function toOneAddress(text: string): string {
   const plain = text.replace(/%.*$/, '')
   const wrapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
@@ -49,8 +50,8 @@ export function toOneAddress(text: string): string {
 const isPrivateName = /\.(local|localdomain|lan|internal|intra|intranet|private|home|corp|home\.arpa|test)$/
 
 /**
- * Whether the first part of a full name is that machine's name. `api` of `api.github.com` is a word that a machine may bear by chance;
- * a numbered name, or one under a domain that is private, is not.
+ * Whether the first part of a full name is that machine's name. `api` of `api.github.com` may be
+ * some machine's name by chance; a numbered name, or one under a private domain, is meant.
  */
 export const isOwnName = (full: string, first: string): boolean => /\d/.test(first) || isPrivateName.test(full)
 
@@ -60,13 +61,13 @@ export function namesOf(value: string | undefined): string[] {
   return text === '' ? [] : [text]
 }
 
-/** One thing that labels may name: what it is called there, of which kinds it may be, and what else must fit. */
+/** One thing that labels may name: its name there, its possible kinds, and what must fit. */
 export type Sought = {
   /** By its plain name. */
   label: string
   names: string[]
   kinds: readonly InventoryKind[]
-  /** It has to belong to this namespace or cluster, or to run on the machine, where the alert names one. */
+  /** Belongs to this namespace or cluster, or runs on this machine, where the alert names one. */
   inside?: 'cluster' | 'machine'
   /** The namespace that it has to belong to; without one that of the alert. */
   namespace?: string | undefined
@@ -74,15 +75,18 @@ export type Sought = {
   isSubject?: boolean
   /** Nothing narrower follows: where it is not known, only what holds it is tried. */
   isNarrowest?: boolean
-  /** It is the public name of a page or a port: its first part alone may be a word that a machine bears by chance. */
+  /** A public name of a page or port: a machine may bear its first part by chance. */
   isPublic?: boolean
   /** It counts only where a service runs on it that bears the name of the job. */
   needsService?: boolean
-  /** The same of a machine that runs exporters: it measures others, and is the subject of what runs on it alone. */
+  /** A machine that runs exporters measures others: it is the subject only of what runs on it. */
   sparesExporters?: boolean
   /** It counts only where what told it is known to tell of others. */
   isFromExporter?: boolean
-  /** It counts only for a server that is at this address, where one of its names is an address: its other names are those of what it holds. */
+  /**
+   * Counts only for a server at this address, where one of its names is an address: its other names
+   * are those of what it holds.
+   */
   isServer?: boolean
   /** Seldom what the label means: where nothing has that name, it is not told as tried. */
   isSeldom?: boolean
@@ -98,11 +102,11 @@ const ownLabels = ['node', 'node_name', 'nodename', 'host_name', 'hostname', 'fq
 const plainLabels: readonly string[] = [...exportedLabels, ...ownLabels]
 export const machineLabels = [...exportedLabels, ...askedLabels, ...ownLabels, 'instance'] as const
 
-/** Exporters that tell of others than the machine they run on, by their job and by their default port. */
+/** Exporters that tell of other machines than theirs, by job and by default port. */
 const tellsOfOthers =
   /(?:^|[^a-z])(?:kube-state-metrics|ksm|cloudwatch|yace|stackdriver|azure|vmware|federate?|federation|push|pushed|pushgateway|statsd|graphite|collectd|blackbox|probes?|ping|smokeping|icmp|snmp|junos|ipmi_remote|pve|proxmox|kafka[-_](?:exporter|lag|minion)|burrow|elasticsearch|ceph(?![-_]exporter)|ssl[-_]?exporter)/i
 export const measuresOthers = (job: string): boolean => tellsOfOthers.test(job)
-/** Of these one exporter tells of a whole cluster, which may run on a machine of that cluster. */
+/** Exporters of a whole cluster, which may run on one of its machines. */
 const tellsOfCluster = /kafka|elasticsearch|ceph/i
 const portsOfOthers = /:(9091|910[2368]|911[56]|9141|9199|9201|9219|9221|9272|9283|9308|9326|9374|9427)$/
 /** An alert about the exporter itself is about where it runs. */
@@ -123,7 +127,10 @@ const isProbe = /(?:^|[^a-z])(?:blackbox|probes?|icmp|ping)(?:[^a-z]|$)/i
 const measuresItsMachine = ({ job = '', instance = '' }: AlertLabels): boolean =>
   job === '' ? portsOfItsMachine.test(instance) : tellsOfItsMachine.test(job)
 
-/** The machine: what was asked before what asks, and the address of the exporter last, where that is the machine it measures. */
+/**
+ * Takes what was asked before what asks, and the exporter's address last, if it measures its own
+ * machine.
+ */
 export function listMachine(labels: AlertLabels): Sought[] {
   const job = labels.job ?? ''
   const exported = exportedLabels.flatMap((label) => toSought(label, labels))
@@ -131,16 +138,17 @@ export function listMachine(labels: AlertLabels): Sought[] {
     .filter((label) => !plainLabels.includes(label))
     .flatMap((label) => toSought(label, labels))
   const asked = [...askedLabels, ...qualifiedAddresses(labels)].flatMap((label) => listAsked(label, labels))
-  // A pod that is not known is of its namespace rather than of the node it runs on, unless the alert is about that node.
+  // A pod that is not known stands for its namespace, not for its node, unless the alert is about
+  // the node.
   const isOfPod = 'namespace' in labels && 'pod' in labels && !measuresItsMachine(labels) && !isAboutMachine(labels)
   const own = ownLabels
     .filter((label) => (label !== 'host' || !servesPages.test(job)) && !(isOfPod && label.startsWith('node')))
     .flatMap((label) => toSought(label, labels))
-    // What a qualified label names is what was asked; the plain one beside it is where it was asked from.
+    // A qualified label names what was asked; the plain one beside it, where it was asked from.
     .map((each) => (qualified.length > 0 ? { ...each, sparesExporters: true } : each))
   const subjects = [...exported, ...qualified, ...asked, ...own]
   const last = own.at(-1) ?? exported.at(-1)
-  // The exporter's address says where the subject is only where an exporter measures its own machine.
+  // The exporter's address is the subject's only where an exporter measures its own machine.
   if (last && !measuresItsMachine(labels) && 'job' in labels) last.isNarrowest = true
   const sparesExporters = !measuresItsMachine(labels) && !isAboutItself(labels)
   const instance = toSought('instance', labels).map((each) => ({ ...each, sparesExporters }))
@@ -155,7 +163,7 @@ export const namesOther = (labels: AlertLabels): boolean =>
     (label) => toMachineNames(labels[label] ?? '').length > 0,
   )
 
-/** Whether nothing that is known here holds the subject: what an exporter was sent to ask, or a machine that is measured from within. */
+/** Whether nothing known holds the subject: a probe's target, a machine measured from within. */
 export const isElsewhere = (labels: AlertLabels): boolean => {
   const { job = '', instance = '' } = labels
   if (isAboutItself(labels)) return false
@@ -176,7 +184,10 @@ export function listNamed(labels: AlertLabels): Sought[] {
   })
 }
 
-/** What an exporter asked. Of what looks like an address and is not known, the exporter's own machine is not the subject. */
+/**
+ * A target that an exporter asked. Where it is an unknown address, the exporter's machine is not
+ * the subject.
+ */
 function listAsked(label: string, labels: AlertLabels): Sought[] {
   const value = labels[label] ?? ''
   const isUrl = value.includes('://')
@@ -202,8 +213,9 @@ const isAboutItself = (labels: AlertLabels): boolean => {
 }
 
 /**
- * Whether `instance` names the subject. Of an exporter that tells of others it does where the alert is about the exporter, or where the
- * instance is what was asked (a probe without the address of its exporter), or where what was asked is said to be the exporter's own machine.
+ * Whether `instance` names the subject. With an exporter of others it does where the alert is about
+ * the exporter, where the instance is what was asked (a probe without its exporter's address), or
+ * where the target is said to be the exporter's own machine.
  */
 function isAddressSubject(labels: AlertLabels): boolean {
   const { job = '', instance = '' } = labels
@@ -214,7 +226,7 @@ function isAddressSubject(labels: AlertLabels): boolean {
   return isAboutItself(labels)
 }
 
-/** `kafka-2` for the job `kafka-exporter`: an exporter of a cluster that runs on a machine of that cluster. */
+/** `kafka-2` for the job `kafka-exporter`: an exporter that runs on a machine of its cluster. */
 function bearsNameOf(job: string, instance: string): boolean {
   const [word = ''] = /^[a-z]+/.exec(instance.toLowerCase()) ?? []
   const [subject = ''] = /^[a-z]+/.exec(job.toLowerCase()) ?? []
@@ -248,8 +260,9 @@ const isAddressLabel = (label: string): boolean =>
   qualifiedAddresses({ [label]: '' }).length > 0
 
 /**
- * Whether a name may be one of the whole world: what was asked, an address with its scheme, a port of pages, or a name without a port that
- * nothing measures from within. What is scraped as `api.osl.example.com:9100` is the site's own.
+ * Whether a name may belong to the whole world: a target, an address with a scheme, a port of
+ * pages, or a name without a port that nothing measures from within. `api.osl.example.com:9100`, as
+ * scraped, is the site's.
  */
 function isPublicName(label: string, labels: AlertLabels): boolean {
   const [value, job] = [labels[label] ?? '', labels.job ?? '']

@@ -14,8 +14,9 @@ import { type ResourceRef, resourceKey } from './registry.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
 /**
- * Which resource an alert is about. Labels are a sender's words: they choose among what the registry knows and make nothing known. The
- * order is published (`docs/reference/ingest.md`), each step is kept for people, and two things with one name are none.
+ * The resource of an alert. Labels are a sender's words: they choose among what the registry knows
+ * and make nothing known. The order is published (`docs/reference/ingest.md`), each step is kept
+ * for people, and two things with one name are none.
  */
 
 /** A resource that one of the names means, with what it belongs to and runs on. */
@@ -53,7 +54,7 @@ export function namesToLookUp(labels: AlertLabels, rules: readonly ResourceRule[
   ]
 }
 
-/** Labels, as they were written, of which no step of the order asks anything, and which are not said of everything. */
+/** Labels, as written, that no step of the order reads and that do not stand on every alert. */
 export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]): string[] {
   const { plain, written } = toPlainLabels(labels)
   const asked = new Set([...listSought(plain, rules), ...listMachine(plain)].map(({ label }) => label))
@@ -62,7 +63,7 @@ export function labelsLeft(labels: AlertLabels, rules: readonly ResourceRule[]):
   )
 }
 
-/** Chooses the resource among what the registry knows under those names. Pure; the same labels and registry give the same answer. */
+/** Chooses the resource that the registry knows by those names. Pure: same input, same answer. */
 export function chooseResource(
   labels: AlertLabels,
   rules: readonly ResourceRule[],
@@ -95,7 +96,7 @@ export function chooseResource(
   return { resource: null, by: null, tried, candidates: candidates.map(resourceKey).sort().slice(0, 10) }
 }
 
-/** Where one name means several things, a later label decides which of them it is, and nothing else. */
+/** Where one name means several things, a later label decides which, and does nothing else. */
 const isAmong = ({ canonical }: KnownResource, candidates: readonly KnownResource[]): boolean =>
   candidates.length === 0 || candidates.some((each) => each.canonical === canonical)
 
@@ -155,7 +156,10 @@ function look(sought: Sought, registry: Registry): LookupOutcome {
   return { result: 'unknown' }
 }
 
-/** `mysql:3306` is the name of a container at many sites, and `mysql` and its databases are names of every server of MySQL. */
+/**
+ * `mysql:3306` is a container's name at many sites; `mysql` and its databases are on every server
+ * of MySQL.
+ */
 function isAtAddress({ names }: KnownResource, name: string): boolean {
   if (/:\d+$/.test(name)) return true
   const hosts = names.filter((each) => /:\d+$/.test(each)).flatMap(toMachineNames)
@@ -169,8 +173,9 @@ const isServiceNeeded = (
 ): boolean => needsService || (sparesExporters && exporters.has(canonical))
 
 /**
- * A virtual machine or a host and the node of the same name are one machine, seen from outside and from within, though nothing says so:
- * the node is what exporters run on. Two nodes may be anything, and so may a host and a virtual machine.
+ * A VM or host and the node of the same name are one machine, seen from outside and from within,
+ * even where nothing says so: exporters run on the node. Two nodes may be two machines, and so may
+ * a host and a VM.
  */
 function ownSystem(things: readonly KnownResource[]): KnownResource | null {
   const [node, ...more] = things.filter(({ kind }) => kind === 'node')
@@ -181,7 +186,10 @@ function ownSystem(things: readonly KnownResource[]): KnownResource | null {
 /** Labels that say where something is, and nothing about what. */
 const placeLabels = ['region', 'shard', 'cluster', 'datacenter', 'dc', 'site', 'zone', 'availability_zone'] as const
 
-/** Of several things of one name, those that are where the alert says; all of them where it says no place of theirs. */
+/**
+ * Keeps, of several things with one name, those at the place that the alert names; all where it
+ * names none.
+ */
 function narrowByPlace(resources: readonly KnownResource[], labels: AlertLabels): readonly KnownResource[] {
   if (resources.length < 2) return resources
   const places = placeLabels.flatMap((label) => namesOf(labels[label]))
@@ -207,7 +215,7 @@ function isBelow(resource: KnownResource, kind: InventoryKind, name: string | un
   return parents.length === 0 || parents.some((parent) => parent.names.includes(name.toLowerCase()))
 }
 
-/** The machine that the labels name first, under each of its names; what follows that label does not count. */
+/** The machine that the labels name first, under each of its names; later labels do not count. */
 function findMachines(registry: Registry): readonly KnownResource[] {
   for (const sought of listMachine(registry.labels)) {
     const outcome = look(sought, registry)
@@ -218,8 +226,8 @@ function findMachines(registry: Registry): readonly KnownResource[] {
 }
 
 /**
- * Whether a name that was cut to its first part means these machines: `web-1.example.com` is not the `web-1` that is known as
- * `web-1.example.net`, nor a guest that is only known as `web-1` beside it.
+ * Whether a name cut to its first part means these machines. `web-1.example.com` is neither the
+ * known `web-1.example.net`, nor a guest known as `web-1` alone.
  */
 function isNameOf(meant: readonly KnownResource[], name: string, { names, isPublic }: Sought): boolean {
   const [full = ''] = names
@@ -228,7 +236,7 @@ function isNameOf(meant: readonly KnownResource[], name: string, { names, isPubl
   return !meant.some((resource) => resource.names.some((each) => each.startsWith(`${name}.`) && !isAddress(each)))
 }
 
-/** What the job measures on a machine: the service there that bears its name. Jobs that measure machines name none. */
+/** The service on a machine that bears the job's name. Jobs that measure machines name none. */
 function narrowToService(found: KnownResource, registry: Registry): KnownResource {
   const job = (registry.labels.job ?? '').toLowerCase()
   const isMachine = (machineKinds as readonly string[]).includes(found.kind)

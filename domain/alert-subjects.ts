@@ -13,7 +13,10 @@ import {
 import { type InventoryKind, kinds } from './kinds.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
-/** What the labels of an alert may name, in the published order (`docs/reference/ingest.md`): guests, objects of a cluster, what runs on a machine. */
+/**
+ * Subjects that labels may name, in the published order (`docs/reference/ingest.md`): guests,
+ * objects of a cluster, what runs on a machine.
+ */
 
 const runsGuests = /libvirt|kvm|qemu/i
 /** Pods and containers that measure others. */
@@ -51,7 +54,10 @@ export function listSought(labels: AlertLabels, rules: readonly ResourceRule[]):
   return sought
 }
 
-/** A virtual machine, by the labels of its kind and of what runs it. Where it is not known, what it runs on is not the subject. */
+/**
+ * A virtual machine, by the labels of its kind and of its platform. Where it is unknown, its host
+ * is not the subject.
+ */
 function listGuest(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   const isSubject = !tellsOfItsMachine.test(labels.job ?? '')
@@ -63,7 +69,10 @@ function listGuest(labels: AlertLabels): Sought[] {
 
 const aboutDatabase = /postgres|pgbouncer|patroni|mysql|mariadb/i
 
-/** A server of databases that is a source: by its address and port, and where what measures it is of such a server, by the name before the port too. */
+/**
+ * A database server that is a source: by address and port, and by the name alone where such a
+ * server is measured.
+ */
 function listServer(labels: AlertLabels): Sought[] {
   const isOfDatabase = aboutDatabase.test(labels.job ?? '')
   return ['server', 'exported_instance', 'instance'].flatMap((label): Sought[] => {
@@ -85,7 +94,7 @@ function listHolders(labels: AlertLabels): Sought[] {
   return sought
 }
 
-/** What workloads use and what leads to them: a claim, an ingress, a service, in the namespace of the subject. */
+/** A claim, an ingress or a service that workloads use, in the subject's namespace. */
 function listBesideWorkloads(labels: AlertLabels): Sought[] {
   const sought: Sought[] = []
   if (namespaceOf(labels) === undefined) return sought
@@ -95,7 +104,10 @@ function listBesideWorkloads(labels: AlertLabels): Sought[] {
   return sought
 }
 
-/** Jobs, replica sets and the like are objects of a cluster only beside a namespace: Flink's jobs have a `job_name`, too. */
+/**
+ * Jobs and replica sets are a cluster's objects only beside a namespace: Flink's jobs have a
+ * `job_name` too.
+ */
 function listWorkload(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const sought: Sought[] = []
   const hasNamespace = namespaceOf(labels) !== undefined
@@ -138,7 +150,10 @@ const proxmoxKinds: Readonly<Record<string, readonly InventoryKind[]>> = {
   cluster: ['cluster'],
 }
 
-/** Proxmox VE's exporter: `id="node/pve-1"`, `id="qemu/101"`, `id="storage/pve-1/local"`; a replication names its guest. */
+/**
+ * Proxmox VE's exporter: `id="node/pve-1"`, `id="qemu/101"`, `id="storage/pve-1/local"`; a
+ * replication names its guest.
+ */
 function listProxmox(labels: AlertLabels): Sought[] {
   for (const label of ['guest', 'id']) {
     const [, type = '', id = ''] = /^(node|qemu|lxc|storage(?=\/.*\/)|cluster)\/([^/]+)/.exec(labels[label] ?? '') ?? []
@@ -160,7 +175,7 @@ function listProxmox(labels: AlertLabels): Sought[] {
 export const namespaceOf = (labels: AlertLabels): string | undefined =>
   labels[subjectNamespace(labels) ?? 'namespace'] || undefined
 
-/** What the subject says of itself: its own pod, else its own namespace, before the pod that tells. */
+/** The subject's own pod, else its own namespace, before the pod that tells. */
 function listSaidPod(labels: AlertLabels, isOfCluster: boolean): Sought[] {
   const { exported_pod: pod = '', exported_container: container = '' } = labels
   const sought = listPodOf(pod, container, namespaceOf(labels), isOfCluster)

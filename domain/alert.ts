@@ -20,20 +20,24 @@ export const alertLinks = z.object({
 export type AlertLinks = z.infer<typeof alertLinks>
 
 /**
- * One alert, from any sender. `ingest/<dialect>/` makes these from bytes; nothing further in knows a vendor's format.
- * Strings are already capped and hold no U+0000.
+ * One alert, from any sender. `ingest/<dialect>/` makes it from bytes; nothing further in knows a
+ * vendor's format. Strings are capped and hold no U+0000.
  */
 export const alert = z.object({
   /** The dialect, `alertmanager` or `generic`. */
   source: z.string(),
-  /** Whose token sent it: tokens of one name, or of one person, are one sender. Absent: nobody said. */
+  /**
+   * The sender, by its token: tokens of one name, or one person, are one sender. Absent: unknown.
+   */
   sender: z.string().optional(),
   /** The alert's identity at its source; unique among open alerts. */
   fingerprint: z.string().min(1).max(200),
   status: z.enum(['firing', 'resolved']),
   name: z.string(),
   severity,
-  /** `default` when the source named no severity we know: shown, so that nobody mistakes it for a decision. */
+  /**
+   * `default`: the source named no known severity; shown, so that nobody takes it for a decision.
+   */
   severitySource: z.enum(['alert', 'default']),
   /** What the source said, for the note that a default was taken. */
   severityWord: z.string().nullable(),
@@ -47,8 +51,9 @@ export const alert = z.object({
   timeNotes: z.array(z.string()).optional(),
   endsAt: z.string().nullable(),
   /**
-   * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`), or, firing, for that it has no data: which is news where the alert fires
-   * already, and opens one otherwise. Absent: an end like any other.
+   * The sender's word for an end that proves nothing (`MissingSeries`, `Paused`); with a firing
+   * alert, for that it has no data. That is news where the alert fires already, and opens one
+   * otherwise. Absent: an end like any other.
    */
   endReason: z.string().max(maxWordChars).optional(),
   /** Its sender's word for its state, where nobody knows it: it fires. */
@@ -65,7 +70,7 @@ export const alert = z.object({
 })
 export type Alert = z.infer<typeof alert>
 
-/** What a dialect answers: alerts (of none, why it tells of none), or why these bytes can never be one (a 400, which no retry fixes). */
+/** Alerts of a body (or why there are none), or why no retry can fix these bytes (400). */
 export type ParsedAlerts = { ok: true; alerts: Alert[]; ignored?: string } | { ok: false; reason: string }
 
 /** Per alert, what ingest did. */
@@ -83,7 +88,10 @@ export const ingestOutcome = z.enum([
 ])
 export type IngestOutcome = z.infer<typeof ingestOutcome>
 
-/** How a stored alert stands. `unknown`: its sender fell silent, ended many at once, or gave an end that proves nothing. */
+/**
+ * The state of a stored alert. `unknown`: its sender fell silent, ended many at once, or proved no
+ * end.
+ */
 export const alertState = z.enum(['firing', 'resolved', 'unknown'])
 
 const labels = z.record(z.string(), z.string())
@@ -107,11 +115,11 @@ export const receivedAlert = z.object({
   links: alertLinks,
   /** The sender's notification group. */
   groupKey: z.string().nullable(),
-  /** Whose token opened it; null where that is not known. */
+  /** The sender whose token opened it; null where that is not known. */
   sender: z.string().nullable(),
   /** The sender that ended it, where that is another one. */
   endedBy: z.string().nullable(),
-  /** Its sender's word for an end that proves nothing; with status `resolved` it is quiet, unproven. */
+  /** The sender's word for an end that proves nothing; when `resolved`, it is quiet, unproven. */
   endReason: z.string().nullable(),
   /** The newest word for its state that nobody knows. */
   stateWord: z.string().nullable(),
@@ -147,7 +155,7 @@ export const explainedAlert = z.object({
 })
 export type ExplainedAlert = z.infer<typeof explainedAlert>
 
-/** A label of alerts for which no resource was found, whose values are names of things that are known: to map it would find them. */
+/** A label whose values name known things, on alerts without a resource: mapping finds them. */
 export const unmappedLabel = z.object({
   label: z.string(),
   kind: z.enum(inventoryKinds),

@@ -15,7 +15,10 @@ export type ApprovalStatus = z.infer<typeof approvalStatus>
 const decision = z.enum(['approve', 'deny'])
 export type Decision = z.infer<typeof decision>
 
-/** Where a decision token is used: at the API, by the person who minted it, or at Temporal, where nobody is signed in. */
+/**
+ * The door of a decision token: the API, for the person it was made for, or Temporal, where nobody
+ * is signed in.
+ */
 const tokenPurpose = z.enum(['decision', 'temporal'])
 export type TokenPurpose = z.infer<typeof tokenPurpose>
 
@@ -38,7 +41,10 @@ export const decisionBody = z.strictObject({
   decision,
   reason: z.string().max(2000).nullable().default(null),
   category: denialCategory.nullable().default(null),
-  /** Denials: not now; from this time on, within a day, the action may be asked again, and the incident is investigated again. */
+  /**
+   * The end of "not now", within a day: from then the action may be asked and the incident
+   * investigated again.
+   */
   askAgainAt: z.iso.datetime({ offset: true }).nullable().default(null),
   /** Approvals: arguments to run instead. */
   args: z.record(z.string(), z.unknown()).nullable().default(null),
@@ -82,11 +88,11 @@ export const approval = z.object({
   requestedAt: z.string(),
   expiresAt: z.string(),
   useBy: z.string().nullable(),
-  /** The first approval of those that share a card with it, its own id for that one; null where it was asked alone. */
+  /** The first approval of a shared card, its own id on that one; null where it was asked alone. */
   askedWith: z.string().nullable().default(null),
-  /** The person whose own write this is; null, or absent from an older API, where the agent asks. */
+  /** The person of this own write; null, or absent from an older API, where the agent asks. */
   askedBy: z.string().nullish(),
-  /** Who changed the arguments before approving, and what they were changed to. */
+  /** The person who changed the arguments before approving, and what they became. */
   edited: z
     .object({ by: z.string(), arguments: z.record(z.string(), z.unknown()) })
     .nullable()
@@ -114,7 +120,7 @@ export const evidence = z.object({
   about: z.array(resourceRef),
   /** What it found, in a sentence (`isSaid`), else how its answer begins. */
   found: z.string(),
-  /** Of rows of earlier versions it is not. */
+  /** Absent from rows of earlier versions. */
   isSaid: z.boolean().default(false),
   /** When it was written; absent from an older API. */
   at: z.string().optional(),
@@ -142,7 +148,7 @@ const hypothesis = z.object({
 /** How the steps of a call stand: those of its plan that were not begun are `waiting`. */
 const callStepStates = ['waiting', 'running', 'done', 'failed', 'skipped'] as const
 
-/** What an approved call has done so far, folded from its rows. Its texts hold a stranger's words. */
+/** Steps of an approved call so far, folded from its rows. Its texts hold a stranger's words. */
 const callRun = z.object({
   startedAt: z.string(),
   endedAt: z.string().nullable(),
@@ -160,7 +166,7 @@ const callRun = z.object({
 })
 export type CallRun = z.infer<typeof callRun>
 
-/** A call that the same answer of the agent proposes after this one and nobody is asked about yet; what the judge would say of it now. */
+/** A later call of the answer that nobody is asked about yet, with the judge's word of now. */
 const nextCall = z.object({
   callId: z.string(),
   tool: z.string(),
@@ -187,24 +193,27 @@ export const approvalDetail = approval.extend({
   run: callRun.nullable().default(null),
   /** The other approvals of its card, in the order of their calls: each is decided by itself. */
   together: z.array(approval).default([]),
-  /** Who may approve it now and has said nothing yet, at most twenty; empty once it is decided. */
+  /** People who may approve it and have not spoken, twenty at most; empty once it is decided. */
   approvers: z.array(z.string()).default([]),
-  /** Whom it was put to by the site's list, in order; empty where everybody was told at once. */
+  /** People whom the site's list names, in order; empty where everybody was told at once. */
   asked: z.array(z.object({ name: z.string(), at: z.string() })).default([]),
   /** Empty once it is decided. */
   next: z.array(nextCall).default([]),
-  /** Who says now that the hosts are dead whose VMs it would start elsewhere; empty once it is decided, and where it starts none of one. */
+  /**
+   * Witnesses who say now that hosts are dead whose VMs it would start elsewhere; empty once it is
+   * decided.
+   */
   deaths: z.array(judgedDeath).default([]),
-  /** When somebody last approved it at Temporal without a token, which decides nothing; null where nobody did. */
+  /** The last approval at Temporal without a token, which decides nothing; null: none. */
   unheardAt: z.string().nullable().default(null),
-  /** JSON schema of the arguments, for the form that changes them; null for a tool that this version does not have. */
+  /** JSON schema of the arguments, for the form that changes them; null for an unknown tool. */
   schema: z.record(z.string(), z.unknown()).nullable().default(null),
 })
 export type ApprovalDetail = z.infer<typeof approvalDetail>
 
 /**
- * What a decision came to, whatever the door. `recorded`: this decision counts now (`status` may still be `pending` when a
- * second person is needed). `repeated`: the same person said the same before; nothing changed.
+ * The outcome of a decision, at any door. `recorded`: it counts (`status` may stay `pending` for a
+ * second person). `repeated`: the same person said so before; nothing changed.
  */
 export type DecisionOutcome =
   | { outcome: 'recorded' | 'repeated'; status: ApprovalStatus; approvalId: string; incidentId: string }
@@ -213,26 +222,29 @@ export type DecisionOutcome =
   | { outcome: 'conflict'; status: ApprovalStatus; message: string }
   | { outcome: 'gone'; status: ApprovalStatus; message: string }
 
-/** A person may take this long to decide unless `approval.expiry.<tool>` or the tool says otherwise: long enough to wake up and log in. */
+/**
+ * Default time to decide, unless `approval.expiry.<tool>` or the tool says another: enough to wake
+ * up and log in.
+ */
 export const defaultExpirySeconds = 3_600
 /** What one extension adds. */
 export const extensionSeconds = 900
-/** So long after it was asked an approval cannot be extended further: the world it describes has moved on. */
+/** An approval cannot be extended beyond this: the world it describes has moved on. */
 export const extendableSeconds = 4 * 3_600
 /** Longer than a weekend on call; a plan older than this describes another platform. */
 export const maxExpirySeconds = 7 * 24 * 3600
-/** An approved action starts within this time or asks again: what was approved must still be what is meant. */
+/** An approved action starts within this time or asks again: it must still be what is meant. */
 export const useBySeconds = 900
 
 export type NamingFacts = Pick<ToolFacts, 'name' | 'names' | 'kindField'>
 type Action = {
   arguments: Record<string, unknown>
   targets: readonly ResourceRef[]
-  /** The name of the container that the action is about, as its engine gave it when the action was tried out. */
+  /** The container's name, as its engine gave it when the action was tried. */
   container?: string | null
 }
 
-/** The name by which a rehearsal found its container, called by whatever name or id; null where it found none. */
+/** The name by which a rehearsal found its container; null where it found none. */
 export function containerFound({ details }: { details: Record<string, unknown> }): string | null {
   const found = rehearsedContainer.safeParse(details)
   return found.success ? found.data.rehearsal.container : null
@@ -240,8 +252,9 @@ export function containerFound({ details }: { details: Record<string, unknown> }
 const rehearsedContainer = z.looseObject({ rehearsal: z.looseObject({ container: z.string() }) })
 
 /**
- * The digest of an action with each thing under its one key: `vm:x` and `node:x` may be two names of one machine, and what a person denied
- * for it under one name is denied under the other; and a container by its name, its id and the beginning of that is one. `keyOf` answers a resource's key; the registry's is the one that leases go by.
+ * Digests an action with each thing under its one key. `vm:x` and `node:x` may name one machine,
+ * and a container has a name, an id and its beginning: a denial under one name holds under each.
+ * `keyOf` answers a resource's key; leases go by the registry's.
  */
 export function actionByKeys(
   { name: tool, names, kindField }: NamingFacts,

@@ -15,8 +15,8 @@ export type Decider = {
 }
 
 /**
- * Why this person may not decide this approval, either way; null when they may. A denial counts as deciding: it ends what
- * somebody else was asked to judge. A risk that this version does not know is above everybody.
+ * Says why this person may not decide this approval, either way; null when they may. A denial
+ * decides too: it ends what somebody else was asked to judge. An unknown risk is above everybody.
  */
 export function mayDecide(decider: Decider, asked: DecisionSubject): string | null {
   const { name, role, disabled } = decider
@@ -31,7 +31,10 @@ export function mayDecideEverywhere(decider: Decider, asked: Omit<DecisionSubjec
   return mayDecide({ ...decider, rights }, { ...asked, targets: [] })
 }
 
-/** The person's own limits as a right about everything, and each further one. A right that cannot be read gives nothing. */
+/**
+ * The person's own limits, as a right about everything, and each further right. An unreadable one
+ * gives nothing.
+ */
 export function rightsOf({
   maxRisk,
   incidentTypes,

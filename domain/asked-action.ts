@@ -10,13 +10,15 @@ export function nameCall(tool: string, targets: readonly ResourceRef[]): string 
   return named.length === 0 ? withSpaces(tool) : `${withSpaces(tool)} on ${formatList(shown)}`
 }
 
-/** The row that asked people: of this incident, or of the ruling by which this one waited for another incident's question. */
+/**
+ * The row that asked people: this incident's, or that of another incident's question it waited for.
+ */
 type Asking = IncidentEvent<'approval_requested'> | IncidentEvent<'call_judged'>
 
 /** An answer of people, or what it says of its question. */
 type Answered = { attempt: number; metadata: { approvalId: string; callId?: string } }
 
-/** What an answer of people answers, among the rows of its incident; undefined in logs that hold no such row. */
+/** The question behind people's answer, in the incident's rows; undefined in logs without it. */
 export function questionOf(
   events: readonly IncidentEvent[],
   { attempt, metadata: { approvalId, callId } }: Answered,

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** How much a dry run may bring with it. Each text or picture counts as it is sent; a picture by its header before it is unpacked. */
+/**
+ * Limits of a dry run's attachments. A text or picture counts as it is sent; a picture by its
+ * header, before it is unpacked.
+ */
 export const attachmentLimits = { count: 4, bytes: 256_000, nameCharacters: 80, side: 2_000 } as const
 
 const name = z.string().describe('Shown as the title and as the text in place of a picture; at most 80 characters.')
@@ -19,23 +22,26 @@ export const sentAttachment = z
 
 export type SentAttachment = z.infer<typeof sentAttachment>
 
-/** What is stored of one: its bytes lie under the digest of what was written out here, never of what was sent. */
+/**
+ * A stored attachment: its bytes lie under the digest of what was written out here, not of what was
+ * sent.
+ */
 const attachment = z.object({
   name: z.string(),
   kind: z.enum(['text', 'png']),
   digest: z.string(),
   bytes: z.number().int(),
-  /** Of a picture. */
+  /** For pictures. */
   width: z.number().int().optional(),
   height: z.number().int().optional(),
-  /** Of a text: its first lines, and how many it has. */
+  /** A text's first lines, and how many it has. */
   head: z.string().optional(),
   lines: z.number().int().optional(),
 })
 
 export type Attachment = z.infer<typeof attachment>
 
-/** The fields of a dry run that brought some. `leftOut` says in a sentence each what was not taken, or not all of it. */
+/** Fields of a dry run with attachments. `leftOut`: a sentence for each not taken whole. */
 export const attachmentFields = {
   attachments: z.array(attachment).optional(),
   leftOut: z.array(z.string()).optional(),

@@ -5,8 +5,9 @@ import type { Operator } from './operator.ts'
 import type { SourceInput } from './source.ts'
 
 /**
- * What a row gives, in words for the audit. `verify` holds the stored row against them: a row of the audit that tells of another change of
- * the same person, token, source or device does not tell of this one. Each right that changes changes the words.
+ * Words of the audit for what a row gives. `verify` holds the stored row against them, so each
+ * right that changes changes the words: an entry about another change of the same person, token,
+ * source or device fits no more.
  */
 
 /** A row of the audit keeps 2,000 characters, and may hold two of these and a reason. */
@@ -48,7 +49,7 @@ export function describeGrant({ uses, hours }: { uses: number; hours: number }):
 type DescribedSource = Pick<SourceInput, 'kind' | 'url' | 'credential' | 'caFile' | 'options'> &
   Partial<Pick<SourceInput, 'writeCredential' | 'scheme' | 'headers' | 'certFile' | 'keyFile'>>
 
-/** Options may be long: their digest stands for them. Its places are whole, since addresses of credentials are held against them. */
+/** Long options stand as a digest. Places stay whole: credentials' addresses are held to them. */
 export function describeSource(described: DescribedSource): string {
   const { kind, url, credential, writeCredential, scheme, headers = {}, caFile, certFile, keyFile, options } = described
   const words = [
@@ -78,7 +79,7 @@ export function readSourceWords(words: string, reference: string): { url: string
 type DescribedMark = Pick<Expectation, 'subject' | 'until' | 'state'> &
   Partial<Record<'source' | 'fingerprint' | 'resourceKind' | 'resourceId' | 'type', string | null>>
 
-/** What is expected, until when, and how that looked when it was marked. */
+/** The expected thing, until when, and how it looked when it was marked. */
 export function describeMark({ subject, until, state, ...of }: DescribedMark): string {
   const what = {
     alert: `alert ${of.fingerprint} of ${of.source}`,

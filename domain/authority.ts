@@ -3,7 +3,7 @@ import { coversRight, type DecisionRight, formatRight } from './decision-right.t
 import { type Permission, type Principal, permissions, permissionsOf, type Role, typesOf } from './permissions.ts'
 import { risks } from './tool.ts'
 
-/** What somebody may: permissions, and rights to decide. The first right is the person's own limits. */
+/** A caller's permissions and rights to decide. The first right is the person's own limits. */
 export type Authority = {
   permissions: readonly Permission[]
   rights: readonly DecisionRight[]
@@ -11,13 +11,13 @@ export type Authority = {
 
 type Limits = Pick<Decider, 'maxRisk' | 'incidentTypes' | 'rights'>
 
-/** Of a person, with every token they could have; nothing where they are disabled. */
+/** A person's authority, with every token they could have; nothing where they are disabled. */
 export function authorityOfPerson(person: Limits & { role: Role; disabled: boolean }): Authority {
   const { role, disabled } = person
   return { permissions: disabled ? [] : permissions[role], rights: rightsOf(person) }
 }
 
-/** Of the caller: a token is worth what its scopes leave of its person. */
+/** The caller's authority: a token is worth what its scopes leave of its person. */
 export function authorityOfPrincipal(principal: Pick<Principal, 'role' | 'scopes'>, person: Limits): Authority {
   const types = typesOf(principal)
   const rights = rightsOf(person).map((right) => ({ ...right, incidentTypes: narrowTypes(right.incidentTypes, types) }))
@@ -29,8 +29,8 @@ function narrowTypes(own: readonly string[] | null, types: readonly string[] | n
 }
 
 /**
- * What of a grant the giver does not have, in words; none: they may give it. Nobody grants what they do not have. `before` is what
- * the receiver had: what stays as it was is not granted.
+ * Rights in a grant that the giver lacks, in words; none: they may give it. Nobody grants what they
+ * do not have. `before` is what the receiver had: what stays as it was is not granted.
  */
 export function excessAuthority(giver: Authority, wanted: Authority, before: Authority | null): string[] {
   const had = before?.permissions ?? []
@@ -48,7 +48,10 @@ export function excessAuthority(giver: Authority, wanted: Authority, before: Aut
   ]
 }
 
-/** Does one held right cover it, for each of its types by itself? A risk of one right and a type of another give neither. */
+/**
+ * Whether one held right covers it, each of its types by itself: a risk of one and a type of
+ * another give neither.
+ */
 function isHeld(wanted: DecisionRight, held: readonly DecisionRight[]): boolean {
   const { incidentTypes: types } = wanted
   const each = types === null ? [wanted] : types.map((type) => ({ ...wanted, incidentTypes: [type] }))

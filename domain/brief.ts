@@ -16,7 +16,10 @@ import { describeEnd, withItsAlert } from './status-words.ts'
 const line = z.object({ text: z.string(), rows: z.array(z.number().int()) })
 export type BriefLine = z.infer<typeof line>
 
-/** What became of an action. `open`: it is not verified yet; `indeterminate`: nobody can say whether it took effect. */
+/**
+ * The outcome of an action. `open`: not verified yet; `indeterminate`: nobody can say if it took
+ * effect.
+ */
 const doneOutcomes = [
   'verified',
   'verification_failed',
@@ -31,7 +34,10 @@ const doneOutcomes = [
 ] as const
 export type DoneOutcome = (typeof doneOutcomes)[number]
 
-/** How the cause is known: a hypothesis and how it stands, the repair that held after it, what an ending says, what the agent says as it asks, or not at all. */
+/**
+ * How the cause is known: a hypothesis and its state, the repair that held after it, an ending's
+ * words, the agent's words as it asks, or not at all.
+ */
 const causeStates = ['supported', 'survived', 'held', 'proposed', 'ending', 'stated', 'requested', 'unknown'] as const
 
 const attempt = z.object({
@@ -60,7 +66,10 @@ export const incidentBrief = z.object({
   page: line.nullable(),
   cause: line.extend({ state: z.enum(causeStates), certainty: z.enum(certainties).nullable() }),
   impact: line.nullable(),
-  /** Writes of all attempts with what became of them, and what was refused or denied; newest first, eight at most. */
+  /**
+   * Writes of all attempts and their outcomes, and what was refused or denied; newest first, eight
+   * at most.
+   */
   done: z.array(line.extend({ outcome: z.enum(doneOutcomes) })),
   /** Calls that only looked, in the newest attempt. */
   looks: z.number().int(),
@@ -99,7 +108,7 @@ export type ServedBrief = z.infer<typeof servedBrief>
 /** What the answers of a model took, of one attempt. */
 export type AttemptSpent = { attempt: number } & IncidentBrief['spent']
 
-/** What a brief is folded from. `events` may leave out rows that it does not read, and the data of results (`db/incidents/brief.ts`). */
+/** The input of a brief. `events` may lack rows that it does not read, and the data of results. */
 export type BriefSources = {
   incident: Incident
   events: readonly IncidentEvent[]
@@ -113,7 +122,7 @@ export type BriefSources = {
   followers: number
 }
 
-/** Folds what is known of an incident into its brief. Pure and total: no model is asked, and nothing is read. */
+/** Folds an incident into its brief. Pure and total: asks no model and reads nothing. */
 export function foldBrief(sources: BriefSources): IncidentBrief {
   const { incident, events, alerts, asked, spent } = sources
   const own = events.filter((event) => event.attempt === incident.attempt)
@@ -163,7 +172,7 @@ function alertNow(alerts: BriefSources['alerts']): IncidentBrief['alert'] {
 const isAbout = (things: readonly ResourceRef[], resource: ResourceRef) =>
   things.some((thing) => resourceKey(thing) === resourceKey(resource))
 
-/** The newest row that says how the resource is: a verification, a look by code, or a read that tells its health. */
+/** The newest row about the resource's health: a verification, a look by code, or a read. */
 function resourceNow(
   resource: ResourceRef | null,
   events: readonly IncidentEvent[],
@@ -212,7 +221,10 @@ function showsWell(event: IncidentEvent, resource: ResourceRef): boolean {
 
 type Cause = IncidentBrief['cause']
 
-/** The leading hypothesis of the newest attempt; otherwise what the newest ending says; otherwise what the agent says as it asks. */
+/**
+ * The leading hypothesis of the newest attempt; else the newest ending's words; else the agent's as
+ * it asks.
+ */
 function causeOf(incident: Incident, events: readonly IncidentEvent[], asked: Approval | null): Cause {
   const ending = events.findLast(isEnding)
   const certainty = ending && 'certainty' in ending.metadata ? (ending.metadata.certainty ?? null) : null
@@ -246,7 +258,7 @@ function causeStateOf(leading: Hypothesis, ending: Ending | undefined): Cause['s
   return standingOf(leading) === 'survived' ? 'survived' : 'supported'
 }
 
-/** Of hypotheses that are not refuted the newest that rows support, else the newest. */
+/** The newest hypothesis that rows support and none refutes, else the newest. */
 function leadingOf(causes: readonly Hypothesis[]): Hypothesis | null {
   const byRow = causes.filter(({ state }) => state !== 'refuted').sort((a, b) => b.seq - a.seq)
   return byRow.find(({ state }) => state === 'supported') ?? byRow[0] ?? null

@@ -35,7 +35,10 @@ const cardTitles = {
 
 export type CardSectionName = keyof typeof cardTitles
 
-/** One answer: a few sentences, which hold a stranger's words. `warns`: a person may overlook it and must not. */
+/**
+ * One answer on a card: a few sentences with a stranger's words. `warns`: a person must not
+ * overlook it.
+ */
 export type CardSection = { name: CardSectionName; title: string; sentences: string[]; warns: boolean }
 
 type CardApproval = Pick<
@@ -57,21 +60,24 @@ type Reading = {
   isOpen: boolean
   /** Writes a time as its reader reads times. */
   moment(iso: string): string
-  /** The line about what the run takes for the cause; null where it has said none, or where the page shows it with its rows. */
+  /**
+   * The line about the run's cause; null where it named none, or where the page shows it with its
+   * rows.
+   */
   cause?: string | null
   /** The resource of its incident: a target beside it may be the wrong one. */
   about?: ResourceRef | null | undefined
-  /** Who says now that hosts are dead; absent where the card is made of what is stored alone. */
+  /** Witnesses who say now that hosts are dead; absent where only stored rows make the card. */
   deaths?: readonly JudgedDeath[]
   /** When the newest look that it rests on was made; null where that is not known. */
   lookedAt?: string | null
-  /** Of those that stay down so many are named; none where the page draws them. */
+  /** How many that stay down are named; none where the page draws them. */
   maxNamed?: number
 }
 
 /**
- * Everything a person weighs before a decision, the worst first: the same on the page, without JavaScript, at the terminal, in Slack, in
- * Teams and in a mail. From what is stored with the approval alone. What the dry run found and the exact arguments stand beside it.
+ * Sections of a card, the worst first, for every door: page, plain page, terminal, Slack, Teams,
+ * mail. Made of what is stored with the approval. Dry run and exact arguments stand beside it.
  */
 export function cardSections(approval: CardApproval, reading: Reading): CardSection[] {
   const { isOpen, moment, cause = null, about = null } = reading
@@ -102,7 +108,7 @@ export function cardSections(approval: CardApproval, reading: Reading): CardSect
   ]
 }
 
-/** What it costs and what each answer leads to, in a sentence or two each: for the first screen of an incident. */
+/** Each answer's cost and consequence, in a sentence or two: for an incident's first screen. */
 export function shortSections(approval: CardApproval, moment: Reading['moment']): CardSection[] {
   const { required, approvals, dryRun, expiresAt } = approval
   const missing = required - approvals - 1
@@ -124,7 +130,7 @@ export function shortSections(approval: CardApproval, moment: Reading['moment'])
   ]
 }
 
-/** Who says that hosts are dead away from which it starts VMs, and what that comes to; nothing where it starts none. */
+/** Witnesses for deaths of hosts whose VMs would start elsewhere; nothing if it starts none. */
 function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [] }: Reading): CardSection[] {
   const all = deaths.length > 0 ? deaths : deathsOfDryRun(details)
   if (all.length === 0) return []
@@ -135,7 +141,10 @@ function deadSection({ dryRun: { details } }: CardApproval, { isOpen, deaths = [
   return [section('dead', [...sentences, ...(isOpen && toSay.length > 0 ? [how] : [])], open.length > 0)]
 }
 
-/** What of a plan is a forecast: a person approves the migrations that make room, and not where the platform starts what. */
+/**
+ * The forecast in a plan: a person approves the migrations that make room, not where the platform
+ * starts what.
+ */
 function forecastSection({ dryRun: { details } }: CardApproval): CardSection[] {
   const forecast = readForecast(details)
   const migrations = typeof details.migrations === 'number' ? details.migrations : 0
@@ -151,7 +160,7 @@ const maxGiven = 20
 
 type Asked = { name: string; at: string }
 
-/** `anna, bo and 2 more may approve it. Asked anna at 03:12 UTC, bo at 03:17 UTC.` Whom to ask, or to wake, next, and whose turn it was by the site's list. */
+/** `anna, bo and 2 more may approve it. Asked anna at 03:12 UTC, bo at 03:17 UTC.`: for waking. */
 export function formatApprovers(names: readonly string[], asked: readonly Asked[] = []): string {
   const turns = asked.map(({ name, at }) => `${name} at ${at.slice(11, 16)} UTC`)
   return [formatNames(names), turns.length > 0 && `Asked ${turns.join(', ')}.`].filter(Boolean).join(' ')
@@ -169,14 +178,17 @@ function declaredUndo({ dryRun: { details } }: Pick<CardApproval, 'dryRun'>): st
   return typeof details.undo === 'string' ? details.undo : null
 }
 
-/** That it can be undone is said only where an undo is declared: elsewhere a person has to know how. */
+/** Says that it can be undone only where an undo is declared: else a person has to know how. */
 function formatWayBack(approval: Pick<CardApproval, 'dryRun' | 'reversible'>): string {
   const undo = declaredUndo(approval)
   if (undo !== null) return `It can be undone: ${undo}.`
   return approval.reversible ? 'It can be reversed.' : 'It cannot be undone.'
 }
 
-/** The worst that is known of approving, in a sentence or a few: it stands beside the buttons, so that nobody has to look for it. */
+/**
+ * The worst that is known of approving, in a few sentences: it stands beside the buttons, so that
+ * nobody has to search for it.
+ */
 export function formatCost(approval: Pick<Approval, 'dryRun' | 'reversible'>): string {
   return listCosts(approval).join(' ') || 'No cost of it is known, and it can be reversed.'
 }
@@ -219,7 +231,10 @@ function formatReason({ reason, askedBy }: Pick<Approval, 'reason' | 'askedBy'>)
   return askedBy ? `${askedBy} asks for it: ${reason}` : reason.trim() || 'The agent gave no reason.'
 }
 
-/** The incident is about another thing than the targets: it may be meant, as for the VMs of a dead host. First, so that no list of long names cuts it off. */
+/**
+ * Says first that the incident is about another thing than the targets, as for VMs of a dead host:
+ * no long list cuts it off.
+ */
 function formatOther(targets: Approval['targets'], about: ResourceRef | null): string[] {
   if (about === null || targets.some(({ kind, id }) => kind === about.kind && id === about.id)) return []
   return [`The incident is about ${about.kind} ${about.id}.`]
@@ -228,13 +243,16 @@ function formatOther(targets: Approval['targets'], about: ResourceRef | null): s
 /** A look that is older than this when it is asked may tell of another state than today's. */
 const freshMs = 15 * 60_000
 
-/** When the newest look among these rows was made; null where none was, or an older version did not say. */
+/** The time of these rows' newest look; null where there is none, or an old version kept none. */
 export function newestLookOf(evidence: readonly Evidence[] = []): string | null {
   const looks = evidence.flatMap(({ what, at }) => (what === 'look' && at !== undefined ? [at] : []))
   return looks.sort().at(-1) ?? null
 }
 
-/** Doubts of code: a look that is old, whom a plan leaves down, and what was not tried. The longest list comes where a cut takes least. */
+/**
+ * Doubts of code: an old look, whom a plan leaves down, what was not tried. The longest list comes
+ * last, where a cut hurts least.
+ */
 function listDoubts(
   { dryRun: { details }, requestedAt }: CardApproval,
   { moment, lookedAt = null, maxNamed = 20 }: Reading,

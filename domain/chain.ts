@@ -1,16 +1,19 @@
 import { z } from 'zod'
 
-/** What recomputing a chain of hashes found. `problem`: the first thing that does not fit, and at which row; null where it holds. */
+/**
+ * The result of recomputing a chain of hashes. `problem`: the first row that does not fit, and how;
+ * null where the chain holds.
+ */
 const chain = {
   headHash: z.string(),
   problem: z.object({ seq: z.number().int(), what: z.string() }).nullable(),
 }
 
-/** Of an incident's log. */
+/** An incident's log. */
 const logChain = z.object({ ok: z.boolean(), events: z.number().int(), ...chain })
 export type LogChain = z.infer<typeof logChain>
 
-/** Of the audit. */
+/** The audit. */
 export const auditChain = z.object({ ok: z.boolean(), rows: z.number().int(), ...chain })
 export type AuditChain = z.infer<typeof auditChain>
 
@@ -22,12 +25,12 @@ const counts = z.record(z.string(), z.number().int())
 /** How many of each kind, by its name for people. */
 export type Counts = z.infer<typeof counts>
 
-/** What was held against the log and the audit. */
+/** Rows held against the log and the audit. */
 const findings = z.object({
   differences: z.array(difference),
   /** How many of each kind were looked at. */
   checked: counts,
-  /** Those of them of which rows of an older version do not say enough: neither fine nor altered. */
+  /** Rows of which an older version said too little: neither fine nor altered. */
   untold: counts,
 })
 export type Findings = z.infer<typeof findings>

@@ -4,7 +4,10 @@ import { formatResourceSearch, formatSpan, truncate } from './format.ts'
 import { parseResourceKey, type ResourceRef, resourceKey, resourceRef } from './registry.ts'
 import type { ResourceRule } from './resource-rules.ts'
 
-/** What was deployed or configured. Every text of it is a stranger's: it is shown inert to people and fenced to a model. */
+/**
+ * A deployment or a change of configuration. Every text is a stranger's: inert for people, fenced
+ * for a model.
+ */
 
 export const changeSources = ['generic', 'github', 'gitlab'] as const
 
@@ -46,7 +49,7 @@ export const storedChange = z.object({
 })
 export type StoredChange = z.infer<typeof storedChange>
 
-/** What a delivery of changes is answered, per resource of each; `ignored` says why it holds none. */
+/** The answer to a delivery of changes, an entry a resource; `ignored` says why there is none. */
 export const takenChanges = z.object({
   changes: z.array(
     z.object({
@@ -59,7 +62,7 @@ export const takenChanges = z.object({
   ignored: z.string().nullable(),
 })
 
-/** A change near a resource. `steps`: how far away along what the resource runs on and depends on; 0 is the resource. */
+/** A change near a resource. `steps`: how far along its needs and hosts; 0 is the resource. */
 export const nearChange = storedChange.extend({ steps: z.number().int() })
 export type NearChange = z.infer<typeof nearChange>
 
@@ -81,7 +84,7 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
     when: formatDistance(at, from),
     at,
     title: truncate(title, maxTitleCharacters),
-    // Of the resource itself nothing has to be said.
+    // The resource itself needs no word.
     onWhatItNeeds: steps > 0 && resource ? resourceKey(resource) : null,
     source,
     author: short(author),
@@ -94,7 +97,9 @@ export function summarizeChange(change: NearChange, from: { iso: string; isBegin
 
 const maxContextChanges = 5
 
-/** Of the changes around the begin of an incident those nearest before it, then those after it, newest first. */
+/**
+ * Changes around an incident's beginning: the nearest before it, then those after, newest first.
+ */
 export function chooseNearest(changes: readonly NearChange[], beganIso: string): NearChange[] {
   const newestFirst = changes.toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at))
   const began = Date.parse(beganIso)
@@ -106,8 +111,9 @@ export function chooseNearest(changes: readonly NearChange[], beganIso: string):
 }
 
 /**
- * Which resources a change is about. What its sender names decides; without a name the site's rules for changes, each that fits; then
- * labels as those of an alert. As with alerts, a name chooses among what the registry knows and makes nothing known.
+ * Finds the resources of a change: those its sender names; else those that the site's rules for
+ * changes give; else those of its labels, as for an alert. A name chooses among what the registry
+ * knows and makes nothing known.
  */
 type ChangeResource = {
   /** By the name that all names of one thing share; null where nothing was found. */
@@ -148,7 +154,7 @@ function chooseNamed(name: string, known: readonly KnownResource[]): ChangeResou
   const byId = known.filter((each) =>
     key ? each.kind === key.kind && each.id === key.id : each.id.toLowerCase() === text,
   )
-  // What is called so by its id goes before what is called so as well: a unit `web-1.nginx` answers to `web-1`, too.
+  // An id goes before a name: a unit `web-1.nginx` answers to `web-1` too.
   const meant = byId.length > 0 || key ? byId : known.filter(({ names }) => names.includes(text))
   const things = [...new Set(meant.map(({ canonical }) => canonical))].sort()
   const [only] = things

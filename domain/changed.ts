@@ -1,8 +1,8 @@
 import { formatList } from './format.ts'
 
 /**
- * What a write changed, in words. Empty: all was as it was to be, and nothing had to be changed. Null: the receiver cannot tell, or
- * is older than the question, and then a look has to show that something became better.
+ * Changes of a write, in words. Empty: all was as wanted already. Null: the receiver cannot tell,
+ * or is too old to be asked; then a look has to show that something became better.
  */
 export type Changed = string[] | null
 

@@ -23,14 +23,14 @@ export type TokenUsage = {
   promptTokens: number
   completionTokens: number
   reasoningTokens?: number
-  /** The server stated none, or what cannot be: counted by the bytes that were sent and received. */
+  /** Absent or impossible counts of a server: counted by the bytes that were sent and received. */
   isAssumed?: boolean
 }
 
 export type ChatAnswer = {
   /** Without reasoning that came in a separate field. */
   content: string
-  /** The end of that reasoning, where nothing else was said: a call may stand in it. It is kept nowhere. */
+  /** The end of reasoning, where nothing else was said: a call may stand in it. Stored nowhere. */
   reasoning?: string
   toolCalls: ChatToolCall[]
   /** The server's word: `stop`, `tool_calls`, `length`, … */
@@ -47,13 +47,16 @@ export type Writing = {
   pieces: number
   /** Tokens as the server counts them; null where it counts at the end or never. */
   counted: number | null
-  /** Its text so far, without reasoning that came in a field that is only for it. Untrusted, and never stored. */
+  /** The text so far, without reasoning from a separate field. Untrusted, and never stored. */
   content: string
   /** The call that it writes, as a name and the arguments so far. */
   call: { name: string; arguments: string } | null
 }
 
-/** What a run's model writes just now, for those who watch. It goes from process to process and is in no row. */
+/**
+ * Text that a run's model writes now, for those who watch. It goes from process to process and is
+ * in no row.
+ */
 export const liveAnswer = z.object({
   incidentId: z.string().max(100),
   attempt: z.number().int(),
@@ -73,32 +76,38 @@ export const liveAnswer = z.object({
 export type LiveAnswer = z.infer<typeof liveAnswer>
 
 /**
- * How a server of models wants its requests where it differs from what most take. Every word is one of ours: what a server says
- * chooses among them and adds nothing.
+ * Requests as a server of models wants them, where it differs from most. Every word is one of ours:
+ * what a server says chooses among them and adds nothing.
  */
 const requestShape = z.strictObject({
   /** The name of the limit of an answer. */
   limit: z.enum(['max_tokens', 'max_completion_tokens', 'none']),
   /** The largest limit the server takes. */
   mostTokens: z.number().int().positive().max(100_000_000).nullable(),
-  /** The limit times this, for a model that reasons before it answers and whose server counts both. */
+  /** Multiplies the limit for a model that reasons first, where the server counts both. */
   headroom: z.number().int().min(1).max(16),
   temperature: z.enum(['sent', 'omitted']),
-  /** `merged`: the template knows no system message, so its text leads the first message of the user. */
+  /** `merged`: the template knows no system message, so the first user message begins with it. */
   system: z.enum(['sent', 'merged']),
-  /** `alternating`: the template takes no two messages of the user in a row. `answered`: nor one that follows a result of a tool at once. */
+  /**
+   * `alternating`: the template takes no two messages of the user in a row. `answered`: nor one
+   * right after a tool's result.
+   */
   turns: z.enum(['free', 'alternating', 'answered']),
   /** `nine`: letters and digits, nine of them, as Mistral's templates count. */
   callIds: z.enum(['own', 'nine']),
-  /** `empty`: an answer with calls goes back with an empty `reasoning_content`, which DeepSeek insists on. */
+  /** `empty`: an answer with calls goes back with `reasoning_content: ""`, as DeepSeek demands. */
   reasoning: z.enum(['omitted', 'empty']),
-  /** `plain`: the server streams, and takes no `stream_options`, so that it may count no tokens. `off`: it answers whole. */
+  /** `plain`: streams without `stream_options`, perhaps uncounted. `off`: it answers whole. */
   stream: z.enum(['usage', 'plain', 'off']),
-  /** `single`: the template takes one call an answer, so the history shows one each and no more is asked for. */
+  /** `single`: the template takes one call an answer: history shows one, and no more is asked. */
   calls: z.enum(['many', 'single']),
-  /** Of a server that knows no `parallel_tool_calls`. */
+  /** For a server that knows no `parallel_tool_calls`. */
   parallel: z.enum(['sent', 'omitted']),
-  /** How the form of a JSON answer is held: `response_format` with a schema, llama.cpp's `grammar`, vLLM's `guided_json`, or by words alone. */
+  /**
+   * The form of a JSON answer: `response_format` with a schema, llama.cpp's `grammar`, vLLM's
+   * `guided_json`, or words alone.
+   */
   form: z.enum(['schema', 'grammar', 'guided', 'words']),
 })
 export type RequestShape = z.infer<typeof requestShape>
@@ -118,7 +127,7 @@ export const plainShape: RequestShape = {
   form: 'schema',
 }
 
-/** A shape as a row holds it: what it does not say, or says in words of another version, is plain. */
+/** A shape as a row holds it: an absent part, or one in another version's words, is plain. */
 export function readShape(stored: Record<string, unknown>): RequestShape {
   const known = Object.entries(requestShape.shape).flatMap(([name, field]) => {
     const read = field.safeParse(stored[name])
@@ -142,7 +151,7 @@ export const modelAbilities = z.object({
   streaming: can,
 })
 export type ModelAbilities = z.infer<typeof modelAbilities>
-/** What was seen of some of them; what was not seen is left out. */
+/** Facts that were seen of some of them; facts that were not seen are left out. */
 const seen = z.enum(['yes', 'no'])
 const seenAbilities = z
   .strictObject({ tools: seen, parallel: seen, schema: seen, grammar: seen, usage: seen, streaming: seen })
@@ -155,7 +164,7 @@ const servedModel = z.strictObject({
   windowTokens: z.number().int().positive().max(100_000_000).nullable(),
   /** Where that stands, for people. */
   source: z.string().max(200).nullable(),
-  /** Another value means another model or another server: what was learned of the earlier one counts no more. */
+  /** Another value means another model or server: lessons of the earlier one count no more. */
   identity: z.string().max(1_000),
   /** It cuts off what does not fit, and says nothing. */
   cutsSilently: z.boolean(),
@@ -166,7 +175,10 @@ const servedModel = z.strictObject({
 })
 export type ServedModel = z.infer<typeof servedModel>
 
-/** What a check of a model learned of its server on the way: how it wants requests, where that is not plain, what it can do, and what it says. */
+/**
+ * Facts of the server that a check of its model learned: how it wants requests, what it can do, and
+ * what it says.
+ */
 export const learnedProfile = z.strictObject({
   shape: requestShape.partial(),
   abilities: seenAbilities,

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { certainties, claimGrades, hypothesisStates, type StoredClaim, type UnshownSentence } from './hypothesis.ts'
 
 /**
- * What a claim is about: something this investigation did, how something is now, how something was when it was read, or that
- * a text is not there.
+ * The subject of a claim: something this investigation did, a state now, a state as it was read, or
+ * a text that is absent.
  */
 const claimKind = z.enum(['did', 'is', 'was', 'absent'])
 
@@ -35,7 +35,7 @@ export type Claim = z.infer<typeof claim>
 export type ClaimQuote = Claim['quotes'][number]
 
 /**
- * Flat beside the text of a record: a weak model fills three plain fields where it leaves out, or writes as text, what stands in a
+ * Flat fields beside a record's text: a weak model fills three plain fields where it botches a
  * nested object.
  */
 export const hypothesisFields = {
@@ -59,7 +59,7 @@ const marks = z.object({
   unshown: z.array(z.object({ text: z.string(), why: z.string() })).default([]),
 })
 
-/** Claims as they are stored: with what the ruling on their ending found. Without such a ruling they are stored as they came. */
+/** Claims as stored, with the ruling on their ending; without one, as they came. */
 export function marked(
   claims: readonly Claim[],
   found: unknown,

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** A cluster, a node of it or a workload as its page shows it: read now by its own source. No value of an environment, an argument or a Secret is in it. */
+/**
+ * A cluster, node or workload on its page, read now by its own source. Holds no value of an
+ * environment, an argument or a Secret.
+ */
 
 const fact = z.object({ name: z.string(), text: z.string(), isIll: z.boolean() })
 export type ClusterFact = z.infer<typeof fact>
@@ -118,5 +121,8 @@ export const podLog = z.object({
 })
 export type PodLog = z.infer<typeof podLog>
 
-/** Names a log. Null: the pod that is worst off, and its worst container. `previous`: the container before the restart. */
+/**
+ * Names a log. Null: the worst pod, and its worst container. `previous`: the container before the
+ * restart.
+ */
 export type PodLogQuestion = { pod: string | null; container: string | null; previous: boolean }

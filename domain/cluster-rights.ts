@@ -1,6 +1,6 @@
 /**
- * The rights that a source of a cluster needs, and no others: it looks, lists and watches. Printed for an administrator, shipped as files, and the words by which
- * a refusal names the line that is missing.
+ * The rights that a source of a cluster needs, and no others: get, list and watch. Printed for an
+ * administrator, shipped as files, and named in the refusal of a missing line.
  */
 
 export const clusterVerbs = ['get', 'list', 'watch'] as const
@@ -50,7 +50,7 @@ metadata: { name: ${account.name}, namespace: ${account.namespace} }`
 const subjects = `subjects:
   - { kind: ServiceAccount, name: ${account.name}, namespace: ${account.namespace} }`
 
-/** What an administrator applies: a role for the whole cluster, or, of sites that give rights by namespace, one in each of these. */
+/** The role that an administrator applies: for the whole cluster, or one a named namespace. */
 export function clusterRights(namespaces: readonly string[] = []): string {
   if (namespaces.length === 0)
     return `${accountText}

@@ -1,7 +1,7 @@
-/** Connections of a server against its limit. This file holds plain words: the page imports it without a parser. */
+/** Connections against a server's limit. Plain words: the page imports this without a parser. */
 type ConnectionCount = { used: number; max: number; reserved: number }
 
-/** Of what superusers leave to others: from here on a server is nearly full. */
+/** From this share of what superusers leave to others, a server is nearly full. */
 const fullAt = 0.8
 
 export const isNearlyFull = ({ used, max, reserved }: ConnectionCount): boolean => used >= (max - reserved) * fullAt

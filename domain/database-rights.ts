@@ -1,12 +1,16 @@
 /**
- * The rights that a source of a database needs, as the statements that give them: one login reads, the other has the rights of the four writes and no
- * others. Run by an administrator in the database that the source names.
+ * The rights that a source of a database needs, as statements: one login reads, the other may do
+ * the four writes and nothing else. An administrator runs them in the database that the source
+ * names.
  */
 
 export type DatabaseKind = 'postgresql' | 'mysql'
 type DatabaseLogin = 'read' | 'write'
 
-/** All that changes of a slot once somebody used it, or made it again; servers before version 17 do not say since when it is inactive. */
+/**
+ * Facts of a slot that change once somebody uses it or makes it again; before version 17 no server
+ * says since when it is inactive.
+ */
 export const slotStateSql = `concat_ws(' ', s.slot_type, s.plugin, s.database, 'from', s.restart_lsn, 'to', s.confirmed_flush_lsn,
       'keeps', s.xmin, s.catalog_xmin, to_jsonb(s) ->> 'inactive_since')`
 
@@ -15,15 +19,17 @@ const postgresql: Record<DatabaseLogin, readonly string[]> = {
     `CREATE ROLE nightshift_read LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats TO nightshift_read',
     'ALTER ROLE nightshift_read SET default_transaction_read_only = on',
-    // A login may not set it for itself, and what is sorted or joined on disk is bounded by nothing else.
+    // Set by the administrator, since a login may not set it for itself; nothing else bounds a sort
+    // or join on disk.
     `ALTER ROLE nightshift_read SET temp_file_limit = '1GB'`,
   ],
   write: [
     `CREATE ROLE nightshift_write LOGIN PASSWORD 'choose-one'`,
     'GRANT pg_read_all_stats, pg_signal_backend TO nightshift_write',
     'CREATE SCHEMA IF NOT EXISTS nightshift',
-    // The attribute REPLICATION would let it read every row of the server. Without `pg_temp` at its end a path has it at its beginning: a view that the
-    // login made for itself there would run code as the owner of this function.
+    // The attribute REPLICATION would let it read every row of the server. A path without `pg_temp`
+    // at its end has it at its beginning: a view that the login made there would run code as this
+    // function's owner.
     `CREATE OR REPLACE FUNCTION nightshift.drop_inactive_slot(wanted name, seen text) RETURNS boolean
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -40,7 +46,7 @@ END $$`,
   ],
 }
 
-/** Privileges of MariaDB since 10.5. The columns of `mysql.user` tell who is a superuser, and no password. */
+/** Privileges of MariaDB since 10.5. `mysql.user`'s columns show superusers, and no password. */
 const mariadb: Record<DatabaseLogin, readonly string[]> = {
   read: [
     `CREATE USER nightshift_read IDENTIFIED BY 'choose-one'`,

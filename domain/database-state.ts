@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** A server of databases as its page shows it: read now by its own source. Statements have no values. */
+/** A database server on its page, read now by its own source. Statements have no values. */
 
 const session = z.object({
   pid: z.number(),
@@ -15,7 +15,7 @@ const session = z.object({
 })
 export type StateSession = z.infer<typeof session>
 
-/** What is drawn over time: one sample a minute since the API process began, two hours at most. */
+/** Samples for a chart: one a minute since the API process began, two hours at most. */
 export const databaseSample = z.object({
   at: z.string(),
   connections: z.number(),

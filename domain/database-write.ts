@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The four writes that a database may be repaired by. Each names what it is about so that it can be nothing else. */
+/** The four writes that repair a database. Each names its subject, which can be nothing else. */
 
 export const databaseWrites = ['cancel_query', 'terminate_session', 'drop_replication_slot', 'start_replica'] as const
 export type DatabaseWrite = (typeof databaseWrites)[number]

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 
 /**
- * What somebody who looks at a host says of it. `fenced`: it was powered off, or cut from its disks, and stays so. `silent`: nothing is known, which
- * is no sign of a death. `sees` is what they look at: two who look at the same are one witness.
+ * A witness's word about a host. `fenced`: powered off or cut from its disks, and stays so.
+ * `silent`: nothing is known, which is no sign of death. `sees`: what they look at; two who look at
+ * the same are one witness.
  */
 const witness = z.object({
   who: z.string(),
@@ -22,13 +23,19 @@ const death = z.object({
 })
 export type Death = z.infer<typeof death>
 
-/** What `safety/death.ts` makes of it. `unconfirmed`: nothing of it is started elsewhere until a person says that it is off; `disputed`: not even then. */
+/**
+ * The conclusion of `safety/death.ts`. `unconfirmed`: nothing of it starts elsewhere until a person
+ * says that it is off; `disputed`: not even then.
+ */
 export const judgedDeath = death.extend({
   verdict: z.enum(['fenced', 'forecast', 'witnessed', 'said', 'unconfirmed', 'disputed']),
-  /** Who says what, and what follows. */
+  /** Witnesses with their words, and what follows. */
   sentence: z.string(),
 })
 export type JudgedDeath = z.infer<typeof judgedDeath>
 
-/** What a person states with an approval: hosts of which they made sure, otherwise than by looking at Nightshift, that they are off. */
+/**
+ * Hosts that a person states to be off, with an approval, after making sure by other means than
+ * Nightshift.
+ */
 export const hostIsOff = z.array(z.string().min(1).max(100)).max(50)

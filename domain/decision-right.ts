@@ -3,12 +3,15 @@ import { isType } from './incident-type.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 import { type Risk, risks } from './tool.ts'
 
-/** What one right lets a person decide: risks up to one, in incidents of some types, about some resources, until a time. */
+/**
+ * One right to decide: risks up to one, in incidents of some types, about some resources, until a
+ * time.
+ */
 export type DecisionRight = {
   maxRisk: Risk
   /** Null: all. */
   incidentTypes: readonly string[] | null
-  /** `host:db-*`: a kind, and an id in which `*` stands for any characters. Null: all, and calls that name no resource. */
+  /** `host:db-*`: a kind and an id, `*` for any characters. Null: all, and unnamed resources. */
   resources: readonly string[] | null
   /** In UTC. Null: without an end. */
   until: string | null
@@ -27,8 +30,8 @@ export type DecisionSubject = {
 type Refusal = { stage: number; reason: string }
 
 /**
- * Why none of these rights covers the subject; null where one covers it whole. Two rights are never added up: one has the risk, the type and
- * every target. Names the reason of the right that comes nearest.
+ * Says why no right covers the subject; null where one covers it whole. Two rights never add up:
+ * one has the risk, the type and every target. Names the reason of the nearest right.
  */
 export function refusalOfRights(
   name: string,
@@ -56,7 +59,7 @@ function hasEnded({ until }: Pick<DecisionRight, 'until'>, at: string): boolean 
   return until !== null && Date.parse(until) <= Date.parse(at)
 }
 
-/** What this right names instead of the first target that it does not cover; null where it covers all. */
+/** What this right names instead of the first uncovered target; null where it covers all. */
 function describeOtherResource(
   patterns: DecisionRight['resources'],
   targets: DecisionSubject['targets'],
@@ -74,7 +77,10 @@ export function coversResource(patterns: readonly string[], { kind, id }: { kind
   return patterns.some((each) => coversText(each, `${kind}:${id}`))
 }
 
-/** Does a pattern cover a resource, or everything that another pattern covers? No `*` of the other is taken for a letter of this one. */
+/**
+ * Whether a pattern covers a resource, or all that another pattern covers. A `*` of the other
+ * stands for no letter here.
+ */
 function coversText(pattern: string, text: string): boolean {
   const parts = pattern.split('*')
   const [first = '', ...rest] = parts
@@ -103,7 +109,7 @@ export function coversRight(held: DecisionRight, wanted: DecisionRight): boolean
   )
 }
 
-/** A right as people write it: `critical host:db-* vm:db-* type:disk_pressure until:2026-12-06T06:00:00Z`. */
+/** A right as written: `critical host:db-* vm:db-* type:disk_pressure until:2026-12-06T06:00Z`. */
 export function formatRight({ maxRisk, incidentTypes, resources, until }: DecisionRight): string {
   return [
     maxRisk,
@@ -164,7 +170,7 @@ function readUntil(value: string): string {
   return new Date(at).toISOString()
 }
 
-/** What is wrong with a pattern, as it goes on behind its name; null where nothing is. */
+/** The fault of a pattern, as a sentence goes on behind its name; null where there is none. */
 export function faultOfPattern(pattern: string): string | null {
   const [kind, id] = splitAt(pattern)
   if (!inventoryKinds.includes(kind as InventoryKind))

@@ -5,8 +5,9 @@ import { type Attributes, type inventoryKind, parseResourceKey, type ResourceRef
 import type { Site, SiteFile } from './site.ts'
 
 /**
- * Who may say what there is. `platform`, `import` and `enrolment` speak for the site's administrator: what they relate counts for the
- * vicinity of an incident, in which reversible writes run unasked. What others list (a Prometheus) is known and shown, and widens nothing.
+ * Sources that say what there is. `platform`, `import` and `enrolment` speak for the site's
+ * administrator: their relations count for an incident's vicinity, in which reversible writes run
+ * unasked. What others list (a Prometheus) is known and shown, and widens nothing.
  */
 export type RegistrySource = { name: string; hasAuthority: boolean }
 
@@ -17,7 +18,7 @@ export const siteSource: RegistrySource = { name: 'site', hasAuthority: true }
 
 export const importSource: RegistrySource = { name: 'import', hasAuthority: true }
 
-/** A resource as one source describes it. `aliases`: other names, host names and addresses that alerts may use. */
+/** A resource by one source. `aliases`: other names and addresses that alerts may use. */
 export type DeclaredResource = {
   kind: z.infer<typeof inventoryKind>
   id: string
@@ -32,8 +33,9 @@ export type DeclaredRelation = { from: ResourceRef; kind: (typeof relationKinds)
 export type SourceDeclaration = { resources: readonly DeclaredResource[]; relations: readonly DeclaredRelation[] }
 
 /**
- * What has no authority may say where its targets are, and a source of a database where its own server is, which an administrator connected under that
- * name. Were it to list a machine, a write could name what nobody vouched for.
+ * A source without authority may place its targets, and a source of a database its own server,
+ * which an administrator connected under that name. If it could list a machine, a write could name
+ * what nobody vouched for.
  */
 export function refuseWithoutAuthority({ name, hasAuthority }: RegistrySource, declared: SourceDeclaration): void {
   if (hasAuthority) return
@@ -108,7 +110,7 @@ export function siteToDeclared({ groups, nodes, hosts }: Site): SourceDeclaratio
   }
 }
 
-/** The resources and relations of a file of the inventory, whose names were checked when it was parsed. */
+/** Resources and relations of an inventory file, whose names were checked when it was parsed. */
 export function fileToDeclared({ resources, relations }: Pick<SiteFile, 'resources' | 'relations'>): SourceDeclaration {
   return {
     resources,

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { webhookTemplates } from './notification.ts'
 import { type DestinationKind, destinationKinds, type Route, route } from './route.ts'
 
-/** Ways out that people set up: what each is, how it is put, and how it is shown. Secrets are taken in and never shown. */
+/**
+ * Destinations that people set up: each kind, its options, and what is shown. Secrets go in and are
+ * never shown.
+ */
 
 export const destinationName = z
   .string()
@@ -216,7 +219,7 @@ export function toEventsUrl({ events }: OptionsOf['pagerduty']): string {
   return (Object.hasOwn(eventsHosts, events) && eventsHosts[events]) || events
 }
 
-/** Is it one that this version could have stored? Another was written past the API, or by a version that took what this one does not. */
+/** Whether this version could have stored it: another version, or a hand past the API, may have. */
 export function isReadable({ kind, options, secrets, route, enabled }: Destination): boolean {
   return destinationPut.safeParse({ kind, options, secrets, route, enabled }).success
 }

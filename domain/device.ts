@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { capability, deviceId, manifest, meshHealth, meshMode } from './mesh.ts'
 
-/** What a device may be asked, as an admin sets it; the signed manifest says the same to the device. */
+/** Settings of a device by an admin; the signed manifest says the same to the device. */
 export const deviceTerms = manifest.pick({
   capabilities: true,
   roots: true,
@@ -96,7 +96,7 @@ export const deviceCall = z.object({
 })
 export type DeviceCall = z.infer<typeof deviceCall>
 
-/** A call to a device with the hashes that rows have of it, to be held against the device's journal. */
+/** A call to a device with the hashes in its rows, to be held against the device's journal. */
 export const auditedCall = z.object({
   key: z.string(),
   requestId: z.string(),

@@ -6,14 +6,17 @@ export function sha256(data: string | Uint8Array): string {
   return createHash('sha256').update(data).digest('hex')
 }
 
-/** SHA-256 over the canonical form (RFC 8785) of plain JSON data: equal data has equal digests, whatever its key order. */
+/**
+ * SHA-256 over the canonical form (RFC 8785) of plain JSON: equal data has equal digests, in any
+ * order of keys.
+ */
 export function digestOf(value: unknown): string {
   return sha256(canonicalize(value) ?? 'null')
 }
 
 /**
- * Text as PostgreSQL and every reader can hold it: U+0000 and lone surrogates become U+FFFD. Keys of objects too. Anything
- * that JSON cannot say (undefined, functions) is left out, as JSON.stringify does.
+ * Text that PostgreSQL and every reader can hold: U+0000 and lone surrogates become U+FFFD, in keys
+ * too. Leaves out what JSON cannot say (undefined, functions), as JSON.stringify does.
  */
 export function cleanJson<T>(value: T): T {
   if (typeof value === 'string') return value.replaceAll('\u0000', '\uFFFD').toWellFormed() as T
@@ -35,8 +38,9 @@ export function cleanJson<T>(value: T): T {
 }
 
 /**
- * The digest of an action: what an approval binds, a denial forbids and the core API demands. It covers the tool and what
- * makes two calls the same action; the sentence that argues for it (`reason`) and absent fields are no part of that.
+ * The digest of an action: an approval binds it, a denial forbids it, the core API demands it.
+ * Covers the tool and what makes two calls the same action, without absent fields and the sentence
+ * that argues for it (`reason`).
  */
 export function actionDigest(tool: string, identity: Record<string, unknown>): string {
   const kept = Object.entries(identity).filter(
@@ -48,8 +52,9 @@ export function actionDigest(tool: string, identity: Record<string, unknown>): s
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 
 /**
- * A sortable, opaque identifier: `inc_01k…`, 48 bits of milliseconds and 80 bits of chance in Crockford's base 32 (the
- * ULID layout, lower case). Sorting by id is sorting by creation to the millisecond; nothing else may be read from it.
+ * A sortable, opaque id: `inc_01k…`, 48 bits of milliseconds and 80 bits of chance in Crockford's
+ * base 32 (a ULID in lower case). Ids sort by creation, to the millisecond; read nothing else from
+ * them.
  */
 export function newId(prefix: string, nowMs = Date.now()): string {
   let time = ''

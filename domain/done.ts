@@ -5,7 +5,7 @@ import type { IncidentEvent } from './event.ts'
 import { planOfDryRun } from './placement.ts'
 import { sayAction, toSentence } from './say.ts'
 
-/** Writes, newest first, each with its verification; then what was refused, denied or not answered in time. */
+/** Writes, newest first, each with its verification; then refused, denied, unanswered ones. */
 export function listDone(events: readonly IncidentEvent[]): IncidentBrief['done'] {
   const done: IncidentBrief['done'] = []
   const byCall = (event: IncidentEvent, callId: string) =>
@@ -68,10 +68,13 @@ function tellQuestion(
   return { text: toSentence(why ? `${what}: ${why}` : what), rows: [...(question ? [question.seq] : []), event.seq] }
 }
 
-/** So many of the last lines are shown while a call runs. */
+/** Last lines that are shown while a call runs. */
 const shownLines = 20
 
-/** What an approved call has done so far; null until it starts. `events` are those of its attempt, oldest first. */
+/**
+ * Steps of an approved call so far; null until it starts. `events`: those of its attempt, oldest
+ * first.
+ */
 export function foldCallRun(
   events: readonly IncidentEvent[],
   { id, attempt, callId, dryRun }: Pick<Approval, 'id' | 'attempt' | 'callId' | 'dryRun'>,
@@ -101,7 +104,7 @@ export function foldCallRun(
 
 const stepStates = { OK: 'done', FAILED: 'failed', SKIPPED: 'skipped' } as const
 
-/** The steps of its plan, and those that ran without being in it. Of an ended call none is waiting. */
+/** Steps of its plan, and those that ran without being in it. An ended call has none that waits. */
 function foldSteps(rows: readonly IncidentEvent[], dryRun: Approval['dryRun'], isOver: boolean): CallRun['steps'] {
   const steps = new Map<number, CallRun['steps'][number]>()
   for (const { step, action, vm, from, to } of planOfDryRun(dryRun.details)?.steps ?? []) {

@@ -1,6 +1,7 @@
 /**
- * What Nightshift has to do all night. A duty that is lost stands on Health and in `doctor` with its remedy; one that is vital also stops
- * the heartbeat, and every way out tells of it. `docs/how-to/watch-from-outside.md` repeats this table.
+ * Duties that Nightshift has all night. A lost one stands on Health and in `doctor` with its
+ * remedy; a vital one also stops the heartbeat, and every destination hears of it.
+ * `docs/how-to/watch-from-outside.md` repeats this table.
  */
 
 type Duty = {

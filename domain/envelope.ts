@@ -14,8 +14,8 @@ export function failedEnvelope(rule: string, message: string, data?: unknown): E
 }
 
 /**
- * Does this answer of the core API only say "not yet"? It decided nothing: the same request may be sent again. A request with this key is
- * at work, the database is away, or as much runs as may.
+ * Whether the core API only said "not yet", so that the same request may be sent again: a request
+ * with this key is at work, the database is away, or the limit of running ones is reached.
  */
 export function saysNotYet(status: unknown, code: unknown): boolean {
   return status === 429 || code === 'IN_PROGRESS' || code === 'DATABASE_UNAVAILABLE'
@@ -37,7 +37,7 @@ export function blockedEnvelope(code: ErrorClass, rule: string, message: string)
   }
 }
 
-/** A refusal of the judge as the model reads it: what is wrong, how to get past it, and whether it can by itself. */
+/** A refusal as the model reads it: what is wrong, how to get past it, and whether it can. */
 export function refusedEnvelope(refusal: {
   code: string
   reason: string
@@ -61,10 +61,10 @@ export function refusedEnvelope(refusal: {
 }
 
 /**
- * What became of a write's promise. `held` and `not_held`: somebody looked. `open`: it could not be read just now. `unproven`: it ran, and
- * nothing was promised that anybody could look at.
+ * The outcome of a write's promise. `held`, `not_held`: somebody looked. `open`: unreadable just
+ * now. `unproven`: it ran, and promised nothing that can be looked at.
  */
-/** What is observed of a read that a person allowed: there was nothing to verify. */
+/** The observation of a read that a person allowed: there was nothing to verify. */
 export const readObserved = 'read-only: its answer is the result'
 
 export const verificationOutcomes = ['held', 'not_held', 'open', 'unproven'] as const
@@ -79,7 +79,7 @@ export type StepVerification = {
   observed: string
 }
 
-/** What shows afterwards that a write worked: code looks at the state, or nothing does and a person has to look. */
+/** The proof that a write worked: code looks at the state, or a person has to. */
 export const proof = z.object({
   by: z.enum(['state', 'nothing']),
   /** `state`: what must be true. `nothing`: where a person looks. */
@@ -87,12 +87,12 @@ export const proof = z.object({
 })
 export type PostconditionProof = z.infer<typeof proof>
 
-/** Fields that programs compare and that tell nothing of the incident; rows and journals keep them. */
+/** Fields that programs compare and that say nothing of the incident; rows keep them. */
 const recordKeeping = new Set([
   ...['audit_hash', 'request_id', 'duration_ms', 'cmd_executed', 'prevHash', 'hash', 'stepKey', 'fingerprint'],
   ...['planDigest', 'stateFingerprint', 'currentFingerprint', 'capabilities'],
 ])
-/** What is the usual way: only that it is otherwise is worth a word. */
+/** The usual values: only another one is worth a word. */
 const usual: Readonly<Record<string, unknown>> = {
   approval_status: 'auto_approved',
   truncated: false,
@@ -109,9 +109,9 @@ const oftenEmpty = new Set(['pinnedTo', 'forbiddenHosts', 'aliases', 'needs'])
 const ownKey = /^inc_[0-9a-z]{26}\.\d+:/
 
 /**
- * What a tool answered without what repeats or tells nothing: fields without a value, digests and request ids, the device where
- * it is the one that was asked, blanks at the ends of lines. It only leaves out, so that every field that is left stands in the
- * row word for word. Equal answers are equal without their noise.
+ * Leaves out of a tool's answer what repeats or says nothing: empty fields, digests, request ids,
+ * the asked device, blanks at ends of lines. Every field that is left stands in the row word for
+ * word, and answers that differ in noise alone are equal.
  */
 export function withoutNoise(data: unknown): unknown {
   if (typeof data === 'string') return data.replace(/[ \t]{4,}$/gm, '')

@@ -56,7 +56,7 @@ type Ending = {
   certainty?: Certainty | null
 }
 
-/** What a person who is handed an incident needs, folded from the rows of its newest attempt. Pure and total. */
+/** A hand-over for a person, folded from the rows of the newest attempt. Pure and total. */
 export function escalationReport(
   incident: Pick<Incident, 'title' | 'severity' | 'resource' | 'attempt' | 'createdAt'>,
   events: readonly IncidentEvent[],

@@ -13,14 +13,17 @@ import type { DiscoveredThing, EffectKind, Envelope, ListedNames, Preparation, R
 import type { Grade } from './trust.ts'
 import type { RecordedUndo, Undoes } from './undo.ts'
 
-/** What each kind of row of an incident's log holds besides its sentence. Stored: names and shapes stay. */
+/** The metadata of each kind of row in an incident's log. Stored: names and shapes stay. */
 
 /** What an incident is about, said once, by the row that opened it. */
 export type OpenedIncident = { type: string; severity: Severity; title: string; resource: ResourceRef | null }
 
-/** What code notes about an incident besides its runs. Closed: pages and tests read the word, people read the text. */
+/**
+ * Words of code about an incident, outside its runs. Closed: pages and tests read the word, people
+ * the text.
+ */
 export type NotedCode =
-  /** Of what models may cost, so much is spent. */
+  /** This share of a model budget is spent. */
   | `budget_${'day' | 'month'}_${80 | 100}`
   | 'watch_started'
   | 'watch_over'
@@ -30,7 +33,7 @@ export type NotedCode =
   | 'reminded'
   | 'quiet'
   | 'crowd'
-  /** The ends of a crowd are believed, or an alert that is never ended was not heard of for long. */
+  /** The ends of a crowd are believed, or an alert that never ends was not heard of for long. */
   | 'ends_believed'
   | 'stale'
   | 'quiet_unproven'
@@ -60,7 +63,7 @@ export type NotedCode =
   | 'not_as_expected'
   | 'run_lost'
   | 'attempt_skipped'
-  /** A repair was wrong or did not last: its tool acts unasked no more in incidents of this type. */
+  /** A repair was wrong or did not last: its tool acts unasked no more in this type. */
   | 'trust_lost'
   /** A person called its cause wrong, and what was written for it asks people already. */
   | 'called_wrong'
@@ -71,16 +74,16 @@ export type NotedCode =
   | 'page_spared'
   /** A question of the night wakes nobody: the budget of wakes is used up. */
   | 'wake_held'
-  /** The card that it waited for was taken by nobody: people were woken for it as the night ended. */
+  /** Nobody took its card: people were woken for it as the night ended. */
   | 'wake_late'
-  /** What is left to do about an incident that ended as mitigated. */
+  /** A task that an incident left when it ended as mitigated. */
   | 'follow_up_opened'
   | 'follow_up_changed'
   | 'follow_up_closed'
 
 export type Verdict = 'run' | 'ask' | 'refuse'
 
-/** One call as the model proposed it; `arguments` is null where they could not be read, and `problem` says why. */
+/** One call as proposed; `arguments` is null where unreadable, and `problem` says why. */
 export type ProposedCall = {
   id: string
   tool: string
@@ -90,9 +93,9 @@ export type ProposedCall = {
   secret?: boolean
   /** The tool as the model spelled it, where code put its name right: `fs.read`. */
   spelled?: string
-  /** How the call was written, where it did not come as the server's own tool call: the form of a text, or `loose_json`. */
+  /** The written form, where it was no tool call of the server: a text form, or `loose_json`. */
   written?: string
-  /** Values that were read for what they plainly mean: null of what may be left out, digits of a number. */
+  /** Values read for what they plainly mean: null for an absent field, digits for a number. */
   read?: { field: string; from: unknown; to: unknown }[]
 }
 
@@ -101,7 +104,10 @@ export type BodyRef = { digest: string; bytes: number; head: string; tail: strin
 
 export type ConfigInForce = Record<string, { value: unknown; source: string }>
 
-/** What a ruling rested on besides the log. Shapes are the kernel's own (`Policy`, `Call`); stored as plain data. */
+/**
+ * Facts that a ruling rested on besides the log. Shapes are the kernel's (`Policy`, `Call`), stored
+ * as plain data.
+ */
 export type JudgedBasis = {
   at: string
   policy: Record<string, unknown>
@@ -122,32 +128,32 @@ export type EventMetadata = {
     outcome: string
     /** The sender's word for an end that proves nothing. */
     endReason?: string
-    /** What the incident that it opened is; absent in rows of 0.2 and before, and where it opened none. */
+    /** The incident that it opened; absent in rows up to 0.2, and where it opened none. */
     opened?: OpenedIncident
-    /** How its resource was looked for, where it opened an incident. Absent in what was stored before. */
+    /** The search for its resource, where it opened an incident. Absent in older rows. */
     about?: Omit<AlertResource, 'resource'>
   }
-  /** Code looked at the world without a run: after a repair, at what is expected, after a crowd of ends. */
+  /** A look by code without a run: after a repair, at an expected state, after a crowd of ends. */
   looked: {
     purpose: 'watch' | 'expected' | 'crowd'
     verification: 'held' | 'not_held' | 'open' | 'unproven' | null
     resource: 'nominal' | 'degraded' | 'unknown' | null
     about: ResourceRef[]
     observed: string
-    /** What was read of the resource, as far as a mark compares it. */
+    /** State read from the resource, as far as a mark compares it. */
     state: Record<string, unknown> | null
   }
   noted: {
     code: NotedCode
     text: string
-    /** Of `model_route`: the models by their declared names. */
+    /** For `model_route`: the models, by their declared names. */
     route?: { from: string; to: string }
     /** The approval that `approval_extended` is about, and its new end; absent before 0.3. */
     approvalId?: string
     expiresAt?: string
-    /** Of `follow_up_…`: how it stands after this row. `ownerId`: of a person. `dueOn`: a day. */
+    /** For `follow_up_…`: its state after this row. `ownerId`: a person. `dueOn`: a day. */
     followUp?: { ownerId: string | null; group: string | null; dueOn: string; isClosed: boolean }
-    /** Of an undo: the step key of the write, and the incident that takes it back. */
+    /** For an undo: the step key of the write, and the incident that takes it back. */
     write?: string
     by?: string
   }
@@ -155,7 +161,10 @@ export type EventMetadata = {
     role: IncidentRole
     groupId: string
     workflowId: string
-    /** The first run of the workflow that claimed it, which its later ones continue; absent in rows of 0.1.0. */
+    /**
+     * The first run of the workflow that claimed it, which later ones continue; absent in rows of
+     * 0.1.0.
+     */
     runId?: string
     config: ConfigInForce
   }
@@ -175,7 +184,10 @@ export type EventMetadata = {
     route?: string
     parts: Record<string, 'ok' | 'empty' | 'failed'>
     hintFrom: string | null
-    /** Where the leader's ending rested, in this incident's own names; absent where nothing of it can be looked at here. */
+    /**
+     * The grounds of the leader's ending, in this incident's names; absent where none can be looked
+     * at here.
+     */
     looks?: LeaderLooks
     maxTurns: number
     deadline: string
@@ -193,7 +205,7 @@ export type EventMetadata = {
     problem: { code: string; text: string } | null
     usage: TokenUsage
     model: string
-    /** Its server's address without credentials, and the declared name of the model; absent in rows of before. */
+    /** The server's address without credentials, and the model's declared name; not in old rows. */
     server?: string
     route?: string
     finishReason: string
@@ -225,7 +237,10 @@ export type EventMetadata = {
     /** Closed data for programs that recover. */
     details?: Record<string, unknown>
     phase?: string
-    /** What code put right before it judged: a guest instead of its host, a bounded form instead of an endless one. */
+    /**
+     * Corrections by code before it judged: a guest instead of its host, a bounded form for an
+     * endless one.
+     */
     corrected?: { code: string; field: string; from: unknown; to: unknown }[]
     effect: EffectKind
     risk: Risk
@@ -233,7 +248,10 @@ export type EventMetadata = {
     actionDigest: string
     policyVersion: string
     foldedSeq: number
-    /** Everything else the judge weighed: with the rows up to `foldedSeq`, the ruling can be repeated (`policy replay`). */
+    /**
+     * All else the judge weighed: with the rows up to `foldedSeq` the ruling can be repeated
+     * (`policy replay`).
+     */
     basis?: JudgedBasis
     approvalId: string | null
     /** The incident whose question about this very action is waited for: one answer serves both. */
@@ -264,14 +282,23 @@ export type EventMetadata = {
     result: Envelope
     body: BodyRef | null
     discovered: DiscoveredThing[]
-    /** Names that it listed there, each behind its kind and namespace; absent in rows of earlier versions, and where it listed none. */
+    /**
+     * Names that it listed there, each with kind and namespace; absent in older rows, and where
+     * there are none.
+     */
     listed?: ListedNames
     durationMs: number
-    /** What it found or did, in one line for people; absent in rows of earlier versions, and where nothing can be said. */
+    /**
+     * Its finding or deed, in one line for people; absent in older rows, and where nothing can be
+     * said.
+     */
     said?: string
     /** What a write changed. Absent for reads and in rows of earlier versions. */
     changed?: Changed
-    /** How this write is taken back, on the state that it left. Absent where its tool declares none, and in rows of earlier versions. */
+    /**
+     * The way to take this write back, on the state it left. Absent where its tool declares none,
+     * and in older rows.
+     */
     undo?: RecordedUndo
   }
   step_started: { callId: string; step: number; action: string; vm: string; to: string }
@@ -300,7 +327,7 @@ export type EventMetadata = {
     summary: string
     expiresAt: string
     replaces: string | null
-    /** What the dry run brought along, by the digest of its bytes: it is a part of what was shown. */
+    /** Attachments of the dry run, by the digest of their bytes: a part of what was shown. */
     attachments?: { name: string; digest: string }[]
     /** Digest of all that was shown (`shownDigest`); absent in rows of 0.2 and before. */
     shown?: string
@@ -313,17 +340,17 @@ export type EventMetadata = {
     /** Hosts of which this person says that they are off: for this approval alone. */
     hostIsOff?: string[]
     category?: string | null
-    /** Of a denial that says "not now": when the action may be asked again. */
+    /** For a denial "not now": when the action may be asked again. */
     askAgainAt?: string
     via: string
     status: string
     actionDigest: string
-    /** Whose vote, when, and what it set; absent in rows of 0.2 and before. */
+    /** The voter, the time, and what was set; absent in rows up to 0.2. */
     operatorId?: string
     at?: string
     decidedAt?: string | null
     useBy?: string | null
-    /** The incident that asked, where this one only waited for the answer: its row holds the vote. */
+    /** The incident that asked, where this one only waited: that one's row holds the vote. */
     joined?: string
   }
   approval_expired: { approvalId: string; callId: string; decidedAt?: string | null; joined?: string }
@@ -344,7 +371,7 @@ export type EventMetadata = {
     limit: number
     used: number
   }
-  /** `by` is who was signed in and tried it; absent where nobody was, or it is the subject itself. */
+  /** `by`: the person signed in who tried it; absent where there was none, or it is the subject. */
   security_event: { code: string; door: string; subject: string; detail: string; by?: string }
   resolved: {
     resolution: string
@@ -354,7 +381,7 @@ export type EventMetadata = {
     unshown?: UnshownSentence[]
     confidence: string | null
     certainty?: Certainty
-    /** What was said of it, where code lowered that. */
+    /** The words that were said, where code lowered them. */
     claimed?: Certainty
   }
   escalated: {
@@ -377,13 +404,16 @@ export type EventMetadata = {
     /** The incident as it was opened, where the action is `opened`. */
     opened?: OpenedIncident
     until?: string
-    /** Of a message to the agent: what it names of the registry. */
+    /** For a message to the agent: the resources that it names. */
     named?: DiscoveredThing[]
     /** What the agent, or a person, takes for the cause, and how it stands. */
     hypothesis?: StoredHypothesis
   }
   notified: { destination: string; trigger: string; status: string; attempts: number }
-  /** What a person asked to be done by hand, on which state; `alone`: an admin did it without a second person. */
+  /**
+   * A write that a person asked for by hand, and the state; `alone`: an admin did it without a
+   * second person.
+   */
   change_requested: {
     tool: string
     arguments: Record<string, unknown>
@@ -398,14 +428,14 @@ export type EventMetadata = {
     alone: boolean
     /** Hosts of which this person says that they are off. */
     hostIsOff?: string[]
-    /** The credential that asked may decide: without that its person's vote is not given by asking. */
+    /** The asking credential may decide: without that, asking gives no vote. */
     mayVote: boolean
     /** The write that this takes back. */
     undoes?: Undoes
   }
   /** What a second person said of a write that was done alone. */
   change_reviewed: { verdict: ReviewVerdict; text: string; operatorId: string; name: string }
-  /** A person on the cause that an attempt gave or, with a call, on a write that it left in shadow. The newest counts. */
+  /** A person's grade of a cause or, with a call, of a write left in shadow. The newest counts. */
   graded: {
     callId?: string
     tool?: string

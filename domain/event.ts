@@ -12,11 +12,13 @@ export type {
 } from './event-metadata.ts'
 
 /**
- * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn is one `model_answered`
- * (or `model_failed`) and, per proposed call, `call_judged`, then for `run` `tool_started`, any `tool_output`, and `tool_finished`, for `ask`
- * the approval's rows and `call_judged` again. A write is followed by `verification`. An attempt ends with one of
- * `resolved`, `escalated`, `cancelled`. A person's own write begins with `change_requested`, and a turn has its call from that row. Looks that
- * code takes for a follower stand behind the calls that an answer can hold (`isCallOfCode`).
+ * The grammar of an incident's log. An attempt opens with `claimed` and `context_assembled`. A turn
+ * is one `model_answered` (or `model_failed`), and for each proposed call `call_judged`. A call
+ * that runs goes on with `tool_started`, any `tool_output`, and `tool_finished`; one that is asked
+ * with the approval's rows and `call_judged` again. `verification` follows a write. An attempt ends
+ * with `resolved`, `escalated` or `cancelled`. A person's own write begins with `change_requested`,
+ * and a turn has its call from that row. Looks that code takes for a follower stand behind the
+ * calls of an answer (`isCallOfCode`).
  */
 export const eventKind = z.enum([
   'alert_received',
@@ -75,7 +77,7 @@ export const recordableAction = eventAction.exclude(['resolved', 'cancelled'])
 export const agentActor = 'agent:incident-investigator'
 export const systemActor = 'system:nightshift'
 
-/** A row as it is stored, exported and streamed. `at` is UTC with microseconds, the very text that was hashed. */
+/** A row as stored, exported and streamed. `at`: UTC, microseconds, the very hashed text. */
 export type IncidentEvent<K extends EventKind = EventKind> = {
   [P in K]: {
     id: string

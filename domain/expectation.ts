@@ -9,7 +9,7 @@ export const expectation = z.object({
   about: z.string(),
   until: z.string(),
   reason: z.string(),
-  /** What was true when it was marked. */
+  /** The state when it was marked. */
   state: z.record(z.string(), z.unknown()),
   createdBy: z.string(),
   createdAt: z.string(),

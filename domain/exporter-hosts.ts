@@ -1,19 +1,23 @@
 import { measuresOthers } from './alert-machines.ts'
 
-/** Which machines run exporters that measure others. Their address in `instance` says who asked, and not what is ill. */
+/** Machines that run exporters of others. Their address in `instance` says who asked. */
 
-/** The attribute with which an inventory says so of a machine, and with which targets are marked that tell it. */
+/** The attribute by which an inventory names such a machine, and which marks its targets. */
 export const runsExportersAttribute = 'runs_exporters'
 
-/** As many jobs that are scraped on one machine alone make it a monitoring host, where one of them is known to measure others. */
+/**
+ * This many jobs that are scraped on one machine alone make it a monitoring host, if one is known
+ * to measure others.
+ */
 const minJobs = 4
 
 /** One job on one machine, by its key. */
 type ScrapedJob = { job: string; machine: string }
 
 /**
- * Machines on which several jobs are scraped that are scraped nowhere else, such as those of blackbox and Proxmox VE: a node exporter, or the
- * exporter of a database, runs on other machines as well. A server with all services of a site is one only beside an exporter that measures others.
+ * Machines with several jobs that are scraped nowhere else, such as those of blackbox and Proxmox
+ * VE; node exporters and exporters of databases run on others too. A server with all services of a
+ * site is one only beside an exporter that measures others.
  */
 export function findExporterHosts(scraped: readonly ScrapedJob[]): Set<string> {
   const machinesOf = new Map<string, Set<string>>()

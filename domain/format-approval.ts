@@ -9,7 +9,10 @@ export const hastySeconds = 5
 /** Beside the risk, wherever somebody is asked. */
 export const formatReversible = (reversible: boolean): string => (reversible ? 'reversible' : 'cannot be undone')
 
-/** What became of the platform by an approval that is over; null while it waits, and where the incident's log has to say it. */
+/**
+ * The platform's state after an approval that is over; null while it waits, and where the log has
+ * to say it.
+ */
 export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string | null {
   switch (status) {
     case 'expired':
@@ -27,7 +30,7 @@ export function formatApprovalEnd({ status }: Pick<Approval, 'status'>): string 
   }
 }
 
-/** What of a card is no weighing: what the call did, its dry run, its words, and what comes behind it. */
+/** The part of a card that weighs nothing: what the call did, its dry run, its words. */
 export const partTitles = {
   running: 'What it does',
   ran: 'What it did',
@@ -69,7 +72,10 @@ export function formatRunOutcome({ outcome, verification }: CallRun): string {
   }
 }
 
-/** Is an argument to be read word by word, as a command is? Others are names and numbers, and the title says what they do. */
+/**
+ * Whether an argument is read word by word, as a command is. Others are names and numbers that the
+ * title says.
+ */
 export function isReadExactly({ arguments: args, dryRun }: Pick<Approval, 'arguments' | 'dryRun'>): boolean {
   return !dryRun.possible || Object.entries(args).some(([name, value]) => name !== 'reason' && hasWords(value))
 }
@@ -89,7 +95,10 @@ const doors: Record<string, string> = {
   edit: 'an edit',
 }
 
-/** What became of an approval so far, in sentences: who decided, when, by which door. Empty while nobody has said anything. */
+/**
+ * The history of an approval, in sentences: who decided, when, by which door. Empty until somebody
+ * speaks.
+ */
 export function listDecisions(approval: Approval): string[] {
   const said = approval.decisions.map(({ operator, decision, category, reason, via, at }) => {
     const why = decision === 'deny' ? ` (${withSpaces(category ?? 'other')}: ${reason ?? ''})` : ''
@@ -105,14 +114,18 @@ export function listDecisions(approval: Approval): string[] {
   return said
 }
 
-/** A rehearsal as a person reads it: facts and output line by line, then a sentence for each thing that was not tried. */
+/**
+ * A rehearsal for people: facts and output line by line, then a sentence for each thing that was
+ * not tried.
+ */
 export type Rehearsal = { lines: string[]; untried: string[] }
 
 type Fields = Record<string, unknown>
 
 /**
- * What a device answered to a rehearsal: a diff and checks of what was tried in a copy, or facts one a line. Null for a dry run that holds
- * no rehearsal of a device, and for one that is not understood: it is shown as it is. Read by hand, for the page carries no schemas.
+ * A device's answer to a rehearsal: a diff and checks from a copy, or facts, one a line. Null for a
+ * dry run without a rehearsal, and for one that is not understood, which is shown as it is. Reads
+ * by hand: the page carries no schemas.
  */
 export function parseRehearsal({ rehearsal, notRehearsed }: Fields): Rehearsal | null {
   if (rehearsal === undefined && notRehearsed === undefined) return null

@@ -40,7 +40,7 @@ export function hostsToSay(deaths: readonly JudgedDeath[]): string[] {
   return deaths.filter(({ verdict }) => verdict === 'unconfirmed').map(({ host }) => host)
 }
 
-/** What a person states of a host before an approval counts: by a tick, or by naming it at the terminal. */
+/** A person's word on a host before an approval counts: a tick, or its name at the terminal. */
 export function formatHostToSay(host: string): string {
   return `I made sure myself that ${host} is off and stays off.`
 }
@@ -50,7 +50,7 @@ export function isDisputed(deaths: readonly JudgedDeath[]): boolean {
   return deaths.some(({ verdict }) => verdict === 'disputed')
 }
 
-/** Why it cannot be approved now, which the server would answer too; null where no witness disagrees. */
+/** The server's reason why it cannot be approved now; null where no witness disagrees. */
 export function formatDispute(deaths: readonly JudgedDeath[]): string | null {
   const hosts = deaths.filter(({ verdict }) => verdict === 'disputed').map(({ host }) => host)
   return hosts.length === 0

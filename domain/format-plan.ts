@@ -11,8 +11,8 @@ const proofWords: Record<PlanProof['kind'], string> = {
 type PlanCounts = { [key in 'state' | 'migrations' | 'lowerBound']?: Plan[key] | undefined }
 
 /**
- * `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Of a proof its kind is enough. Empty for a plan of an
- * older release, which did not say.
+ * `2 migrations, and no plan needs fewer (certificate: k = 1, 8 prices)`. Names a proof by its
+ * kind. Empty for plans of older releases, which did not say.
  */
 export function formatPlanProof(
   { state, migrations, lowerBound = 0 }: PlanCounts,
@@ -34,8 +34,8 @@ export function formatDown(count: number): string {
 }
 
 /**
- * `vm-101 (priority 100) stays down while VMs of lower priority get a place`: the most important of those, if there is one. Plans of 0.1.0
- * do not say it.
+ * `vm-101 (priority 100) stays down while VMs of lower priority get a place`: names the most
+ * important one. Plans of 0.1.0 do not say it.
  */
 export function formatOvertaken(unplaced: readonly Unplaced[]): string[] {
   const overtaken = unplaced.filter(({ overtakenBy = [] }) => overtakenBy.length > 0)
@@ -52,7 +52,7 @@ const triageWords: Record<TriageTold['proof'], string> = {
   exhausted: 'every way was tried',
 }
 
-/** What the platform does by itself of a plan, where each of its VMs goes being a guess, and whether all have room. */
+/** The platform's part of a plan, with a guess where each VM goes, and whether all have room. */
 export function formatForecast({ restarts, staysDown }: PlanForecast, migrations: number): string[] {
   const many = (vms: readonly string[]) =>
     vms.length > 8 ? `${vms.slice(0, 8).join(', ')} and ${vms.length - 8} more` : formatList(vms)
@@ -69,15 +69,16 @@ export function formatForecast({ restarts, staysDown }: PlanForecast, migrations
   ]
 }
 
-/** Of a dry run; null where the platform does nothing of it by itself. */
+/** For a dry run; null where the platform does nothing by itself. */
 export function readForecast({ forecast }: Record<string, unknown>): PlanForecast | null {
   const { restarts, staysDown } = (forecast ?? {}) as Partial<PlanForecast>
   return Array.isArray(restarts) && Array.isArray(staysDown) ? { restarts, staysDown } : null
 }
 
 /**
- * `no choice leaves fewer of priority 50 down without leaving more important ones down (certificate), nor of priority 10 (a solver's word, not checked)`, highest first: what shows
- * that these and no others have to stay down.
+ * `no choice leaves fewer of priority 50 down without leaving more important ones down
+ * (certificate), nor of priority 10 (a solver's word, not checked)`, highest first: shows that
+ * these VMs and no others have to stay down.
  */
 export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], triage: TriageTold | null): string {
   if (!triage) return 'whether a better choice of who stays down exists is not known'
@@ -96,8 +97,8 @@ export function formatTriage(unplaced: readonly Pick<Unplaced, 'priority'>[], tr
 }
 
 /**
- * Why some stay down, and what shows that no better choice does: in sentences, for a plan that leaves some. Where neither is proved, no more
- * is said than that nothing better was found.
+ * Says why some stay down, and what shows that no choice does better. Where neither is proved, says
+ * only that nothing better was found.
  */
 export function formatWhyDown({
   unplaced,
@@ -113,7 +114,10 @@ export function formatWhyDown({
 type Down = { vm: string; reason: string; priority?: number | undefined }
 export type LeftDown = { unplaced: Down[]; obstacle: string | null; triage: TriageTold | null }
 
-/** Whom a dry run leaves down; its details are whatever a tool put there, and what is not understood is shown as it is. */
+/**
+ * VMs that a dry run leaves down. Details are whatever a tool put there; what is not understood is
+ * shown as it is.
+ */
 export function readStaysDown({ unplaced, obstacle, triage }: Record<string, unknown>): LeftDown {
   const down = (Array.isArray(unplaced) ? unplaced : []).map((each: Partial<Down> | null): Down => {
     if (typeof each?.vm !== 'string') return { vm: JSON.stringify(each), reason: '' }
@@ -149,7 +153,10 @@ function formatProofKind(proof: PlanProof | PlanProof['kind']): string {
 
 type Outcome = Standing['after'][number]['outcome']
 
-/** How the next death ends, by name: each host or rack is in one of the three, and in `worse` when it was better before. */
+/**
+ * Outcomes of the next death, by name: each host or rack is in one of three, and in `worse` if it
+ * was better before.
+ */
 type StandingAfter = { restarted: string[]; moved: string[]; notFound: string[]; worse: string[] }
 
 export function toStandingAfter({ before, after }: Standing): StandingAfter {
@@ -167,8 +174,8 @@ export function toStandingAfter({ before, after }: Standing): StandingAfter {
 const rank: Record<Outcome, number> = { restarted: 0, moved: 1, not_found: 2 }
 
 /**
- * What the next death costs after this plan, in a sentence, with how it is today: the one reason to say no that the steps do not show. Null
- * where everything is survived.
+ * The cost of the next death after this plan, and today's: the one reason to say no that the steps
+ * do not show. Null where everything survives.
  */
 export function formatAfterwards(standing: Standing): string | null {
   const { notFound } = toStandingAfter(standing)
@@ -176,7 +183,7 @@ export function formatAfterwards(standing: Standing): string | null {
   const lostBefore = new Set(standing.before.filter(({ outcome }) => outcome === 'not_found').map(({ name }) => name))
   const fresh = notFound.filter((name) => !lostBefore.has(name))
   const isShort = new Set(standing.after.filter(({ lacks }) => lacks).map(({ name }) => name))
-  // What was not found may exist: no more is said than that.
+  // Something that was not found may exist: says no more than that.
   const areShort = (names: string[]) => names.every((name) => isShort.has(name))
   const of = (names: string[]) =>
     `should ${formatList(names, 'or')} fail, ${areShort(names) ? 'there is no room for all its VMs' : 'no room for all its VMs was found'}`
@@ -189,7 +196,7 @@ export function formatAfterwards(standing: Standing): string | null {
   return `${of(fresh)}; ${today}${already && `; for ${already} it is not found today either`}`
 }
 
-/** What is known to be short, and what was not found, which may exist. */
+/** Facts that are known to be short, and those not found, which may exist. */
 function formatLost({ after }: Standing, notFound: string[]): string[] {
   const short = new Map(after.flatMap(({ name, lacks }) => (lacks ? [[name, formatLacks(lacks)] as const] : [])))
   const unknown = notFound.filter((name) => !short.has(name))
@@ -212,7 +219,7 @@ function formatLacks({ ramMib, cpuMc }: NonNullable<Loss['lacks']>): string {
   return `short by ${formatList(short)}`
 }
 
-/** N-1 in a sentence or two, with the formatList of those that are not simply survived, and of those that were before. */
+/** N-1 in a sentence or two: those that do not simply survive, and those that did not before. */
 export function formatStanding(standing: Standing): string {
   const { restarted, moved, notFound, worse } = toStandingAfter(standing)
   const all = standing.after.length

@@ -2,7 +2,7 @@ import type { AlertLinks } from './alert.ts'
 import type { AlertResource } from './alert-resource.ts'
 import type { LiveAnswer } from './chat.ts'
 
-/** Times, spans, numbers and texts as people read them, the same on the page and on the terminal. */
+/** Times, spans, numbers and texts for people, the same on page and terminal. */
 
 /** In which zone times are shown; the zone is always said. */
 export type TimeZone = 'local' | 'utc'
@@ -13,7 +13,7 @@ const hour = 60 * minute
 const day = 24 * hour
 const two = (value: number) => String(value).padStart(2, '0')
 
-/** `2026-11-21 20:05:27 -05:00`; in UTC, and where the local time is the same, `2026-11-22 01:05:27 UTC`. */
+/** `2026-11-21 20:05:27 -05:00`; in UTC, and where local time is UTC, `2026-11-22 01:05:27 UTC`. */
 export function formatMoment(iso: string, zone: TimeZone): string {
   const { at, offset } = toZone(iso, zone)
   return `${formatDay(at)} ${formatTime(at)} ${offset}`
@@ -29,7 +29,7 @@ export function formatOffset(iso: string, zone: TimeZone): string {
   return toZone(iso, zone).offset
 }
 
-/** `2026-11-21 14:03 UTC`, for messages: the minute is what people compare. Takes the API's times, which are in UTC. */
+/** `2026-11-21 14:03 UTC`, for messages: people compare minutes. Takes the API's times, in UTC. */
 export function formatMinute(time: string): string {
   return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`
 }
@@ -42,7 +42,10 @@ function formatTime(at: Date): string {
   return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}`
 }
 
-/** The moment as a date whose UTC parts are those of the zone: an offset belongs to the moment, for it changes with the season. */
+/**
+ * The moment as a date whose UTC parts are the zone's: an offset belongs to a moment, since seasons
+ * change it.
+ */
 function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
   const at = new Date(iso)
   const minutes = zone === 'utc' ? 0 : -at.getTimezoneOffset()
@@ -53,8 +56,8 @@ function toZone(iso: string, zone: TimeZone): { at: Date; offset: string } {
 }
 
 /**
- * Milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), else NaN; a day that no calendar has is NaN as well, where JavaScript
- * takes 30 February for 2 March.
+ * Milliseconds of a time that begins with its day (`2026-11-22T03:04:05Z`), else NaN. A day in no
+ * calendar is NaN too, where JavaScript reads 30 February as 2 March.
  */
 export function parseTime(text: string): number {
   const [, year, month, dayOfMonth] = /^\s*(\d{4})-(\d\d)-(\d\d)(?!\d)/.exec(text) ?? []
@@ -70,7 +73,7 @@ export function nextTimeOfDay(hours: number, minutes: number, now: Date): Date {
   return next
 }
 
-/** How long something takes or lasts, short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
+/** A span short enough for a column: `42 s`, `7 min`, `3 h 05`, `5 d`. */
 export function formatSpan(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)
   const minutes = Math.round(ms / minute)
@@ -79,15 +82,15 @@ export function formatSpan(milliseconds: number): string {
   return ms < 2 * day ? `${Math.floor(minutes / 60)} h ${two(minutes % 60)}` : `${Math.round(ms / day)} d`
 }
 
-/** How long after the beginning: `+0:42.3` to a tenth, for a run takes seconds; `+1:02:03` after an hour. */
+/** Time since the beginning: `+0:42.3` to a tenth, as a run takes seconds; `+1:02:03` later. */
 export function formatElapsed(milliseconds: number): string {
   const tenth = `.${Math.floor((Math.max(0, milliseconds) % second) / 100)}`
   return `+${formatClock(milliseconds)}${milliseconds < hour ? tenth : ''}`
 }
 
 /**
- * A value of a setting with what it counts: `600 s (10 min)`, `$25`, `400,000 tokens`, `10 turns`. A text that is no number, such as one
- * that was mistyped, is shown as it is. The unit is one of `settingUnits`.
+ * A setting's value with its unit: `600 s (10 min)`, `$25`, `400,000 tokens`, `10 turns`. A text
+ * that is no number is shown as it is. The unit is one of `settingUnits`.
  */
 export function formatWithUnit(value: number | string, unit: string): string {
   const count = Number(value)
@@ -137,7 +140,10 @@ export function describeLiveAnswer({ model, state, seconds, tokens, isCounted, t
   return [...parts, `turn ${turn} of ${maxTurns}`].join(' · ')
 }
 
-/** The first letter as a capital, where the first word is one of letters alone: `vm-101`, `get_node` and `db.example` are names, and stay. */
+/**
+ * Capitalizes the first letter, where the first word has letters alone: `vm-101`, `get_node` and
+ * `db.example` are names.
+ */
 export function capitalize(text: string): string {
   return /^\p{Ll}+(?![^\s,:;.)!?]|[.:]\S)/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 }
@@ -147,7 +153,10 @@ export function withSpaces(word: string): string {
   return word.replaceAll('_', ' ')
 }
 
-/** A table as RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe: strangers write here, too. */
+/**
+ * A table as RFC 4180. A cell that a spreadsheet would run as a formula gets an apostrophe:
+ * strangers write here too.
+ */
 export function formatCsv(rows: readonly (readonly (string | number | null)[])[]): string {
   return rows.map((cells) => `${cells.map(formatCell).join(',')}\r\n`).join('')
 }
@@ -182,7 +191,10 @@ export function formatResourceSearch({ resource, by, tried, candidates }: Resour
   return [...new Set(names)].slice(0, 4).join('; ')
 }
 
-/** A plan in sentences, the same at every door: how formatCount migrations, what shows that it takes them, what still stands. */
+/**
+ * A plan in sentences, the same at every door: how many migrations, what shows that it takes them,
+ * what still stands.
+ */
 
 const linkWords = [
   ['generator', 'Rule'],
@@ -194,7 +206,7 @@ const linkWords = [
   ['external', 'Sender'],
 ] as const
 
-/** The links of an alert in the order in which people want them. Whatever was stored, only http(s) is a link. */
+/** An alert's links in the order people want. Whatever was stored, only http(s) is a link. */
 export function listLinks(links: AlertLinks): { word: string; href: string }[] {
   return linkWords.flatMap(([name, word]) => {
     const href = links[name]

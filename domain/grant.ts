@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { resourceRef } from './registry.ts'
 
-/** An approval that counts again, for exactly the same action. At most 8 hours, and only for tools that code marks. */
+/**
+ * An approval that counts again for exactly the same action: 8 hours at most, for tools that code
+ * marks.
+ */
 export const grantWish = z.strictObject({
   uses: z.number().int().min(1).max(20),
   hours: z.number().min(0.25).max(8),

@@ -1,8 +1,8 @@
 import type { Alert } from './alert.ts'
 
 /**
- * An alert that always fires, so that somebody notices when it stops: Prometheus' `Watchdog`, a dead man's switch. As long as it comes
- * it is no incident; its silence is one.
+ * An alert that always fires, so that its end is noticed: Prometheus' `Watchdog`, a dead man's
+ * switch. It opens no incident; its silence does.
  */
 export type Heartbeat = {
   source: string
@@ -23,8 +23,8 @@ const sightsToLearn = 3
 const minSilenceSeconds = 300
 
 /**
- * How long it may be silent, in seconds: as configured, else twice the longest gap so far. Null: not known yet. Senders repeat it
- * every minute or twice a day, so that no single number is right for all.
+ * Seconds of silence that are allowed: as configured, else twice the longest gap so far. Null: not
+ * known yet. Senders repeat it every minute or twice a day, and no single number fits all.
  */
 export function allowedSilenceSeconds(
   { sights, longestGapSeconds }: Pick<Heartbeat, 'sights' | 'longestGapSeconds'>,
@@ -34,7 +34,7 @@ export function allowedSilenceSeconds(
   return sights < sightsToLearn ? null : Math.max(minSilenceSeconds, 2 * longestGapSeconds)
 }
 
-/** The alert that stands for a heartbeat's silence: firing when it stops, resolved when it is heard again. */
+/** The alert for a heartbeat's silence: firing when it stops, resolved when it is heard again. */
 export function silenceAlert(beat: Heartbeat, status: Alert['status'], now: string): Alert {
   const { source, fingerprint, name, labels, lastSeenAt } = beat
   const { severity: _, ...kept } = labels

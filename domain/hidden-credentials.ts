@@ -1,11 +1,11 @@
 /**
- * Credentials in what a server answers. It was sent one, and may repeat it: as it is, as JSON, an address, HTML or a header writes it, in base64 at
- * any place of a longer text, or in hexadecimal.
+ * Finds a credential in a server's answer. The server was sent it and may repeat it: plain, as
+ * JSON, an address, HTML or a header writes it, in base64 within a longer text, or in hexadecimal.
  */
 
 const credentialMark = '[credential]'
 
-/** A shorter credential cannot be told from the other words of an answer: it is refused where it is read. */
+/** A shorter credential is like other words of an answer: it is refused where it is read. */
 export const minCredentialCharacters = 4
 /** A shorter one is hidden as a whole word alone: four letters stand within others by chance. */
 const minHiddenWithin = 8
@@ -38,7 +38,10 @@ export function hideCredentials(secrets: readonly string[]): CredentialHider {
   return { text, value: <T>(given: T) => value(given) as T }
 }
 
-/** The same for the key of a server of models. A shorter one is a word that stands for none, as `EMPTY` or `ollama`, and a model may say it. */
+/**
+ * The same for a model server's key. A shorter one stands for none (`EMPTY`, `ollama`), and a model
+ * may say it.
+ */
 export const hideKey = (key: string): CredentialHider => hideCredentials(key.length >= minHiddenWithin ? [key] : [])
 
 /** Is it `user:password`, which is sent as Basic? */

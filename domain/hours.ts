@@ -1,7 +1,7 @@
 /** Hours of a day in one time zone; from midnight on where `from` is later than `to`. */
 export type Hours = { from: string; to: string; zone: string }
 
-/** Is it a zone by its name, as Europe/Oslo? An offset is no zone: it is wrong for half of the year. */
+/** Whether a zone is one by name, as Europe/Oslo. An offset is wrong for half of the year. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
@@ -13,7 +13,10 @@ export function isTimeZone(name: string): boolean {
 
 const hoursForm = /^((?:[01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** The hours that two words say, as `22:00-07:00` and `Europe/Oslo`; null where the first says none, a text where something is wrong with them. */
+/**
+ * Hours by two words, `22:00-07:00` and `Europe/Oslo`; null where the first says none, a text where
+ * one is wrong.
+ */
 export function readHours(range: string, zone: string): Hours | string | null {
   const [, from, to] = hoursForm.exec(range) ?? []
   if (from === undefined || to === undefined) return null
@@ -33,8 +36,8 @@ export function isWithin({ from, to, zone }: Hours, at: string): boolean {
 }
 
 /**
- * The last moment, at `at` or before it, when clocks of the zone showed `time`. In an hour that a clock change skips, the moment that stands
- * in its place; one that it repeats gives either of the two.
+ * The last moment, at or before `at`, when clocks of the zone showed `time`. In a skipped hour, the
+ * moment in its place; of a repeated one, either.
  */
 export function lastTimeOf(time: string, zone: string, at: string): string {
   const now = Math.floor(Date.parse(at) / minute) * minute

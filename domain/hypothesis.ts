@@ -2,7 +2,7 @@ import type { Claim, ClaimQuote } from './claim.ts'
 import type { IncidentEvent } from './event.ts'
 import { truncate } from './format.ts'
 
-/** What rows make of a claim. A: by rows, word for word. B: the agent's words, against which no row speaks. C: not shown. */
+/** A claim's grade. A: by rows, word for word. B: the agent's words, unopposed. C: not shown. */
 export const claimGrades = ['A', 'B', 'C'] as const
 export type ClaimGrade = (typeof claimGrades)[number]
 
@@ -16,8 +16,8 @@ export const gradeWords: Record<ClaimGrade, string> = {
 export type ClaimBeside = { seq: number; text: string }
 
 /**
- * A claim as a row keeps it. `shown: false` with the reason: its evidence does not show it. Version 0.2.0 stored no grade, version 0.1.0
- * numbers of rows.
+ * A claim in a row. `shown: false` with the reason: its evidence does not show it. Version 0.2.0
+ * stored no grade, 0.1.0 numbers of rows.
  */
 export type StoredClaim =
   | (Claim & { shown?: boolean; grade?: ClaimGrade; why?: string; beside?: ClaimBeside[] })
@@ -39,7 +39,10 @@ export const notShown = gradeWords.C
 const maxNamed = 5
 const namedCharacters = 160
 
-/** What an ending says, with a last line that names what its evidence does not show. Every reader gets it with the text. */
+/**
+ * An ending's text with a last line that names what its evidence does not show. Every reader gets
+ * it so.
+ */
 export function withMarks(text: string, claims: readonly StoredClaim[], unshown: readonly UnshownSentence[]): string {
   const texts = [...unshown.map((each) => each.text), ...claims.filter(isUnshown).map((each) => each.text)]
   if (texts.length === 0) return text
@@ -48,7 +51,7 @@ export function withMarks(text: string, claims: readonly StoredClaim[], unshown:
   return `${text}\n\n[${notShown}: ${named.join(', ')}${more}]`
 }
 
-/** What may have caused an incident, and how it stands. A page, a card, a report and a model read the same fold of it. */
+/** A possible cause and its state. Page, card, report and model read the same fold of it. */
 export const hypothesisStates = ['proposed', 'supported', 'refuted'] as const
 export type HypothesisState = (typeof hypothesisStates)[number]
 
@@ -56,7 +59,10 @@ export type HypothesisState = (typeof hypothesisStates)[number]
 export const certainties = ['confirmed', 'likely', 'inconclusive'] as const
 export type Certainty = (typeof certainties)[number]
 
-/** As a row keeps it. `id` is given by code, `h1` for the first of an attempt; `text` is that of the first row with it. */
+/**
+ * A hypothesis in a row. Code gives the `id`, `h1` for the first of an attempt; `text` is its first
+ * row's.
+ */
 export type StoredHypothesis = { id: string; text: string; state: HypothesisState; quotes: ClaimQuote[] }
 
 export type Hypothesis = {
@@ -71,7 +77,10 @@ export type Hypothesis = {
   refutes: ClaimQuote[]
 }
 
-/** The hypotheses of an attempt in the order in which they were proposed; of each the newest row says how it stands. Pure and total. */
+/**
+ * Hypotheses of an attempt, in the order proposed; the newest row of each says how it stands. Pure
+ * and total.
+ */
 export function foldHypotheses(
   events: readonly IncidentEvent[],
   attempt: number = events.at(-1)?.attempt ?? 0,
@@ -112,7 +121,10 @@ export function findHypothesis(
   return found ?? null
 }
 
-/** How a hypothesis stands, by its rows. `survived`: what it quotes was read after it was proposed, and could have refuted it. */
+/**
+ * A hypothesis's state, by its rows. `survived`: its quotes were read after it was proposed and
+ * could have refuted it.
+ */
 type Standing = 'proposed' | 'quoted' | 'survived' | 'refuted'
 
 export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINITY }: Hypothesis): Standing {
@@ -120,7 +132,7 @@ export function standingOf({ state, supports, firstSeq = Number.POSITIVE_INFINIT
   return supports.some(({ seq }) => seq > firstSeq) ? 'survived' : 'quoted'
 }
 
-/** Nothing here proves a cause: a row is quoted for it, or a check that could have refuted it did not. */
+/** Nothing here proves a cause: a row is quoted, or a check that could refute it did not. */
 export const standingWords: Record<Standing, string> = {
   proposed: 'proposed',
   quoted: 'quoted',
@@ -138,8 +150,8 @@ export function formatHypothesis(hypothesis: Hypothesis): string {
 const maxCauseCharacters = 300
 
 /**
- * The cause in a line, for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. The newest that rows support, else the newest that
- * was proposed. Null: there is none, or all are refuted. Untrusted.
+ * The cause in a line, for messages: `Likely cause: port 8080 is taken (quoted, rows 12, 14)`. The
+ * newest that rows support, else the newest proposed. Null: none, or all are refuted. Untrusted.
  */
 export function formatCause(known: readonly Hypothesis[]): string | null {
   const newest = (state: HypothesisState) =>
@@ -154,8 +166,9 @@ export function formatCause(known: readonly Hypothesis[]): string | null {
 }
 
 /**
- * How sure an ending may be. `confirmed` needs a hypothesis that rows support, or a write whose verification held; `likely` needs one
- * that is not refuted. What was said beyond that is lowered, and `claimed` keeps what was said.
+ * Limits an ending's certainty. `confirmed` needs a supported hypothesis or a write whose
+ * verification held; `likely` needs one that is not refuted. More is lowered, and `claimed` keeps
+ * what was said.
  */
 export function boundCertainty(
   said: Certainty | undefined,

@@ -37,7 +37,7 @@ export const personAction = z.enum([
 ])
 export type PersonAction = z.infer<typeof personAction>
 
-/** What only the server can say about an incident as a whole: its alerts, its group, its run, what the caller may do. */
+/** Facts that only the server has about an incident: alerts, group, run, what the caller may do. */
 export const surroundings = z.object({
   alerts: z.array(
     z.object({
@@ -66,7 +66,10 @@ export const surroundings = z.object({
 })
 export type Surroundings = z.infer<typeof surroundings>
 
-/** Why an incident stands where a person looks first. `yours`: the reader took it. `kept`: no rule has it investigated. */
+/**
+ * The reason why an incident stands first. `yours`: the reader took it. `kept`: no rule has it
+ * investigated.
+ */
 const need = z.enum(['approval', 'review', 'yours', 'escalated', 'kept'])
 export type Need = z.infer<typeof need>
 
@@ -86,7 +89,10 @@ const shownIncident = incident.pick({
   closedAt: true,
 })
 
-/** Incidents that one line speaks for: a storm is one line, a few are one each. `incident` is the most urgent of them, then the newest. */
+/**
+ * Incidents behind one line: a storm is one line, a few are one each. `incident`: the most urgent,
+ * then the newest.
+ */
 const homeLine = z.object({
   type: incidentType,
   severity,
@@ -117,7 +123,7 @@ export type NeedLine = z.infer<typeof needLine>
 const workLine = homeLine.extend({
   investigating: z.number().int(),
   queued: z.number().int(),
-  /** Of people who have them. */
+  /** With people who have them. */
   owned: z.number().int(),
 })
 export type WorkLine = z.infer<typeof workLine>
@@ -132,13 +138,16 @@ export const home = z.object({
   since: z.string(),
   /** True until the first incident: a new site has steps to take. */
   isFresh: z.boolean().default(false),
-  /** Counts incidents that began since then. Failed repairs, tokens and dollars count since then, whenever their incident began. */
+  /**
+   * Counts incidents that began since then. Failed repairs, tokens and dollars count since then,
+   * whatever the incident.
+   */
   tonight: z.object({
     incidents: z.number().int(),
     /** Resolved, escalated, cancelled, or quiet and unproven. */
     closed: z.number().int(),
     resolved: z.number().int(),
-    /** Of the resolved: no person had a hand in them, as the reports count it. */
+    /** Resolved ones in which no person had a hand, as reports count them. */
     resolvedAlone: z.number().int(),
     /** Closed as quiet, unproven: no resolution. */
     unproven: z.number().int(),

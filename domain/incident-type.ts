@@ -4,9 +4,10 @@ import { questionType } from './question.ts'
 import { trustLostType } from './trust.ts'
 
 /**
- * The type of an incident from the labels of its alert: label `incident_type`, else the alert's name in snake_case, with acronyms and names of products as words
- * (`SNMPNodeHasRebooted`, `MySQLDown`). Signs become `_`; of a name that is too long, or has no letter or digit of ASCII, a mark of six figures keeps it
- * apart from others. `unknown` only where there is no name at all.
+ * The type by the labels of an alert: `incident_type`, else the alert's name in snake_case, with
+ * acronyms and product names as words (`SNMPNodeHasRebooted`, `MySQLDown`). Signs become `_`. A
+ * name that is too long, or without an ASCII letter or digit, gets six figures that keep it apart.
+ * `unknown`: no name at all.
  */
 export function incidentTypeOf(labels: Record<string, string>, name: string): string {
   const given = [labels.incident_type, name].find((candidate) => candidate?.trim())
@@ -75,8 +76,9 @@ const maxKnown = 2_000
 const known = new Map<string, readonly string[]>()
 
 /**
- * The spellings that this type may have had up to version 0.2, which put no `_` behind an acronym and one into names of products (`my_sqldown` for `mysql_down`):
- * of each way to write its words in capitals. What was said of those is said of it.
+ * Spellings of this type up to version 0.2, which put no `_` after an acronym and one into product
+ * names (`my_sqldown` for `mysql_down`): for each way to write its words in capitals. Settings for
+ * those count for it.
  */
 export function formerTypes(type: string): readonly string[] {
   const cached = known.get(type)
@@ -109,7 +111,10 @@ function spellingsOf(word: string): string[] {
   return [...new Set([capitalize(word), ...acronym, ...(product ? [product] : [])])]
 }
 
-/** Is it this type, as it is spelled now or was? The letters are the same: few are looked at further. */
+/**
+ * Whether it is this type, in today's spelling or an old one. Letters must be equal, so few are
+ * looked at further.
+ */
 export function isType(said: string, type: string): boolean {
   if (said === type) return true
   return said.replaceAll('_', '') === type.replaceAll('_', '') && formerTypes(type).includes(said)

@@ -14,7 +14,7 @@ export const incidentStatus = z.enum([
 ])
 export type IncidentStatus = z.infer<typeof incidentStatus>
 
-/** Which action is allowed in which status. The SQL predicate, the refusal and the disabled button all read this. */
+/** Actions by status. The SQL predicate, the refusal and the disabled button all read this. */
 export const incidentActions = {
   claim: ['open'],
   request_approval: ['investigating', 'awaiting_approval'],
@@ -34,8 +34,9 @@ export const incidentRole = z.enum(['leader', 'follower'])
 export type IncidentRole = z.infer<typeof incidentRole>
 
 /**
- * Why an incident was closed as resolved. `repaired` needs writes that held, `answered` ends a question, `expected` is a
- * person's mark in force, `changed` a person's own write that was carried out. `unproven`: its alerts are quiet, and nothing shows that they are over.
+ * Reasons to close as resolved. `repaired`: writes that held; `answered`: a question; `expected`: a
+ * person's mark in force; `changed`: a person's own write that was carried out; `unproven`: alerts
+ * are quiet, and nothing shows that they ended.
  */
 export const resolveOutcome = z.enum([
   'repaired',
@@ -55,7 +56,10 @@ export const sayableOutcome = resolveOutcome.exclude(['expected', 'changed', 'un
 export const reviewVerdict = z.enum(['right', 'wrong'])
 export type ReviewVerdict = z.infer<typeof reviewVerdict>
 
-/** Why an incident went to people. `mitigated`: the impact is gone and the cause is left; nobody is paged for it. */
+/**
+ * Reasons to hand over to people. `mitigated`: the impact is gone, the cause is left, and nobody is
+ * paged.
+ */
 export const escalationCategory = z.enum([
   'no_fault_found',
   'needs_approval',
@@ -67,7 +71,7 @@ export const escalationCategory = z.enum([
 ])
 export type EscalationCategory = z.infer<typeof escalationCategory>
 
-/** Who closed it: the agent's run, a person, or code alone. */
+/** The closer: the agent's run, a person, or code alone. */
 const closedBy = z.enum(['agent', 'person', 'code'])
 export type ClosedBy = z.infer<typeof closedBy>
 
@@ -75,7 +79,7 @@ export type ClosedBy = z.infer<typeof closedBy>
 const queueReason = z.enum(['off', 'paused', 'budget', 'kept', 'leader', 'followers', 'slots', 'soon'])
 export type QueueReason = z.infer<typeof queueReason>
 
-/** Where an open incident stands in the queue: how many are taken up before it, and why it waits, in words. */
+/** An open incident's place in the queue: how many come before it, and why it waits, in words. */
 export const queuePlace = z.object({ ahead: z.number().int(), why: queueReason, text: z.string() })
 export type QueuePlace = z.infer<typeof queuePlace>
 

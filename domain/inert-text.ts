@@ -1,7 +1,8 @@
 /**
- * What a person would not see as what it is, as a pattern for the flag `u`: controls but C0, what reorders, joins or fills, what a
- * screen leaves out, lone surrogates, and more marks on one letter than any script puts there, which are painted over what stands
- * around. What becomes of C0, among it line breaks, is for the place that shows the text.
+ * Characters that hide or change what a person sees, as a pattern for the flag `u`: controls but
+ * C0, marks that reorder, join or fill, invisible ones, lone surrogates, and more marks on a letter
+ * than any script puts there, which cover their surroundings. Each place that shows text decides
+ * about C0, with its line breaks.
  */
 const group =
   '\\u007f-\\u009f\\u2028\\u2029\\u2800\\ud800-\\udfff\\u{13430}-\\u{1343f}\\p{Cf}\\p{Default_Ignorable_Code_Point}'
@@ -19,8 +20,8 @@ export function nameOfCharacter(character: string): string {
 const hidden = new RegExp(hiddenCharacter(''), 'gu')
 
 /**
- * A stranger's text for a receiver's screen: nothing in it moves a terminal, turns the reading direction or hides; at most
- * `maxChars` code points. It is one line, unless `lines` keeps the breaks of a text that is made of lines.
+ * A stranger's text for a screen: nothing in it moves a terminal, turns the reading direction or
+ * hides; `maxChars` code points at most. One line, unless `lines` keeps its breaks.
  */
 export function inertText(text: string, maxChars: number, { lines = false }: { lines?: boolean } = {}): string {
   const plain = text
@@ -36,15 +37,19 @@ export function inertText(text: string, maxChars: number, { lines = false }: { l
 }
 
 /**
- * What a chat template gives a meaning to: a server that renders messages into one text reads it as the end of a turn or the beginning of
- * another role, wherever it stands. Every family has its own words, but all begin with `<` and no blank, so no list of them is kept.
+ * Marks of chat templates: a server that renders messages into one text reads them as the end of a
+ * turn or another role, wherever they stand. Each family has its own words, and all begin with `<`
+ * and no blank: no list is kept.
  */
 const angled = /<(?=[\p{L}/|｜_])/gu
-/** Of the families that use brackets these are the words. */
+/** The words of families that use brackets. */
 const bracketed =
   /\[(?=\/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|SYSTEM_PROMPT|MODEL_SETTINGS|THINK|ARGS|CALL_ID|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK)\]|\|[\w ]{1,40}\|\]|e~\[)|\](?=~b\]|<\])/gi
 
-/** Plain data as JSON that can neither end its fence nor speak for another role: JSON readers see no difference. */
+/**
+ * Plain data as JSON that can neither end its fence nor speak for another role: JSON readers see no
+ * difference.
+ */
 export function inertJson(value: unknown): string {
   return JSON.stringify(value)
     .replaceAll('<', '\\u003c')
@@ -52,7 +57,7 @@ export function inertJson(value: unknown): string {
     .replace(bracketed, (bracket) => (bracket === '[' ? '\\u005b' : '\\u005d'))
 }
 
-/** Text that cannot speak for another role: what a chat template would read is changed to look alike. */
+/** Text that speaks for no other role: marks of chat templates are replaced by look-alikes. */
 export function withoutTemplateTokens(text: string): string {
   return text.replace(angled, '‹').replace(bracketed, (bracket) => (bracket === '[' ? '⁅' : '⁆'))
 }
@@ -62,7 +67,7 @@ export function withoutFolding(text: string): string {
   return text.replace(/[‹›⁅⁆]/g, (sign) => ({ '‹': '<', '›': '>', '⁅': '[', '⁆': ']' })[sign] as string)
 }
 
-/** Fences untrusted text under a name. Whatever it holds, it can neither close the fence nor speak for another role. */
+/** Fences untrusted text under a name. Nothing in it ends the fence or plays another role. */
 export function fence(name: string, text: string): string {
   const inert = withoutTemplateTokens(text.replaceAll('<<<', '‹‹‹').replaceAll('>>>', '›››'))
   return `<<<DATA ${name}\n${inert}\nDATA>>>`

@@ -1,9 +1,13 @@
 /**
- * What a job's command may be: a program and its words. A text that a shell or an interpreter would read is refused, behind any other program as well, since
- * nothing here knows what such a text does with the words that are filled in.
+ * The command of a job: a program and its words. Refuses a text that a shell or interpreter would
+ * read, also behind another program: nothing here knows what such a text does with the words filled
+ * in.
  */
 
-/** Programs that read a text: shells, and languages that take a program as a word. Wherever one stands, a wrapper may start it. */
+/**
+ * Programs that read a text: shells, and languages that take a program as a word. A wrapper may
+ * start one anywhere.
+ */
 const readers =
   /^(?:(?:r?ba|da|z|k|mk|pdk|a|c|tc|fi|ya|elvi|xon|pw)?sh|nu|powershell|python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|php[\d.]*|lua[\d.]*|luajit)$/i
 /** Others of them, whose names are plain words elsewhere: they count where a program stands. */
@@ -16,13 +20,16 @@ const textOptions =
   /^(?:-[A-Za-z]*[ceErS]|--?(?:command|eval|exec|print|code|execute|split-string|session-command)(?:=.*)?)$/i
 /** The same for a program that nothing is known of: short options of three letters at most. */
 const takesText = /^(?:-[A-Za-z]{0,2}[ce]|--?(?:command|eval|exec|execute))$/
-/** Modules of Ansible that run a text, however `-m` is written; without a module it is `command`. */
+/** Ansible's modules that run a text, however `-m` is written; without a module it is `command`. */
 const remoteModule = /^(?:ansible\.(?:builtin|legacy)\.)?(?:shell|command|raw|script|expect)$/
 const moduleOption = /^(?:-m|--module-name)=?/
 
 const baseName = (word: string): string => word.slice(word.lastIndexOf('/') + 1)
 
-/** Why these words are a text for a shell or an interpreter; null where they are a program and its words. */
+/**
+ * Says why these words are a text for a shell or an interpreter; null where they are a program and
+ * its words.
+ */
 export function findScriptText(words: readonly string[]): string | null {
   for (const [at, word] of words.entries()) {
     const name = baseName(word)
@@ -37,7 +44,8 @@ export function findScriptText(words: readonly string[]): string | null {
   }
   const behind = wrappers.test(baseName(words[0] ?? '')) ? words.slice(1).find(isProgramWord) : undefined
   if (behind?.includes('{')) return `${words[0]} would start what a resource is called`
-  // Where a shell that no list here knows would take its text, or with something filled in, a word is one to every reader.
+  // An unknown shell might take its text here, or something is filled in: a word has to be one to
+  // every reader.
   const odd = words.find(
     (word, at) => (takesText.test(words[at - 1] ?? '') || /\{(?:kind|id|name)\}/.test(word)) && !isPlain(word),
   )
@@ -64,7 +72,7 @@ function handsOn(name: string, rest: readonly string[]): boolean {
   return true
 }
 
-/** A word that a wrapper may start. Which of them it does depends on its options: each is taken for it. */
+/** A word that a wrapper may start. Its options decide which: each is taken for it. */
 function isBehindWrapper(words: readonly string[], at: number): boolean {
   return wrappers.test(baseName(words[0] ?? '')) && !(words[at] ?? '').startsWith('-')
 }
@@ -73,8 +81,9 @@ const wrappers =
   /^(?:env|sudo|doas|nice|ionice|timeout|nohup|setsid|stdbuf|nsenter|unshare|chroot|time|taskset|chrt|systemd-run|systemd-inhibit|flock|runuser|setpriv|firejail|bwrap|proot|ltrace|strace|busybox|toybox)$/i
 
 /**
- * A word stays one, whatever program reads it, one that no list here knows included: no blank, quote or sign of a shell. Taken as well are
- * settings with blanks between, numbers in brackets, Ansible's patterns of hosts (`web:!web-1:&prod`), and JSON whose texts are such words.
+ * A word that stays one for any program: without a blank, quote or sign of a shell. Also settings
+ * with blanks, numbers in brackets, Ansible's patterns of hosts (`web:!web-1:&prod`), and JSON of
+ * such words.
  */
 function isPlain(word: string): boolean {
   const filled = word.replaceAll(/\{(?:kind|id|name)\}/g, 'x')

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { findScriptText } from './job-command.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
-/** Jobs that an operator declares in a file (`JOBS_FILE`): how a resource is brought back to its wanted state, and what would change. */
+/**
+ * Jobs that an operator declares in `JOBS_FILE`: how a resource gets back to its wanted state, and
+ * what would change.
+ */
 
 export const runJobTool = 'run_job'
 
@@ -10,7 +13,7 @@ export const jobName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'takes a small letter first, then small letters, digits and dashes, 40 at most')
 
-/** Where a credential is: it is read each time it is used, and stays out of the file and of every row. */
+/** The place of a credential: read at each use, and kept out of the file and of every row. */
 const credential = z
   .string()
   .max(500)
@@ -224,13 +227,13 @@ const jobRun = z.object({
 })
 export type JobRun = z.infer<typeof jobRun>
 
-/** A job with all that a person wants to know before it is run: what it is given, where it may run, what it starts, how it went. */
+/** A job as a person weighs it: its arguments, where it may run, what it starts, how it went. */
 export const shownJob = listedJob.extend({
   /** The words that are filled in, from the registry alone. */
   parameters: z.array(z.enum(placeholders)),
   /** Ids that it may run on, or the pattern that an id has to match as a whole. */
   on: z.object({ ids: z.array(z.string()).nullable(), pattern: z.string().nullable() }),
-  /** What is started or sent, with the words that are filled in, without headers and variables. */
+  /** The command or request, with the words filled in, without headers and variables. */
   runs: z.string(),
   timeoutSeconds: z.number(),
   check: z
@@ -241,7 +244,7 @@ export const shownJob = listedJob.extend({
       noChanges: z.array(z.string()),
     })
     .nullable(),
-  /** What is true when it worked, in words. */
+  /** The state when it worked, in words. */
   proof: z.string().nullable(),
   lastRuns: z.array(jobRun),
 })
@@ -285,9 +288,9 @@ export function fitsJob({ resources }: DeclaredJob, { kind, id }: { kind: string
   return resources.ids?.includes(id) ?? new RegExp(`^(?:${resources.pattern})$`).test(id)
 }
 
-/** The only characters that go into a job: `web-1:all` would be two patterns of hosts to Ansible. */
+/** The only characters that go into a job: `web-1:all` is two patterns of hosts to Ansible. */
 const plainWord = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
-/** Words that name more than one host, or the one that this runs on; `127.1` and `0x7f000001` are addresses as well. */
+/** Words for several hosts, or for this one; `127.1` and `0x7f000001` are addresses too. */
 function isWideWord(value: string): boolean {
   const word = value.toLowerCase().replace(/\.+$/, '')
   if (/^(?:all|ungrouped|localhost|ip6-localhost|ip6-loopback|broadcasthost)$/.test(word)) return true
@@ -302,7 +305,10 @@ function isWideWord(value: string): boolean {
 const parseAddressPart = (part: string): number =>
   /^0x/.test(part) ? Number.parseInt(part.slice(2) || '0', 16) : Number.parseInt(part, /^0[0-7]+$/.test(part) ? 8 : 10)
 
-/** A name is whatever somebody calls a machine: it has to be the id, its full name, or what the declaration says of names. */
+/**
+ * People call machines as they like: a name has to be the id, its full name, or what the
+ * declaration allows.
+ */
 function isNameExpected({ resources }: DeclaredJob, { id, name }: { id: string; name: string }): boolean {
   if (resources.names !== undefined) return new RegExp(`^(?:${resources.names})$`).test(name)
   if (name === id || name.startsWith(`${id}.`)) return true
@@ -341,7 +347,7 @@ export function fillStep<T>(step: T, words: TemplateWords): T {
   return Object.fromEntries(Object.entries(step).map(([key, value]) => [key, fillStep(value, words)])) as T
 }
 
-/** How one step of a job ended. `exitCode`: of a command; 0 and 1 stand for done and failed elsewhere. */
+/** The end of a job's step. `exitCode`: a command's; else 0 and 1 stand for done and failed. */
 export type JobOutcome = {
   isOk: boolean
   exitCode: number | null
@@ -351,7 +357,7 @@ export type JobOutcome = {
   detail: string
 }
 
-/** What is noted of a job with its effect while it runs: enough to ask its system later. */
+/** A note of a job with its effect while it runs: enough to ask its system later. */
 export const jobNote = z.object({
   name: jobName,
   system: z.enum(systems),

@@ -21,8 +21,8 @@ export const inventoryKinds = [
 export type InventoryKind = (typeof inventoryKinds)[number]
 
 /**
- * How one resource relates to another, read from left to right: a VM `runs_on` a host, a node `belongs_to` a shard. `same_as`: two
- * names of one thing. `linked_to` has no direction.
+ * A relation between two resources, read from left to right: a VM `runs_on` a host, a node
+ * `belongs_to` a shard. `same_as`: two names of one thing. `linked_to`: no direction.
  */
 export const relationKinds = ['belongs_to', 'runs_on', 'depends_on', 'linked_to', 'watches', 'same_as'] as const
 export type RelationKind = (typeof relationKinds)[number]
@@ -38,7 +38,7 @@ type KindDescriptor = {
   plural: string
   /** What it may belong to or run on. It distinguishes several things with one name. */
   parents: readonly InventoryKind[]
-  /** Labels with which alerts name it, the most precise first. `docs/reference/ingest.md` has the order. */
+  /** Labels by which alerts name it, most precise first, as in `docs/reference/ingest.md`. */
   labels: readonly string[]
   /** An answer about its state is good for this long. */
   freshSeconds: number
@@ -170,8 +170,9 @@ export const idPattern = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/
 export const machineKinds = ['vm', 'node', 'host'] as const satisfies readonly InventoryKind[]
 
 /**
- * The relations that are functions, by the kind on their left: it has one value of each of these kinds, as a VM is on one host. Not in it: a
- * database has replicas, one id of a service may stand for several machines, a machine may be in the clusters of several systems.
+ * Relations with one value, by the kind on the left: a VM is on one host. Not here: a database has
+ * replicas, one service id may stand for several machines, a machine may be in clusters of several
+ * systems.
  */
 const functions: Partial<Record<RelationKind, Partial<Record<InventoryKind, readonly InventoryKind[]>>>> = {
   belongs_to: {
@@ -199,18 +200,21 @@ export const onceAlong = (from: InventoryKind, relation: RelationKind): readonly
 export const sayVicinity = (of: string, neighbours: number): string =>
   `A reversible write on ${neighbours === 1 ? 'the one neighbour' : `${neighbours} neighbours`} of ${of} may run unasked in an incident about it, where its tool is trusted to act.`
 
-/** Seen through the platform or the cluster first, where a command on a device is enough to begin with. */
+/**
+ * Kinds that are looked at through platform or cluster first, where a device's command would do to
+ * begin with.
+ */
 const seenFromAbove: readonly InventoryKind[] = [
   ...(['region', 'shard', 'tenant', 'host', 'vm'] as const),
   ...(['cluster', 'namespace', 'volume_claim', 'cluster_service', 'ingress'] as const),
 ]
 
-/** What is looked at by the tools on devices first. */
+/** Kinds that tools on devices look at first. */
 export const onMachines = inventoryKinds.filter((kind) => !seenFromAbove.includes(kind))
-/** The same without what a source that sees inside is asked about: a server of databases, a cluster. */
+/** The same without kinds of which a source sees the inside: a database server, a cluster. */
 export const outsideSources = onMachines.filter((kind) => kind !== 'database' && kind !== 'workload')
 
-/** Of two names of one thing, the kind that stands first gives the key by which leases and looks know it. */
+/** The kind of two names that stands first here keys the thing for leases and looks. */
 export const canonicalOrder: readonly InventoryKind[] = [
   'vm',
   'host',

@@ -6,7 +6,10 @@ export type LeaderLook = { tool: string; arguments: Record<string, unknown> }
 /** The looks before the repair, the repair, and the looks that showed what it did. */
 export type LeaderLooks = { before: LeaderLook[]; write: string | null; after: LeaderLook[] }
 
-/** What names in calls may mean of an incident: the incident, its resource, what is near that, and what its alert says of itself. */
+/**
+ * Names in calls that an incident explains: itself, its resource, what is near that, and its
+ * alert's words.
+ */
 export type IncidentTerms = {
   incidentId: string
   resource: ResourceRef | null
@@ -22,15 +25,19 @@ const momentary = /^(?:pid|start_time|cursor|digest|seq|call_id|proposal_id)$/
 const moment = /\d{4}-\d{2}-\d{2}(?:T|\s)\d{2}:\d{2}/
 /** A shorter name, or a number, is a part of too much: it counts only where it stands alone. */
 const minWithinText = 4
-/** Holds what may stand for a name. The sender of an alert writes its labels, and no quote, blank or option of theirs gets into a look of code. */
+/**
+ * Characters that may stand in a name. The alert's sender writes its labels: no quote, blank or
+ * option of theirs gets into a look of code.
+ */
 const plainName = /^[\p{L}\p{N}/][\p{L}\p{N}_.:@/+-]{0,252}$/u
 const pathUp = /(?:^|\/)\.\.(?:\/|$)/
 /** Characters of the arguments of one look: a short name may stand in a text many times. */
 const maxArguments = 8_000
 
 /**
- * The looks with the follower's names in the place of the leader's. One that cannot be put so is left out: it names a moment, a process,
- * a neighbour for which the follower has no single counterpart, or what its alert calls by no plain name. Null where the two are about things of different kinds.
+ * The looks with the follower's names for the leader's. Leaves out those that name a moment, a
+ * process, a neighbour without a single counterpart, or something that the follower's alert does
+ * not name plainly. Null where the two are about things of different kinds.
  */
 export function inTermsOf(looks: LeaderLooks, leader: IncidentTerms, own: IncidentTerms): LeaderLooks | null {
   if (!leader.resource || !own.resource || leader.resource.kind !== own.resource.kind) return null

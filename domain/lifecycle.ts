@@ -1,9 +1,10 @@
 import type { ClosedBy, IncidentStatus, ResolveOutcome } from './incident.ts'
 
 /**
- * What an alert, or the passing of time, means for the incident it belongs to: the one table behind ingest and the watchdog.
- * Pure: rows and the database's clock go in, one decision comes out. What has to be read from the world was read before and
- * is a row (`look`). Nothing that fires is dropped: every cell counts, watches, reminds, reopens or opens.
+ * The meaning of an alert, or of passing time, for its incident: the one table behind ingest and
+ * the watchdog. Pure: rows and the database's clock go in, one decision comes out. What the world
+ * had to say was read before and is a row (`look`). Nothing that fires is dropped: every cell
+ * counts, watches, reminds, reopens or opens.
  */
 export type LifecycleView = {
   nowMs: number
@@ -39,7 +40,7 @@ export type AlertCounts = { total: number; firing: number; unknown: number; unpr
 /** What code saw when it looked after a repair, or at what a mark calls expected. */
 export type RepairCheck = {
   atMs: number
-  /** The postcondition of the newest write of every target, the worst of them; null where nothing was written. */
+  /** The worst postcondition of the newest writes, one a target; null where nothing was written. */
   verification: 'held' | 'not_held' | 'open' | 'unproven' | null
   /** The incident's own resource; without one, the targets written. Null where there is neither. */
   resource: 'nominal' | 'degraded' | 'unknown' | null
@@ -52,8 +53,8 @@ export type LifecycleRules = {
 }
 
 /**
- * `repeat`: an alert that fires already came in again. `occurrence`: it ended before, or its sender gave it a new start.
- * `end`: an alert ended. `tick`: time passed.
+ * `repeat`: a firing alert came in again. `occurrence`: it had ended, or has a new start. `end`: an
+ * alert ended. `tick`: time passed.
  */
 export type Happening = 'repeat' | 'occurrence' | 'end' | 'tick'
 
@@ -67,12 +68,12 @@ export type LifecycleDecision =
   | { do: 'reopen'; why: ReopenReason }
   | { do: 'open_linked' }
   | { do: 'escalate'; code: 'ALERT_GOES_ON' | 'DOES_NOT_LAST' }
-  /** All alerts have been quiet for long enough: closes without a run, tells the run where there is one. */
+  /** All alerts were quiet long enough: closes without a run, or tells the run. */
   | { do: 'close_quiet'; by: QuietProof }
   | { do: 'tell_run' }
   | { do: 'start_watch' }
   | { do: 'end_watch'; word: 'over' | 'unknown' }
-  /** The write held, the alert fires on: people hear of it and it is watched on, or it is escalated. */
+  /** The write held and the alert fires on: people hear of it; it is watched on or escalated. */
   | { do: 'confirm_repair'; next: 'watch' | 'escalate' }
   | { do: 'look' }
   | { do: 'remind' }
@@ -88,7 +89,7 @@ export const reopenText: Record<ReopenReason, string> = {
   expectation_over: 'It is expected no longer and its alert still fires',
 }
 
-/** A new occurrence this soon after the later of closing and last end is the same trouble coming back. */
+/** A new occurrence this soon after closing and last end is the same trouble coming back. */
 const sameTroubleSeconds = 30 * 60
 /** The same for an incident that people have: they look at it for a day. */
 const sameEscalationSeconds = 24 * 3600
@@ -133,7 +134,7 @@ function whileAtWork(view: LifecycleView, happening: Happening, rules: Lifecycle
   return by === 'nothing' ? nothing : { do: 'tell_run' }
 }
 
-/** What shows that quiet alerts are over: their ends, a look at the incident's own resource, or nothing. */
+/** The proof that quiet alerts are over: ends, a look at the incident's resource, or nothing. */
 export type QuietProof = 'ends' | 'look' | 'nothing'
 
 export function quietProof(view: LifecycleView): QuietProof {
@@ -141,7 +142,7 @@ export function quietProof(view: LifecycleView): QuietProof {
   return isSeenWell(view) ? 'look' : 'nothing'
 }
 
-/** Seconds without an alert before an incident may close as over by itself; longer while a person is asked. */
+/** Seconds without an alert until an incident may close by itself; more while a person is asked. */
 export function quietSecondsFor(status: IncidentStatus, rules: Pick<LifecycleRules, 'quietSeconds'>): number {
   return status === 'awaiting_approval' ? rules.quietSeconds * 2.5 : rules.quietSeconds
 }
@@ -155,7 +156,10 @@ export function isQuiet(view: LifecycleView, rules: LifecycleRules): boolean {
   return nowMs - lastEndMs >= quietSecondsFor(status, rules) * 1000
 }
 
-/** Where an alert may be over, code looks whether the incident's own resource is well: at once, then from time to time. */
+/**
+ * An alert may be over: code looks whether the incident's resource is well, at once and then from
+ * time to time.
+ */
 function wantsDoubtLook(view: LifecycleView, happening: Happening): boolean {
   const { alerts, look, nowMs } = view
   if (happening !== 'tick' || alerts.firing > 0 || alerts.unknown + alerts.unproven === 0) return false
@@ -173,7 +177,7 @@ function whileResolved(view: LifecycleView, happening: Happening, rules: Lifecyc
   if (view.outcome === 'expected') return whileExpected(view, happening)
   if (view.closedBy === 'person') return resolvedByPerson(view, happening, rules)
   if (view.outcome === 'repaired') return whileWatched(view, happening, rules)
-  // Over by itself, no fault, answered, or closed by version 0.1: whatever fires now is a new occurrence.
+  // Over by itself, no fault, answered, or closed by 0.1: a later alert is a new occurrence.
   if (happening === 'repeat' || happening === 'occurrence') return comesBack(view)
   return nothing
 }
@@ -185,7 +189,7 @@ function resolvedByPerson(view: LifecycleView, happening: Happening, rules: Life
   return view.nowMs - (view.closedAtMs ?? 0) >= rules.settleSeconds * 1000 ? { do: 'remind' } : nothing
 }
 
-/** Repaired, with its alert firing on: the repair is believed when a look shows that it held, and never for ever. */
+/** Repaired while its alert fires on: a look that it held is believed, never for ever. */
 function whileWatched(view: LifecycleView, happening: Happening, rules: LifecycleRules): LifecycleDecision {
   if (happening === 'occurrence') return comesBack(view)
   if (happening === 'repeat') return view.watchUntilMs === null ? { do: 'start_watch' } : count
@@ -208,7 +212,7 @@ function judgeRepair(view: LifecycleView): LifecycleDecision {
   if (!isReadable && view.unreadableLooks < maxUnreadableLooks) return { do: 'look' }
   const isHeld = look.verification === 'held' || look.verification === 'unproven'
   if (isHeld && look.resource === 'nominal') {
-    // What was repaired is not what is critical: nobody sleeps until the longest time is over.
+    // A repaired incident that is not critical wakes nobody until the longest time is over.
     return { do: 'confirm_repair', next: view.isCritical ? 'escalate' : 'watch' }
   }
   return again(view, 'did_not_last')
@@ -249,7 +253,10 @@ function whileCancelled(view: LifecycleView, happening: Happening): LifecycleDec
   return again(view, 'cancellation_over')
 }
 
-/** A new occurrence of what was closed: the same incident again while it is the same trouble, else a new one. */
+/**
+ * A new occurrence after closing: the same incident again while it is the same trouble, else a new
+ * one.
+ */
 function comesBack(view: LifecycleView): LifecycleDecision {
   if (view.isOwned) return { do: 'flap_tell_owner' }
   if (secondsSinceEnd(view) > sameTroubleSeconds) return { do: 'open_linked' }

@@ -22,7 +22,7 @@ export type ListedCluster = {
   claims: readonly { namespace: string; name: string }[]
   services: readonly { namespace: string; name: string; workloads: readonly ListedWorkload[] }[]
   ingresses: readonly { namespace: string; name: string; services: readonly string[] }[]
-  /** Pods, and what makes them, with the workload that they are of. `goneMs`: they are gone since. */
+  /** Pods and their makers, with their workload. `goneMs`: gone since then. */
   members: readonly ClusterMember[]
 }
 
@@ -34,12 +34,18 @@ export type ClusterMember = {
   goneMs: number | null
 }
 
-/** An administrator connected it, and it lists its own things alone: what of them is a machine that is known besides is joined by an address. */
+/**
+ * An administrator connected it, and it lists its own things only; an address joins one to a known
+ * machine.
+ */
 export const clusterSource = (name: string): RegistrySource => ({ name: `kubernetes:${name}`, hasAuthority: true })
 
 const maxIdCharacters = 128
 
-/** The id of a thing of a cluster, by the parts of its name with a colon between them; a long one keeps its beginning and a hash of all. */
+/**
+ * The id of a cluster's thing: the parts of its name joined by colons; a long one keeps its
+ * beginning and a hash.
+ */
 export function clusterId(...parts: readonly string[]): string {
   const id = parts.join(':').replace(/[^A-Za-z0-9._:@-]+/g, '-')
   return id.length <= maxIdCharacters ? id : `${id.slice(0, maxIdCharacters - 13)}-${sha256(id).slice(0, 12)}`
@@ -52,8 +58,9 @@ export const workloadId = (cluster: string, { kind, namespace, name }: ListedWor
 const maxNodes = 50
 
 /**
- * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A node of the cluster with the address of a known node is that node.
- * Where two nodes of the cluster have the address of one machine, neither is joined to it.
+ * A cluster as resources. `findMachine`: the one machine of the registry that has an address. A
+ * cluster's node with a known node's address is that node. Where two nodes have one machine's
+ * address, neither is joined.
  */
 export function clusterToDeclared(
   cluster: string,
@@ -131,7 +138,10 @@ const relate = (from: ResourceRef, kind: DeclaredRelation['kind'], to: ResourceR
   to,
 })
 
-/** Nodes with their ids: that of a known node with one of their addresses, else one of the cluster; and the guest or host that has the address. */
+/**
+ * Nodes with their ids: a known node's by address, else the cluster's; and the guest or host with
+ * the address.
+ */
 function joinNodes(
   cluster: string,
   nodes: ListedCluster['nodes'],

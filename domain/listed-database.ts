@@ -3,7 +3,7 @@ import { idPattern } from './kinds.ts'
 import { type ResourceRef, ref } from './registry.ts'
 import { addressOf } from './source.ts'
 
-/** A server of databases as its source lists it: what it is, what it replicates from, and which databases it has. */
+/** A database server as its source lists it: what it is, what it replicates from, its databases. */
 export type ListedDatabase = {
   product: string
   version: string
@@ -23,8 +23,9 @@ const jobWords: Record<string, readonly string[]> = {
 const maxNames = 40
 
 /**
- * A server as the resource `database:<source>`: on its machine, where the registry knows one by its address, and needing the server that it replicates
- * from, where that has a source too. Alerts may name it by its address and by its databases.
+ * A server as the resource `database:<source>`: on its machine, if the registry knows one by the
+ * address, and depending on the server it replicates from, if that has a source. Alerts name it by
+ * its address and its databases.
  */
 export function databaseToDeclared(
   { name, url }: { name: string; url: string },

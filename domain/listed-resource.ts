@@ -29,7 +29,10 @@ const listedRelation = z.object({
 
 export type ListedRelation = z.infer<typeof listedRelation>
 
-/** What sources say differently of what there is one of: a host of a VM, a group of a node. Nothing is near along it. */
+/**
+ * Values on which sources disagree, of what there is one of: a VM's host, a node's group. Nothing
+ * is near along it.
+ */
 const disagreement = z.object({
   relation: z.enum(relationKinds),
   values: z.array(z.object({ to: z.string(), source: z.string(), seenAt: z.string() })),
@@ -42,7 +45,7 @@ const surroundingsOfResource = z.object({ needs: near, neededBy: near })
 
 export type ResourceSurroundings = z.infer<typeof surroundingsOfResource>
 
-/** A resource as the API shows it: who says what of it, what it hangs together with, what fires on it, its incidents. */
+/** A resource in the API: its sources, relations, firing alerts and incidents. */
 export const shownResource = listedResource.extend({
   firstSeenAt: z.string(),
   said: z.array(z.object({ source: z.string(), seenAt: z.string(), name: z.string(), attributes })),

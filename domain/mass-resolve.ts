@@ -1,4 +1,4 @@
-/** More ends than this within a minute, and more than half of a sender's firing alerts: it is the sender that changed. */
+/** More ends than this in a minute, and over half of a sender's firing alerts: a changed sender. */
 export const minMassEnds = 20
 
 export function isMassEnd(counts: { endsInMinute: number; firingBefore: number }): boolean {

@@ -2,16 +2,17 @@ import { z } from 'zod'
 import { deviceId } from './mesh.ts'
 
 /**
- * How an agent that calls out proves who it is, before anything is asked over its connection (docs/reference/mesh.md):
+ * An agent that calls out proves itself before anything is asked over its connection
+ * (docs/reference/mesh.md):
  *
  *   control plane → agent   challenge: a nonce for this connection alone, and who asks
  *   agent → control plane   hello, signed with the key that it made when it enrolled
  *   control plane → agent   welcome, with the manifest as it is now
  *
- * Afterwards the control plane may send a newer manifest, and the word to connect elsewhere.
+ * Afterwards the control plane may send a newer manifest, or the word to connect elsewhere.
  */
 
-/** The word that both sides name when they connect. One that is not understood any more gets another number. */
+/** The protocol that both sides name. A change that older ones cannot read gets another number. */
 export const connectionProtocol = 'nightshift-mesh.1'
 export const connectionPath = '/mesh/connection'
 /** What the key signs for, so that no signature of it is good for anything else. */
@@ -23,7 +24,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256')
 export const connectionChallenge = z.object({
   kind: z.literal('challenge'),
   nonce,
-  /** SHA-256 of the public root key: an agent signs for the control plane that it enrolled at, and for no other. */
+  /** SHA-256 of the public root key: an agent signs for the control plane of its enrolment only. */
   audience: sha256,
 })
 
@@ -33,7 +34,7 @@ export const connectionHello = z.strictObject({
   device: deviceId,
   nonce,
   audience: sha256,
-  /** Names this run of the agent: a second connection of the same run follows a first that was lost. */
+  /** Names this run of the agent: a second connection of one run follows a lost first. */
   run: z.uuid(),
   version: z.string().min(1).max(100),
   key_id: z.literal('agent'),

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The protocol between the control plane and the agent on a device (docs/reference/mesh.md): one signed request per capability
- * call. What the agent believes is written here and nowhere else.
+ * The protocol between the control plane and a device's agent (docs/reference/mesh.md): one signed
+ * request a capability call. All that the agent believes is written here.
  *
  *   POST /capability        CapabilityRequest    → CapabilityAnswer
  *   GET  /operations/{id}   SignedRead           → CapabilityAnswer, or an SSE stream of a running one
@@ -10,8 +10,8 @@ import { z } from 'zod'
  *   GET  /journal?after={n} SignedRead           → JournalPage
  *   GET  /health                                 → Health
  *
- * A request is signed over its canonical JSON (RFC 8785) without `signature`, with ed25519. Nothing is done for one whose signature,
- * device, clock or nonce is not right.
+ * A request is signed with ed25519 over its canonical JSON (RFC 8785) without `signature`. Nothing
+ * is done for a wrong signature, device, clock or nonce.
  */
 
 export const deviceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not a device id')
@@ -25,8 +25,8 @@ const keyId = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'is not a key id')
 const signature = z.string().regex(/^[A-Za-z0-9+/]{86}==$/, 'is not an ed25519 signature')
 
 /**
- * What a device can do, by its name. Which there are is said where each is described (`mesh/specs/`); an agent refuses one that it does not
- * have, and the API one that no tool has.
+ * Abilities of a device, by name. `mesh/specs/` describes each; an agent refuses one that it lacks,
+ * and the API one without a tool.
  */
 export const capability = z
   .string()
@@ -34,13 +34,13 @@ export const capability = z
   .regex(/^[a-z]+(?:\.[a-z]+)+$/, 'is not the name of a capability')
 export type Capability = z.infer<typeof capability>
 
-/** `user`: reads run, the rest is asked. `sudo`: everything is asked, and commands run as root. `all`: both. */
+/** `user`: reads run, the rest asks. `sudo`: all asks, commands run as root. `all`: both. */
 export const meshMode = z.enum(['user', 'sudo', 'all'])
 export type MeshMode = z.infer<typeof meshMode>
 
 /**
- * Leave to do one thing once: signed by the control plane, for this device, this request and exactly these arguments, for two
- * minutes. The device checks it itself.
+ * Leave to do one thing once: signed by the control plane for this device, this request and exactly
+ * these arguments, valid for two minutes. The device checks it itself.
  */
 export const grant = z.strictObject({
   id: z.string().regex(/^grt_[0-9a-f]{24}$/, 'is not a grant id'),
@@ -74,8 +74,8 @@ export const capabilityRequest = z.strictObject({
   /** First done in a throw-away copy: nothing of the device changes. */
   rehearse: z.boolean().default(false),
   /**
-   * Containers and the like that the control plane has looked up there, and that the command enters. Left out where it enters none: agents
-   * older than this field refuse a request that has it.
+   * Containers that the control plane looked up there and the command enters. Absent where it
+   * enters none: older agents refuse a request with this field.
    */
   names: z.array(z.string().min(1).max(1_000)).max(50).optional(),
   grant: grant.nullable(),
@@ -96,8 +96,8 @@ export const cancelRequest = z.strictObject({
 export type CancelRequest = z.infer<typeof cancelRequest>
 
 /**
- * Leave to read what the device has done: `Authorization: Mesh <base64url of its JSON>`, signed like a request, for one path with its
- * query. Its nonce is remembered alike.
+ * Leave to read a device's journal: `Authorization: Mesh <base64url of its JSON>`, signed like a
+ * request, for one path with its query. Its nonce is remembered too.
  */
 export const signedRead = z.strictObject({
   read: z
@@ -147,7 +147,10 @@ const meshErrorCode = z.enum([
 ])
 export type MeshErrorCode = z.infer<typeof meshErrorCode>
 
-/** `not_required`: only `/health`-like reads that the manifest lists; `auto_approved`: a read by the guard; `granted`: by a grant. */
+/**
+ * `not_required`: reads like `/health` that the manifest lists; `auto_approved`: the guard's;
+ * `granted`: a grant's.
+ */
 const approvalStatus = z.enum(['auto_approved', 'granted', 'required', 'refused'])
 
 export const capabilityAnswer = z.strictObject({
@@ -158,16 +161,19 @@ export const capabilityAnswer = z.strictObject({
   result: z.record(z.string(), z.unknown()).nullable(),
   error: z.strictObject({ code: meshErrorCode, message: z.string().max(2_000) }).nullable(),
   approval_status: approvalStatus,
-  /** What was truly executed, after normalisation; null for what is no command. */
+  /** The command that ran, after normalisation; null where there was none. */
   cmd_executed: z.string().nullable(),
-  /** Of the device's journal after this call: chain over all entries. Null when nothing was written. */
+  /** The journal's chain after this call, over all entries. Null where nothing was written. */
   audit_hash: sha256.nullable(),
   truncated: z.boolean(),
   duration_ms: z.number().int().nonnegative(),
 })
 export type CapabilityAnswer = z.infer<typeof capabilityAnswer>
 
-/** One entry of a device's journal without what it says: its hash is of the whole line, and the next entry names it as `prev`. */
+/**
+ * An entry of a device's journal without its content: its hash covers the whole line, and the next
+ * entry names it as `prev`.
+ */
 export const journalEntry = z.strictObject({
   n: z.number().int().min(1),
   at: moment,
@@ -184,7 +190,7 @@ export const journalPage = z.strictObject({
   first: z.number().int().nonnegative(),
   /** The newest one. */
   last: z.number().int().nonnegative(),
-  /** Those after the number that was asked for, in order: at least one, unless that was the newest. */
+  /** Entries after the asked number, in order: at least one, unless that was the newest. */
   entries: z.array(journalEntry),
 })
 export type JournalPage = z.infer<typeof journalPage>
@@ -197,10 +203,16 @@ const limits = z.strictObject({
   concurrent: z.number().int().min(1).max(64).default(8),
 })
 
-/** A command that is tried in the throw-away copy before a write is asked about: `["nginx", "-t", "-c", "{path}"]`. */
+/**
+ * A command that is tried on the throw-away copy before a write is asked: `["nginx", "-t", "-c",
+ * "{path}"]`.
+ */
 const check = z.strictObject({ path: z.string().max(1_000), argv: z.array(z.string().max(1_000)).min(1).max(50) })
 
-/** A program by its absolute path, or its name where the system has its own programs, with its words; no shell reads them. */
+/**
+ * A program by absolute path, or by name from the system's own folders, and its words; no shell
+ * reads them.
+ */
 const rootRead = z
   .array(
     z
@@ -213,7 +225,8 @@ const rootRead = z
   .refine(([program = '']) => /^(?:\/|[A-Za-z0-9])[^=\s]*$/.test(program), 'begins with no program')
 
 /**
- * What a device may be asked, signed by the control plane. An agent without a valid one serves `/health` only, and says why.
+ * The signed list of what a device may be asked. An agent without a valid one serves `/health`
+ * only, and says why.
  */
 export const manifest = z.strictObject({
   id: z.string().min(1).max(100),
@@ -223,11 +236,14 @@ export const manifest = z.strictObject({
   capabilities: z.array(capability).max(200),
   /** Directories that `fs.*` and `git.*` stay inside. */
   roots: z.array(z.strictObject({ path: z.string().regex(/^\//).max(1_000), writable: z.boolean() })).max(50),
-  /** Of commands that the guard proves to be reads: the programs that may run unasked. Empty: every one it proves. */
+  /**
+   * Programs that may run unasked, of commands that the guard proves to be reads. Empty: every
+   * proven one.
+   */
   auto_approve: z.array(z.string().max(200)).max(500).default([]),
   /**
-   * Commands that root may look with unasked: exactly these words behind `sudo -n`, where they are proved to be a look. Absent: none. An agent
-   * of an older version takes no manifest that has it.
+   * Commands that root may look with unasked: exactly these words after `sudo -n`, if proved to be
+   * a look. Absent: none. An older agent takes no manifest with this field.
    */
   root_reads: z.array(rootRead).max(100).optional(),
   /** Hosts that `git.clone` and `git.push` may reach. */
@@ -255,18 +271,21 @@ export const meshHealth = z.strictObject({
   manifest_id: z.string().nullable(),
   manifest_expires_at: z.string().nullable(),
   mode: meshMode.nullable(),
-  /** What the device lacks, with the reason: `{ "docker.container.list": "no engine socket" }`; `sandbox`: why reads are not confined, or only weakly. */
+  /**
+   * Lacks of the device with reasons: `{ "docker.container.list": "no engine socket" }`; `sandbox`:
+   * why reads are confined weakly or not at all.
+   */
   unavailable: z.record(z.string(), z.string()),
   /** What this version of the agent knows of; absent: the first sixteen. */
   knows: z.array(z.string().max(100)).max(200).optional(),
-  /** How auto-approved reads are confined: `bwrap`, `unshare` or `user`. `none`: not at all, and each needs a grant. */
+  /** The sandbox of auto-approved reads: `bwrap`, `unshare`, `user`. `none`: each needs a grant. */
   sandbox: z.enum(['bwrap', 'unshare', 'user', 'none']),
   journal: z.strictObject({ entries: z.number().int(), head: sha256 }).nullable(),
   uptime_seconds: z.number().int(),
 })
 export type MeshHealth = z.infer<typeof meshHealth>
 
-/** Fields of a request that agents of this version know of: `/health` tells, and an older agent is not sent them. */
+/** Fields that this version's agents know, by `/health`; older agents are not sent them. */
 export const knownFields = ['request.names', 'call.if'] as const
 
 /** No request may take longer, whatever its deadline says. */

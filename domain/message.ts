@@ -2,10 +2,13 @@ import type { IncidentEvent } from './event.ts'
 import { inertText, withoutTemplateTokens } from './inert-text.ts'
 import { type InventoryKind, inventoryKinds } from './kinds.ts'
 
-/** What a person writes to a running investigation. It is a comment with this mark, so that every reader of comments shows it. */
+/**
+ * A person's message to a running investigation: a comment with this mark, so that readers of
+ * comments show it.
+ */
 export const messageMark = 'told'
 export const maxMessageCharacters = 2_000
-/** So many may wait to be read: a prompt holds them all. */
+/** Messages that may wait to be read: a prompt holds them all. */
 export const maxUnread = 10
 
 /** A person's message, with the turn whose request held it; null while no turn has. */
@@ -17,7 +20,10 @@ export type PersonMessage = {
   readIn: { attempt: number; turn: number } | null
 }
 
-/** The messages of an incident, oldest first. A `model_answered` row names those that were in its request. Pure and total. */
+/**
+ * Messages of an incident, oldest first. A `model_answered` row names those of its request. Pure
+ * and total.
+ */
 export function messagesOf(events: readonly IncidentEvent[]): PersonMessage[] {
   const messages = new Map<number, PersonMessage>()
   for (const event of events) {
@@ -45,7 +51,7 @@ function formatReading({ readIn, attempt }: PersonMessage): string {
   return `read in turn ${readIn.turn}${readIn.attempt === attempt ? '' : ` of attempt ${readIn.attempt}`}`
 }
 
-/** Of each message, by the number of its row, whether it was read. */
+/** Whether each message was read, by the number of its row. */
 export function listReadings(events: readonly IncidentEvent[]): Map<number, string> {
   return new Map(messagesOf(events).map((message) => [message.seq, `to the agent, ${formatReading(message)}`]))
 }

@@ -3,7 +3,7 @@ import { modelAbilities } from './chat.ts'
 import { storedPassport } from './passport.ts'
 import { count } from './status.ts'
 
-/** As a declaration says it: `auto` takes tool calls where the model can, and a run keeps what it began with. */
+/** The declared form: `auto` takes tool calls where the model can; a run keeps its first form. */
 const modelProtocol = z.enum(['auto', 'native', 'json'])
 
 export type ModelProtocol = z.infer<typeof modelProtocol>
@@ -15,9 +15,9 @@ export const modelList = z.object({
       name: z.string(),
       server: z.string(),
       model: z.string(),
-      /** Who stands in for it, in order. */
+      /** Models that stand in for it, in order. */
       fallbacks: z.array(z.string()),
-      /** How it is asked: tool calls, the JSON protocol, or whichever it can. Null: its worker is of an older release. */
+      /** The form of asking: tool calls, the JSON protocol, or either. Null: an older worker. */
       protocol: modelProtocol.nullable(),
       abilities: modelAbilities,
       windowTokens: count.nullable(),

@@ -23,7 +23,7 @@ export type DayTimes = { times: string[]; zone: string }
 
 const timeForm = /^([01]\d|2[0-3]):[0-5]\d$/
 const maxTimes = 6
-/** Two hand-overs closer than this would be one, in a night that a clock change shortens by an hour as well. */
+/** Two hand-overs closer than this would be one, also in a night that a clock change shortens. */
 const apartMinutes = 180
 
 /** Reads `hand_over.at`; null of an empty text. */
@@ -74,7 +74,7 @@ export function lastOf({ times, zone }: DayTimes, at: string): string {
     .at(-1) as string
 }
 
-/** The same day, so many working days later: neither a Saturday nor a Sunday. `day`: as 2026-11-29. */
+/** The day this many working days later, no Saturday or Sunday. `day`: as 2026-11-29. */
 export function addWorkingDays(day: string, days: number): string {
   const date = new Date(`${day}T00:00:00Z`)
   for (let left = days; left > 0; ) {

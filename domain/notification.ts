@@ -3,7 +3,7 @@ import { escalationCategory, incident, resolveOutcome } from './incident.ts'
 import { spellCommands } from './own-command.ts'
 import { risks } from './tool.ts'
 
-/** What a person is asked, as far as a message carries it: the exact arguments are on the card behind the link. */
+/** A question as a message carries it: the exact arguments are on the card behind the link. */
 const askedApproval = z.object({
   id: z.string(),
   tool: z.string(),
@@ -14,11 +14,11 @@ const askedApproval = z.object({
   expiresAt: z.string(),
   /** 0: asked just now; 1: half of its life is over; 2: nine tenths. */
   reminder: z.number().int().min(0).max(2),
-  /** Whose turn it is by the site's list; absent where everybody is asked. */
+  /** The person whose turn it is by the site's list; absent where everybody is asked. */
   of: z.object({ name: z.string(), slackUserId: z.string().nullable() }).nullish(),
-  /** What the cause may be and which rows say so, in a line; nothing where nobody said. Untrusted. */
+  /** A possible cause and the rows for it, in a line; nothing where nobody named one. Untrusted. */
   cause: z.string().nullish(),
-  /** The sections of its card, which hold a stranger's words; absent where an older version asked. */
+  /** Sections of its card, with a stranger's words; absent where an older version asked. */
   sections: z.array(z.object({ title: z.string(), text: z.string() })).optional(),
   /** How many more calls of the same answer its card asks about. */
   alsoAsked: z.number().int().optional(),
@@ -27,21 +27,24 @@ const askedApproval = z.object({
 /** Why there is something to tell. */
 export const trigger = z.enum([
   ...(['critical', 'escalated', 'approval', 'resolved'] as const),
-  /** What a closed incident's alert did since: it goes on after a repair, came back, is still there, has ended. */
+  /**
+   * A closed incident's alert since then: goes on after a repair, came back, is still there, has
+   * ended.
+   */
   ...(['watch', 'reopened', 'reminder', 'quiet', 'owner'] as const),
   /** A person has it; it was cancelled, or is as expected: what was begun elsewhere ends there. */
   ...(['taken', 'closed'] as const),
   /** About several incidents at once. */
   ...(['digest', 'notice'] as const),
-  /** Pages that waited and were not needed; sent by earlier versions, and now lines of the morning card. */
+  /** Pages that were not needed; sent by earlier versions, now lines of the morning card. */
   ...(['spared'] as const),
   /** What a night was and what waits, as it ends; the five lines of a hand-over. */
   ...(['morning', 'hand_over'] as const),
-  /** What is left to do about an incident that ended as mitigated. */
+  /** A task that an incident left when it ended as mitigated. */
   ...(['follow_up'] as const),
-  /** Several messages in one: they waited for a receiver that asked for patience, or another receiver could not be told. */
+  /** Several messages in one: their receiver asked for patience, or another could not be told. */
   ...(['late', 'undelivered'] as const),
-  /** About Nightshift itself: a duty is lost, or done again. The incident carries the message and has nothing to do with it. */
+  /** About Nightshift: a duty is lost, or done again. The incident only carries the message. */
   ...(['duty'] as const),
 ])
 export type Trigger = z.infer<typeof trigger>
@@ -82,10 +85,13 @@ export const notification = z.object({
 
 export type Notification = z.infer<typeof notification>
 
-/** Where messages come from: what leads to its pages, and what a person types before the words of a command there. */
+/**
+ * The site that messages come from: the way to its pages, and what people type before a command's
+ * words there.
+ */
 export type MessageSite = { publicUrl: string; commandPrefix?: string }
 
-/** Reads a stored message with the address and the commands of this site; null where it cannot be read. */
+/** Reads a stored message with this site's address and commands; null where it cannot be read. */
 export function readStored(stored: unknown, incidentId: string, site: MessageSite): Notification | null {
   const { publicUrl, commandPrefix = 'nightshift' } = site
   const read = notification.safeParse({ ...(stored as object), url: `${publicUrl}/${getLinkPath(stored, incidentId)}` })
@@ -113,9 +119,10 @@ export type WebhookTarget = {
 }
 
 /**
- * What became of one attempt to deliver. `wait`: it was none, because the receiver asked for patience (429, 503 with `Retry-After`);
- * everything for its address waits. `retry`: the same bytes may work later (5xx, no connection, timeout), not before `afterMs` where the receiver named a time. `drop`: no retry can help (4xx, a
- * redirect, a refused address).
+ * The outcome of one attempt to deliver. `wait`: the receiver asked for patience (429, or 503 with
+ * `Retry-After`), and all for its address waits. `retry`: the same bytes may work later (5xx, no
+ * connection, timeout), not before `afterMs`. `drop`: no retry can help (4xx, a redirect, a refused
+ * address).
  */
 export type DeliveryOutcome =
   | { outcome: 'sent'; status: number }
@@ -148,7 +155,7 @@ export type RenderedMessage = { headers: Record<string, string>; body: string }
 /** A destination's words for a notification. Pure; throws only for a secret that cannot be one. */
 export type Render = (notification: Notification, options: RenderOptions) => RenderedMessage
 
-/** Where a person looks, below the public address: the card for a question, the list for a digest, else the incident. */
+/** The page below the public address: a question's card, a digest's list, else the incident. */
 export function getLinkPath(stored: unknown, incidentId: string): string {
   const { trigger, approval, incidents } = stored as {
     trigger?: string
@@ -174,7 +181,7 @@ export function waitOrRetry(status: number, reason: string, namedMs: number | nu
   return status === 408 || status >= 500 ? { outcome: 'retry', status, reason, afterMs: namedMs } : null
 }
 
-/** One notification for several, which are at least two: their incidents, each once, in the order they have. */
+/** One notification for two or more: their incidents, each once, in their order. */
 export function joinNotifications(
   all: readonly Notification[],
   trigger: 'late' | 'undelivered',

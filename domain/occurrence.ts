@@ -20,9 +20,9 @@ export type StoredOccurrence = {
 }
 
 /**
- * Is a firing body a new occurrence of an alert that fires already? Only where its sender gave a start that differs from the
- * stored one and lies after the last sight. A start that we filled in starts none, and neither does one that the sender
- * stamps on every body.
+ * Whether a firing body is a new occurrence of a firing alert: only where its sender gave another
+ * start than the stored one, after the last sight. A start that we filled in begins none, nor does
+ * one that the sender stamps on every body.
  */
 export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): boolean {
   if (seen.startsAtMs === null || !stored.isStartGiven) return false
@@ -34,7 +34,10 @@ export function isNewOccurrence(seen: SeenAlert, stored: StoredOccurrence): bool
   return !stampsSending
 }
 
-/** Does an end belong to the stored occurrence? One that is older than it, or ends before its own start, ends nothing. */
+/**
+ * Whether an end belongs to the stored occurrence: an older one, or one before its own start, ends
+ * nothing.
+ */
 export function endsOccurrence(end: SeenAlert & { endsAtMs: number | null }, stored: StoredOccurrence): boolean {
   const { startsAtMs, endsAtMs } = end
   if (startsAtMs !== null && endsAtMs !== null && endsAtMs < startsAtMs) return false

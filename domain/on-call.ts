@@ -1,7 +1,7 @@
 import { coversResource, faultOfPattern } from './decision-right.ts'
 import { type Hours, isWithin, readHours } from './hours.ts'
 
-/** Who is asked, one after the other, in these hours about these resources. Null: at any hour, about all. */
+/** People to ask in turn, in these hours, about these resources. Null: at any hour, about all. */
 export type OnCallRule = { hours: Hours | null; resources: string[] | null; people: string[] }
 
 type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: string }
@@ -9,7 +9,8 @@ type ParsedRules = { ok: true; rules: OnCallRule[] } | { ok: false; reason: stri
 const maxPeople = 20
 
 /**
- * A site's list of whom to ask, as the setting `approval.on_call` holds it, one rule a semicolon or line; the first one that fits counts:
+ * A site's list of whom to ask, from the setting `approval.on_call`, one rule a semicolon or line;
+ * the first that fits counts:
  *
  *   22:00-07:00 Europe/Oslo database:* -> anna ben
  *   -> cleo
@@ -49,7 +50,10 @@ function withResources(hours: Hours | null, resources: string[], people: string[
   return { hours, resources: resources.length > 0 ? resources : null, people }
 }
 
-/** Whom the list asks about a call that writes to `targets`, in order; nobody where no rule fits. A rule with resources has to cover all of them. */
+/**
+ * People whom the list asks about a call that writes to `targets`, in order; nobody where no rule
+ * fits. A rule with resources has to cover all of them.
+ */
 export function listOnCall(
   rules: readonly OnCallRule[],
   { targets, at }: { targets: readonly { kind: string; id: string }[]; at: string },

@@ -3,7 +3,7 @@ import { type InventoryKind, machineKinds, onceAlong } from './kinds.ts'
 import { resourceKey } from './registry.ts'
 import type { SiteFault } from './site.ts'
 
-/** Relations that are functions hold one value: what says two, and what a new value takes the place of. */
+/** Relations with one value: what says two, and what a new value replaces. */
 
 /** A relation as a file has it, and where. */
 export type PlacedRelation = { relation: DeclaredRelation; place: string }
@@ -18,7 +18,7 @@ function slotsOf({ from, kind, to }: DeclaredRelation): { slot: string; value: s
   )
 }
 
-/** What was said before and is said now: a new value takes the place of the one before. */
+/** Values of before and of now: a new value replaces the old one. */
 export function withNewValues(
   before: readonly DeclaredRelation[],
   given: readonly DeclaredRelation[],
@@ -33,7 +33,7 @@ export const nameRelation = ({ from, kind, to }: DeclaredRelation): string =>
 
 const maxNamed = 200
 
-/** Second values within one file, both claims with their places; then what would make two machines one. */
+/** Second values within one file, both claims with places; then machines that would be one. */
 export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[] {
   const first = new Map<string, { each: PlacedRelation; value: string }>()
   const faults = new Map<PlacedRelation, string>()
@@ -57,7 +57,7 @@ export function findSecondValues(placed: readonly PlacedRelation[]): SiteFault[]
   ]
 }
 
-/** Where `same_as` would make two nodes, two VMs or two hosts one, by whatever path: `pair` names the two. */
+/** Where `same_as` would make two nodes, VMs or hosts one, by any path: `pair` names the two. */
 export function findTwoInOne(placed: readonly PlacedRelation[]): { place: string; pair: string; message: string }[] {
   const group = new Map<string, string[]>()
   const machine = new Map<string[], Map<string, string>>()

@@ -34,18 +34,21 @@ export const operator = z.object({
   id: z.string(),
   name: z.string(),
   ...operatorLimits,
-  /** Further rights, each by itself: `critical host:db-* type:disk_pressure until:2026-12-06T06:00:00.000Z`. */
+  /**
+   * Further rights, each by itself: `critical host:db-* type:disk_pressure
+   * until:2026-12-06T06:00:00.000Z`.
+   */
   rights: z.array(z.string()),
   permissions: z.array(z.string()),
   createdAt: z.string(),
   disabledAt: z.string().nullable(),
-  /** Who vouches for this person and gives their role. */
+  /** The provider of sign-in that vouches for this person and gives their role. */
   issuer: z.string().nullable(),
   /** To some minutes. */
   lastSeenAt: z.string().nullable(),
-  /** Who they are at Slack. */
+  /** This person at Slack. */
   slackUserId: z.string().nullable(),
-  /** Who they are at PagerDuty. */
+  /** This person at PagerDuty. */
   pagerdutyUserId: z.string().nullable(),
 })
 export type Operator = z.infer<typeof operator>

@@ -1,4 +1,4 @@
-/** The first words of our command. Texts write it as `nightshift doctor`, wherever they are shown. */
+/** First words of our commands. Texts write `nightshift doctor`, wherever they are shown. */
 export const ownCommands = [
   ...[
     'start',
@@ -54,8 +54,8 @@ export const ownCommands = [
 export const inCheckout = 'npm run -s nightshift --'
 
 /**
- * What a person types before the words of a command, in the place with this environment: what an image says of itself
- * (`NIGHTSHIFT_COMMAND`), npm where npm started this, else the name that a package or a link gives it.
+ * Words that people type before a command's, by this environment: an image's
+ * (`NIGHTSHIFT_COMMAND`), npm's where npm started this, else the name from package or link.
  */
 export function commandPrefix(environment: Record<string, string | undefined>): string {
   if (environment.NIGHTSHIFT_COMMAND) return environment.NIGHTSHIFT_COMMAND

@@ -1,12 +1,15 @@
 import { agentActor, type NewEvent, type NotedCode } from './event.ts'
 import { formatTimeOfDay } from './format.ts'
 
-/** What becomes of a page that waits while its incident is investigated. It may leave earlier than it was said, and never later. */
+/**
+ * The fate of a page that waits while its incident is investigated. It may leave earlier than said,
+ * never later.
+ */
 
 /** The page of an incident that no run has taken up for so long leaves. */
 export const slotWithinSeconds = 60
 
-/** Why a page left, or did not have to (`repaired`). `message`: another message about the incident wakes people. */
+/** The reason a page left, or stayed (`repaired`). `message`: another message wakes people. */
 export type ReleaseReason =
   | ('time' | 'no_slot' | 'model' | 'approval' | 'escalated' | 'duty' | 'ended' | 'kept' | 'message')
   | 'repaired'
@@ -23,7 +26,7 @@ const words: Record<Exclude<ReleaseReason, 'repaired'>, string> = {
   message: 'there is more to tell',
 }
 
-/** What a row of the log means for a page that waits. `settle`: it may not be needed, which its alerts decide. */
+/** The meaning of a log's row for a waiting page. `settle`: its alerts decide on it. */
 type GateStep = { do: 'release'; why: Exclude<ReleaseReason, 'repaired'> } | { do: 'settle' }
 
 /** Null for rows that mean nothing to it. */
@@ -50,10 +53,13 @@ export function stepOfGate(event: NewEvent): GateStep | null {
   }
 }
 
-/** What is known of an incident whose agent said that it repaired it. `isOver`: each of its alerts ended, by a word that proves it. */
+/**
+ * Facts of an incident that its agent calls repaired. `isOver`: each alert ended, by a word that
+ * proves it.
+ */
 type RepairFacts = { isRepaired: boolean; hasHeld: boolean; isOver: boolean }
 
-/** Is the page of a repaired incident still needed? `wait`: that shows when the alert ends, or the time is over. */
+/** Whether a repaired incident's page is needed. `wait`: the alert's end or time will show. */
 export function settleGate({ isRepaired, hasHeld, isOver }: RepairFacts): 'wait' | 'spare' | 'release' {
   if (!isRepaired) return 'wait'
   if (!hasHeld) return 'release'

@@ -3,7 +3,10 @@ import { idPattern, inventoryKinds } from './kinds.ts'
 import type { ResourceRef } from './registry.ts'
 import { matchesGlob } from './route.ts'
 
-/** How long the page of a new incident waits, as the setting `page.hold` says it: `300`, or `host:db-* = 0; critical = 120; 60`. */
+/**
+ * The wait of a new incident's page, as `page.hold` says it: `300`, or `host:db-* = 0; critical =
+ * 120; 60`.
+ */
 
 /** The longest hold. */
 const maxHoldSeconds = 300
@@ -15,7 +18,10 @@ const severities: readonly string[] = ['critical', 'warning', 'info']
 const maxRules = 50
 const usage = `use seconds from 0 to ${maxHoldSeconds}, or rules separated by semicolons: host:db-* = 0; critical = 120; 60`
 
-/** Reads the text of the setting. Refuses what it does not understand, a rule that no incident reaches included, and says what it takes. */
+/**
+ * Reads the setting. Refuses what it does not understand, or a rule that no incident reaches, and
+ * says what it takes.
+ */
 export function parsePageHold(text: string): { ok: true; value: HoldRule[] } | { ok: false; reason: string } {
   const parts = text
     .split(/[;\n]/)

@@ -28,7 +28,8 @@ export const permission = z.enum([
 export type Permission = z.infer<typeof permission>
 
 /**
- * `agent` and `ingest` can neither decide nor configure, and no setting changes that: the table is code.
+ * `agent` and `ingest` can neither decide nor configure, and no setting changes that: the table is
+ * code.
  */
 export const permissions: Record<Role, readonly Permission[]> = {
   viewer: ['read', 'read_config'],
@@ -52,18 +53,18 @@ export const permissions: Record<Role, readonly Permission[]> = {
   ingest: ['ingest'],
 }
 
-/** Narrows a token below its role: to some permissions, or in what it changes to incidents of some types. */
+/** Narrows a token below its role: to some permissions, or to changing incidents of some types. */
 export const scope = z.union([
   permission,
   z.string().regex(/^type:[a-z0-9_]{1,48}$/, 'is no permission and no type:<incident type>'),
 ])
 
-/** What is about one incident, and so can be left to those who look after its type. */
+/** Permissions about one incident, which can be left to those who look after its type. */
 export const perIncident: readonly Permission[] = ['record', 'manage_incident', 'decide']
 
 const looking: readonly Permission[] = ['read', 'audit', 'read_config']
 
-/** Who is asking: an operator behind a token, or a machine role. `name` is the person's, whatever the token is called. */
+/** The caller: an operator behind a token, or a machine role. `name`: the person's. */
 export type Principal = {
   tokenId: string
   role: Role
@@ -79,8 +80,8 @@ export function typesOf({ scopes }: { scopes: readonly string[] }): string[] | n
 }
 
 /**
- * What a token may do: of its role's permissions those that its scopes leave. One for some incident types changes nothing
- * that is not about an incident. A scope that this version does not know takes away and never gives.
+ * A token's permissions: those of its role that its scopes leave. One for some incident types
+ * changes nothing outside of incidents. An unknown scope takes away and never gives.
  */
 export function permissionsOf(token: { role: Role; scopes: readonly string[] }): readonly Permission[] {
   const named = token.scopes.filter((each) => !each.startsWith('type:'))

@@ -6,7 +6,10 @@ const size = { ramMib: z.number().int().positive(), cpuMc: z.number().int().posi
 const placementHost = z.object({
   name: z.string(),
   ...size,
-  /** Kept for the host itself, and lent to no VM; without it the RAM reserve of all hosts counts, and of the CPU nothing is kept. */
+  /**
+   * Kept for the host and lent to no VM; absent, the RAM reserve of all hosts counts and no CPU is
+   * kept.
+   */
   ramReserveMib: z.number().int().nonnegative().optional(),
   cpuReserveMc: z.number().int().nonnegative().optional(),
   rack: z.string().nullable(),
@@ -74,22 +77,22 @@ export const planStep = z.object({
   needs: z.array(z.number().int()),
   /** The round in which it can run at the earliest. */
   wave: z.number().int().positive(),
-  /** Of the VM, the higher the more important. Plans of 0.1.0 do not say it, nor the group. */
+  /** The VM's priority, higher is more important. Plans of 0.1.0 have neither it nor the group. */
   priority: z.number().int().optional(),
   haGroup: z.string().nullable().optional(),
 })
 export type PlanStep = z.infer<typeof planStep>
 
 /**
- * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `partial`: some have, most important first; `unplaced`
- * says who stays down. `infeasible`: proved that there is no plan for all. `not_found`: time ran out, which says nothing about
- * feasibility.
+ * `no_action`: nothing is stranded. `planned`: every stranded VM has a place. `partial`: some have,
+ * the most important first; `unplaced` says who stays down. `infeasible`: proved that no plan
+ * places all. `not_found`: time ran out, which proves nothing.
  */
 const placementState = z.enum(['no_action', 'planned', 'partial', 'infeasible', 'not_found'])
 
 /**
- * What shows that fewer migrations do not do. `certificate` is checked without a solver; `exhausted`: all orders were tried;
- * `engine`: a solver says so, which is its word.
+ * The proof that fewer migrations do not do. `certificate`: checked without a solver; `exhausted`:
+ * all orders were tried; `engine`: a solver's word.
  */
 const proof = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('trivial') }),
@@ -111,9 +114,9 @@ const wholeByName = z
 const unit = z.number().int().min(1).max(1_000_000_000)
 
 /**
- * What shows of one priority that in every placement that leaves as many of each higher one down at least `down` of it stay down: whole
- * weights by higher priority, and prices by class of VMs (`placement/triage-certificate.ts`). Any weights, prices and units are
- * allowed: wrong ones only fail to prove.
+ * The proof for one priority that at least `down` of it stay down in every placement that leaves as
+ * many of each higher one down: whole weights by higher priority, and prices by class of VMs
+ * (`placement/triage-certificate.ts`). Wrong weights, prices or units only fail to prove.
  */
 const triageLevel = z.object({
   priority: z.number().int(),
@@ -131,8 +134,9 @@ const maxTriageLevels = 20
 const triageLevels = z.array(triageLevel).min(1).max(maxTriageLevels)
 
 /**
- * What shows that no choice of who stays down is less harm. `certificate`: of the priorities in `levels`, highest first, and of no others;
- * `engine`: a solver's word, with what of it has a certificate besides; `exhausted`: every choice and order was tried.
+ * The proof that no choice of who stays down does less harm. `certificate`: for the priorities in
+ * `levels`, highest first, and no others; `engine`: a solver's word, with its certificates;
+ * `exhausted`: every choice and order was tried.
  */
 export const triage = z.discriminatedUnion('proof', [
   z.object({ proof: z.literal('certificate'), levels: triageLevels }),
@@ -141,7 +145,7 @@ export const triage = z.discriminatedUnion('proof', [
 ])
 export type Triage = z.infer<typeof triage>
 
-/** Who stays down in a plan that has no place for all, and which rule or room is in the way. */
+/** VMs that stay down in a plan without room for all, and the rule or room in the way. */
 const unplaced = z.object({
   vm: z.string(),
   reason: z.string(),
@@ -153,9 +157,9 @@ const unplaced = z.object({
 export type Unplaced = z.infer<typeof unplaced>
 
 /**
- * Why not all can be placed. `core`: rules and limits that contradict each other; without any one of them they do not.
- * `repairs`: single changes after which a plan was found, each tried; `drop_racks` (`use_rack_constraints: false`) also where it only
- * starts VMs that matter more.
+ * Reasons why not all can be placed. `core`: rules and limits that contradict each other, and would
+ * not without any one of them. `repairs`: single changes that each gave a plan when tried;
+ * `drop_racks` (`use_rack_constraints: false`) also where it only starts VMs that matter more.
  */
 const obstacle = z.object({
   text: z.string(),
@@ -174,9 +178,9 @@ const obstacle = z.object({
 export type Obstacle = z.infer<typeof obstacle>
 
 /**
- * What one more death would mean, host by host or, with rack constraints, rack by rack: all restart in the room there is, or only
- * after others have `moved`, or no way was `not_found` in the time there was, which does not say that there is none, unless `lacks` has
- * what the hosts that are left are short of in all.
+ * The outcome of one more death, by host or, with rack constraints, by rack: all restart in the
+ * room there is, all restart after others `moved`, or no way was `not_found` in time. The last
+ * proves nothing, unless `lacks` names what the remaining hosts are short of in all.
  */
 const loss = z.object({
   name: z.string(),
@@ -196,17 +200,26 @@ export const plan = z.object({
   lowerBound: z.number().int(),
   proof,
   unplaced: z.array(unplaced),
-  /** Absent: whether a better choice of who stays down exists is not known, or an older release made the plan. */
+  /**
+   * Absent where it is unknown if a better choice of who stays down exists, or an older release
+   * made the plan.
+   */
   triage: triage.optional(),
   obstacle: obstacle.nullable(),
   standing: standing.nullable(),
   reason: z.string().nullable(),
-  /** Time ended a search: with more of it, or on a faster machine, another plan may be found. Else one seed gives one plan. Not stored. */
+  /**
+   * Time ended a search: more of it, or a faster machine, may find another plan. Otherwise one seed
+   * gives one plan. Not stored.
+   */
   isTimeUp: z.boolean().optional(),
 })
 export type Plan = z.infer<typeof plan>
 
-/** What the platform does by itself of a plan: its fencing and restarts are a forecast, and nothing is sent for them. */
+/**
+ * The platform's own part of a plan: its fencing and restarts are a forecast, and nothing is sent
+ * for them.
+ */
 export const planForecast = z.object({
   /** VMs of the plan's starts that the platform starts by itself, on hosts that it chooses. */
   restarts: z.array(z.string()),
@@ -215,7 +228,7 @@ export const planForecast = z.object({
 })
 export type PlanForecast = z.infer<typeof planForecast>
 
-/** A stored plan: what `execute_migration` names, so that the model can invent neither sizes nor steps. */
+/** A stored plan: `execute_migration` names it, so a model invents neither sizes nor steps. */
 export const proposal = plan.extend({
   id: z.string(),
   incidentId: z.string().nullable(),
@@ -225,7 +238,7 @@ export const proposal = plan.extend({
   planDigest: z.string(),
   /** SHA-256 of the facts the plan was made for: hosts, VMs, where they run. */
   stateFingerprint: z.string(),
-  /** False for hosts and VMs that somebody made up: such a plan is for looking at, and never carried out. */
+  /** False for hosts and VMs that somebody made up: such a plan is shown, and never carried out. */
   fromInventory: z.boolean(),
   createdAt: z.string(),
 })
@@ -236,14 +249,14 @@ const step = planStep.extend({
   wave: planStep.shape.wave.nullable().default(null),
 })
 
-/** What a dry run carries of it: the kind of proof, and the priorities of which it is a certificate. */
+/** The proof in a dry run: its kind, and the priorities that a certificate covers. */
 const triageTold = z.object({
   proof: z.enum(triage.options.map((each) => each.shape.proof.value)),
   certified: z.array(z.number().int()),
 })
 export type TriageTold = z.infer<typeof triageTold>
 
-/** The plan that an approval's dry run carries. What older approvals do not know yet is left out or empty. */
+/** The plan in an approval's dry run. Parts that older approvals lack are left out or empty. */
 const dryRunPlan = z.object({
   steps: z.array(step).min(1),
   state: placementState.optional(),
@@ -257,7 +270,10 @@ const dryRunPlan = z.object({
 })
 export type DryRunPlan = z.infer<typeof dryRunPlan>
 
-/** Null for a dry run that is no plan, and for one that is not understood in every field: then it has to be shown as it is. */
+/**
+ * Null for a dry run without a plan, or with a field that is not understood: then it is shown as it
+ * is.
+ */
 export function planOfDryRun(details: Record<string, unknown>): DryRunPlan | null {
   return dryRunPlan.safeParse(details).data ?? null
 }
@@ -266,7 +282,10 @@ export function planOfDryRun(details: Record<string, unknown>): DryRunPlan | nul
 export const proposalWithProblem = z.object({
   proposal,
   problem: placementProblem,
-  /** Of VMs that stay down: why each live host does not take one once the steps are done, in few words and in full. */
+  /**
+   * Reasons of each live host against a VM that stays down, once the steps are done: short and in
+   * full.
+   */
   barred: z.array(z.object({ vm: z.string(), host: z.string(), short: z.string(), text: z.string() })).default([]),
 })
 export type BarredVm = z.infer<typeof proposalWithProblem>['barred'][number]

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { sentAttachment } from './attachment.ts'
 
 /**
- * What a platform is to Nightshift: an inventory with live state, and five writes. The core API speaks this protocol
- * to whatever runs the hosts (the lab) over HTTP with a bearer token:
+ * A platform for Nightshift: an inventory with live state, and five writes. The core API speaks
+ * this protocol, over HTTP with a bearer token, to whatever runs the hosts:
  *
  *   GET  /v1/inventory                            → Inventory
  *   GET  /v1/shards/{id}/converge?dry_run=true    → ConvergeDryRun; a platform without it answers 404, 405 or 501
@@ -14,10 +14,11 @@ import { sentAttachment } from './attachment.ts'
  *   POST /v1/vms/{id}/restart      { host }       → EffectAnswer; the same
  *   GET  /v1/effects/{key}                        → EffectAnswer, 404 when the key was never accepted
  *
- * Every POST carries `Idempotency-Key`; the platform journals it before it starts and answers a repeat from the journal,
- * so a write happens once however often it is sent. Another body under the same key is a 422. `docs/reference/platform.openapi.json` is this
- * as OpenAPI, written from these schemas (`test/support/platform-openapi.ts`). A Proxmox VE cluster speaks another
- * protocol, which `clients/proxmox/` adapts to this one.
+ * Every POST carries `Idempotency-Key`. The platform journals it before it starts and answers a
+ * repeat from the journal, so that a write happens once however often it is sent. Another body
+ * under the same key is a 422. `docs/reference/platform.openapi.json` is made of these schemas
+ * (`test/support/platform-openapi.ts`). `clients/proxmox/` adapts a Proxmox VE cluster to this
+ * protocol.
  */
 export const health = z.enum(['nominal', 'degraded', 'critical', 'unknown'])
 export type Health = z.infer<typeof health>
@@ -131,7 +132,7 @@ export const linkState = z
     'An undirected edge between two hosts. `up` is the cable; whether it is usable also needs both ends healthy.',
   )
 
-/** State of a link, and of a path over links. `unknown`: both ends are live, and the platform reports no links. */
+/** The state of a link or path. `unknown`: both ends live, and the platform reports no links. */
 export const linkStatus = z.enum(['live', 'down', 'unknown'])
 export type LinkStatus = z.infer<typeof linkStatus>
 export const reachability = z.enum(['reachable', 'unreachable', 'unknown'])
@@ -156,7 +157,10 @@ export type HostState = z.infer<typeof hostState>
 export type VmState = z.infer<typeof vmState>
 export type LinkState = z.infer<typeof linkState>
 
-/** What a convergence would change, node by node, as things are now. A GET, so that no platform takes the question for the order. */
+/**
+ * Changes that a convergence would make now, node by node. A GET, so that no platform takes the
+ * question for the order.
+ */
 export const convergeDryRun = z.object({
   nodes: z.array(z.object({ id: z.string(), changes: z.array(z.string()) })),
   attachments: z
@@ -164,7 +168,7 @@ export const convergeDryRun = z.object({
     .optional()
     .describe('At most four, shown to the person who decides, such as a diff or a chart. A model never sees them.'),
 })
-/** As it is read: what came as attachments is judged one by one, so that a bad one spoils no dry run. */
+/** A dry run as read: attachments are judged singly, so that a bad one spoils no dry run. */
 export const toldConvergeDryRun = convergeDryRun.extend({ attachments: z.unknown().optional() })
 export type ConvergeDryRun = z.infer<typeof toldConvergeDryRun>
 
@@ -199,11 +203,14 @@ export const vmTools = { start: 'vm_start', stop: 'vm_stop', restart: 'vm_restar
   string
 >
 
-/** What a VM was before a repair, kept with the effect: only a later start than this one is a restart. */
+/** A VM before a repair, kept with the effect: only a later start than this one is a restart. */
 export const vmBefore = vmState.pick({ host: true, running: true, startedAt: true })
 export type VmBefore = z.infer<typeof vmBefore>
 
-/** A write under its key, written down before it is sent: for a platform that knows no idempotency keys, as Proxmox VE. */
+/**
+ * A write under its key, stored before it is sent: for platforms without idempotency keys, as
+ * Proxmox VE.
+ */
 export type PlatformEffect = {
   key: string
   /** `await`: nothing is sent, the HA manager is bringing the guest there by itself. */
@@ -212,13 +219,13 @@ export type PlatformEffect = {
   /** Where the guest was, and where its task runs. */
   node: string
   target: string
-  /** UPIDs of the guest's tasks on that node before it was sent: whatever is not among them came after. */
+  /** UPIDs of the guest's tasks on that node before it was sent: any other came after. */
   tasksBefore: string[]
 }
 
 export type PlatformEffectEnding = { status: 'done' | 'failed'; detail: string }
 
-/** What is known of it now. */
+/** The state that is known now. */
 export type PlatformEffectRow = PlatformEffect & {
   /** The UPID of its task; null while it is not known. */
   task: string | null

@@ -1,6 +1,6 @@
 /** A series as it was read: seconds since 1970 and a value. */
 export type ChartSeries = { labels: Record<string, string>; points: [number, number][] }
-/** Something that happened at a moment, in a word; `detail` says what. `isAlert`: the beginning of what fires. */
+/** An event at a moment, in a word; `detail` in full. `isAlert`: the beginning of what fires. */
 export type ChartMark = { at: number; word: string; detail: string; isAlert?: boolean }
 type Range = [from: number, to: number]
 /** `figures`: what code read of some series, with the times between which they have no sample. */
@@ -65,7 +65,7 @@ export function layOut(all: readonly ChartSeries[], reading: Reading) {
   return { drawn, range, empty, left: all.length - drawn.length }
 }
 
-/** Where no sample is: as the figures say, and between points that are further apart than the step. */
+/** Gaps without a sample: as the figures say, and between points further apart than the step. */
 function findGaps(
   points: readonly [number, number][],
   [from, to]: Range,
@@ -87,7 +87,7 @@ function findGaps(
     .sort((a, b) => a[0] - b[0])
 }
 
-/** A server fills the beginning of a gap with the value before it: no point within one is a sample. */
+/** A server fills a gap's beginning with the value before it: no point within one is a sample. */
 function cutAt(points: readonly [number, number][], gaps: readonly Range[]): [number, number][][] {
   const pieces: [number, number][][] = []
   let before: number | null = null
@@ -108,7 +108,10 @@ export function valueAt({ pieces }: PlottedSeries, at: number): number | null {
   return piece?.findLast(([time]) => time <= at)?.[1] ?? null
 }
 
-/** What an alert is held against, where a chart draws what its rule computes: by the words of both. A query may choose more closely than the rule. */
+/**
+ * The threshold of an alert, where a chart draws what its rule computes, by the words of both. A
+ * query may select less than the rule.
+ */
 export function findLimit(rule: { expression: string; threshold?: unknown } | null, promql: string) {
   const [, sign = '', number = ''] = /^(\S+) (.+)$/.exec(String(rule?.threshold ?? '')) ?? []
   const chosen = listMatchers(promql)
@@ -137,13 +140,16 @@ export function getRange(values: readonly number[]): Range {
   return [low, high]
 }
 
-/** A level line stands in the middle; one of nothing at the foot, for what is counted is never less. */
+/** A level line stands in the middle; one at nothing at the foot: counts are never less. */
 export const widen = ([low, high]: Range): Range =>
   low === high
     ? [low === 0 ? 0 : low - Math.max(1, Math.abs(low) / 2), high + Math.max(1, Math.abs(high) / 2)]
     : [low, high]
 
-/** Where a value stands between two others, 0 to 1; by halves, so that the largest numbers have a difference. */
+/**
+ * A value's place between two others, 0 to 1; by halves, so that the largest numbers have a
+ * difference.
+ */
 export const shareOf = ([low, high]: Range, value: number): number => (value / 2 - low / 2) / (high / 2 - low / 2)
 
 const prefixes: [number, string][] = [
@@ -153,7 +159,7 @@ const prefixes: [number, string][] = [
   [1e4, 'k'],
 ]
 
-/** Three figures, with the prefix of thousands; by a power of ten where it would be a row of zeros. */
+/** Three figures with the prefix of thousands; a power of ten for a row of zeros. */
 export function formatValue(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e16 || (size > 0 && size < 1e-6)) return value.toExponential(2)

@@ -27,7 +27,7 @@ export type PostmortemAbout = Pick<
 export type IncidentLog = readonly IncidentEvent[]
 type Ending = IncidentEvent<'resolved' | 'escalated' | 'cancelled'>
 
-/** Of more, the number. */
+/** Lists longer than this are counted. */
 const maxListed = 20
 
 function say(text: string, rows: readonly number[], attempt: number | null = null): Sentence {
@@ -86,7 +86,7 @@ function describeEnding(ending: Ending): string {
   }
 }
 
-/** What was down or unwell, and which alerts fired. */
+/** Resources that were down or unwell, and alerts that fired. */
 export function impactOf(events: IncidentLog): Sentence[] {
   const alerts = Map.groupBy(
     ofKind(events, 'alert_received'),
@@ -167,7 +167,7 @@ function healthSeen(events: IncidentLog): Sentence[] {
   )
 }
 
-/** What was taken for the cause, and how it stands. How it was repaired stands under what was done. */
+/** The supposed cause and its state. Its repair stands under what was done. */
 export function causeOf(incident: PostmortemAbout, events: IncidentLog): Sentence[] {
   const causes = foldHypotheses(events, incident.attempt).filter(({ state }) => state !== 'proposed')
   const said = causes.map(({ state, text, seq, supports, refutes }) => {

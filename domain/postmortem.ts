@@ -14,7 +14,7 @@ import {
   summaryOf,
 } from './postmortem-sections.ts'
 
-/** The sections of a postmortem in their order. A person may write each of them; `followUp` is for people alone. */
+/** Sections of a postmortem, in order. A person may write each; `followUp` is for people alone. */
 const postmortemSection = z.enum(['summary', 'impact', 'cause', 'done', 'refused', 'questions', 'followUp'])
 export type PostmortemSection = z.infer<typeof postmortemSection>
 
@@ -40,7 +40,7 @@ export type PostmortemEdit = z.infer<typeof postmortemEdit>
 export const postmortem = z.object({
   incidentId: z.string(),
   title: z.string(),
-  /** Of the newest edit; 0 where nobody wrote anything. */
+  /** The newest edit; 0 where nobody wrote anything. */
   version: z.number().int(),
   sections: z.array(
     z.object({
@@ -59,14 +59,14 @@ export const postmortem = z.object({
   left: z.number().int(),
   /** Rows of the whole log. */
   rows: z.number().int(),
-  /** Who wrote when, and what of: the newest last. */
+  /** Authors with time and section, the newest last. */
   edits: z.array(postmortemEdit.omit({ sections: true }).extend({ sections: z.array(postmortemSection) })),
 })
 export type Postmortem = z.infer<typeof postmortem>
 
 const maxTimeline = 200
 
-/** The postmortem of an incident: every section folded from its rows, with what people wrote beside it. Pure and total. */
+/** An incident's postmortem: sections folded from rows, beside people's words. Pure and total. */
 export function foldPostmortem(
   incident: PostmortemAbout,
   events: IncidentLog,
@@ -155,7 +155,7 @@ function editedOf(section: PostmortemSection, edits: readonly PostmortemEdit[]) 
 
 type SectionWords = Pick<Postmortem['sections'][number], 'sentences' | 'edited'>
 
-/** A section as Markdown: what a person wrote, else a sentence a line with its rows, an attempt after the other. */
+/** A section as Markdown: a person's text, else a sentence a line with rows, by attempt. */
 function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): string {
   if (edited) return edited.text.trim()
   let attempt: number | null = null
@@ -171,8 +171,9 @@ function sectionText({ sentences, edited }: SectionWords, toLink = plainRow): st
 const plainRow = (seq: number) => `#${seq}`
 
 /**
- * The whole as Markdown, the log as its appendix. With the address of the incident's page each row is a link. The last line says which version of
- * what people wrote it holds, so that a file that is sent back is not put over somebody else's words.
+ * The whole as Markdown, the log as its appendix. With the address of the incident's page each row
+ * is a link. The last line names the version of people's words in it, so that a file sent back
+ * replaces nobody else's.
  */
 export function postmortemMarkdown(found: Postmortem, events: IncidentLog, page: string | null): string {
   const toLink = (seq: number) => (page === null ? plainRow(seq) : `[#${seq}](${page}#e-${seq})`)
@@ -217,8 +218,9 @@ type PostmortemDraft =
   | { ok: false; reason: string }
 
 /**
- * What a file in Markdown changes of a postmortem: each section under its heading, `## Cause`. A section that says what is there already changes
- * nothing, one that is empty is folded again, one that the file leaves out stays. The file's own version counts where it names one.
+ * Changes of a postmortem by a Markdown file: each section under its heading, `## Cause`. One that
+ * says what is there changes nothing, an empty one is folded again, an absent one stays. The file's
+ * own version counts where it names one.
  */
 export function parsePostmortem(text: string, found: Postmortem): PostmortemDraft {
   const sections: PostmortemEdit['sections'] = {}

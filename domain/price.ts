@@ -7,8 +7,9 @@ type Price = { in: number; out: number }
 export type PriceRule = { model: string; price: Price }
 
 /**
- * List prices as their makers publish them: standard rate, no cache, no batch. A site whose contract says otherwise sets `agent.prices`,
- * which goes first. Read on 2026-11-24 from the page that each row names.
+ * List prices as their makers publish them: standard rate, no cache, no batch. A site with another
+ * contract sets `agent.prices`, which goes first. Read on 2026-11-24 from the page that each row
+ * names.
  */
 export const shippedPrices: readonly (PriceRule & { source: string })[] = [
   row('claude-fable-5*', 10, 50, 'https://platform.claude.com/docs/about-claude/models/whats-new-opus-5'),
@@ -35,7 +36,10 @@ const maxDollars = 100_000
 const rule =
   /^(?<model>[\w.:/@-]{1,200}\*?|\*)\s*=\s*(?<in>\d{1,6}(?:\.\d{1,6})?)\s*\/\s*(?<out>\d{1,6}(?:\.\d{1,6})?)$/
 
-/** `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, rules separated by a semicolon. */
+/**
+ * `qwen* = 0.2/0.6; llama-3.3-70b = 0`: dollars per million tokens in and out, rules separated by a
+ * semicolon.
+ */
 export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { ok: false; reason: string } {
   const parts = text
     .split(/[;\n]/)
@@ -58,8 +62,9 @@ export function parsePrices(text: string): { ok: true; rules: PriceRule[] } | { 
 }
 
 /**
- * What a model costs, by the first of its names that has a rule. A provider's prefix (`openai/gpt-5`) counts for nothing where the name with it has no rule. Without any rule the
- * dearest known price, so that a cap errs on the side of the wallet: `isAssumed`.
+ * A model's price, by the first of its names with a rule. A provider's prefix (`openai/gpt-5`) is
+ * dropped where no rule names it. Without a rule the dearest known price counts, so that a cap errs
+ * towards the wallet: `isAssumed`.
  */
 export function priceOf(models: readonly string[], ownRules: readonly PriceRule[]): Price & { isAssumed: boolean } {
   const rules = [...ownRules, ...shippedPrices]
@@ -78,7 +83,7 @@ function fits(pattern: string, model: string): boolean {
   return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model
 }
 
-/** What an answer cost, by the price in force when it came. `isAssumed`: nobody said what this model costs. */
+/** An answer's cost, by the price when it came. `isAssumed`: nobody gave this model's price. */
 export type AnswerCost = { dollars: number; in: number; out: number; isAssumed?: boolean }
 
 /** Dollars of an answer. */

@@ -1,6 +1,7 @@
 /**
- * Names of products and protocols with capitals inside, as their documentation spells them. In the name of an alert each is one word, which no pattern can tell:
- * `MySQLDown` is about `mysql`, not about `my` and `sql`.
+ * Names of products and protocols with inner capitals, as their documentation spells them. Each is
+ * one word of an alert's name, which no pattern can tell: `MySQLDown` is about `mysql`, not `my`
+ * and `sql`.
  */
 export const productNames: readonly string[] = [
   // Databases and stores.

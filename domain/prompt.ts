@@ -7,7 +7,7 @@ export const shownPrompt = z.object({
   tools: z.array(z.looseObject({})),
   /** Names of what `more_tools` adds. */
   more: z.array(z.string()),
-  /** What is known of the incident, as the model reads it; null where no incident was named. */
+  /** The incident as the model reads it; null where no incident was named. */
   context: z.string().nullable(),
   /** The runbook and the names of others, as the model reads them; null where none fits. */
   runbooks: z.string().nullable(),

@@ -3,7 +3,7 @@ import { formatAlsoAsked } from './format-approval.ts'
 import { inertText } from './inert-text.ts'
 import type { Notification } from './notification.ts'
 
-/** Who delivers web pushes to browsers: Chrome and Edge, Firefox, Safari, Windows. */
+/** Services that deliver web pushes to browsers: Chrome and Edge, Firefox, Safari, Windows. */
 export const knownPushServices = [
   'fcm.googleapis.com',
   'jmt17.google.com',
@@ -15,7 +15,10 @@ export const knownPushServices = [
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const service = new RegExp(`^(?:(?:\\*\\.)?${label}(?:\\.${label})+|https?://${label}(?:\\.${label})*(?::\\d{1,5})?)$`)
 
-/** `PUSH_SERVICES`: hosts, `*.` before one for all below it, or the origin of a service that a site runs. Null: it is not that. */
+/**
+ * `PUSH_SERVICES`: hosts, `*.` before one for all below it, or the origin of a site's own service.
+ * Null: neither.
+ */
 export function parsePushServices(text: string): string[] | null {
   const names = text
     .split(',')
@@ -25,8 +28,8 @@ export function parsePushServices(text: string): string[] | null {
 }
 
 /**
- * A browser names where its messages go, so a person could name any address: only the hosts of known services are believed, over
- * https and on its port, or an origin that the site itself named.
+ * Believes hosts of known services only, over https on its port, or an origin that the site named:
+ * a browser names where its messages go, so a person could name any address.
  */
 export function isPushService(endpoint: string, services: readonly string[]): boolean {
   const url = URL.parse(endpoint)
@@ -38,7 +41,10 @@ export function isPushService(endpoint: string, services: readonly string[]): bo
   })
 }
 
-/** What a browser gives to be reached (Push API, `PushSubscription.toJSON()`): an uncompressed point of P-256, and 16 bytes. */
+/**
+ * A browser's subscription (Push API, `PushSubscription.toJSON()`): an uncompressed point of P-256,
+ * and 16 bytes.
+ */
 export const newSubscription = z.strictObject({
   endpoint: z.url({ protocol: /^https?$/ }).max(1_000),
   keys: z.strictObject({
@@ -57,12 +63,15 @@ export const pushDevice = z.object({
 })
 export type PushDevice = z.infer<typeof pushDevice>
 
-/** What the browser of a person shows; `web/public/push-worker.js` reads it. Texts of strangers are inert and short. */
+/**
+ * A notification in a person's browser; `web/public/push-worker.js` reads it. Strangers' texts are
+ * inert and short.
+ */
 export type PushMessage = { title: string; body: string; path: string; tag: string }
 
 const titles = ['Approval needed', 'Approval still needed', 'Approval expires soon'] as const
 
-/** Of a notification that asks for an approval; null for every other: a phone is not woken for news. */
+/** For a notification that asks for an approval; null for others: news wakes no phone. */
 export function toPushMessage({ approval, incident }: Notification): PushMessage | null {
   if (!approval) return null
   return {

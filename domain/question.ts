@@ -1,2 +1,2 @@
-/** What a person asks is an incident of this type: it takes no slot of the others, and ends with an answer. */
+/** The incident type of a person's question: it takes no other's slot, and ends answered. */
 export const questionType = 'question'

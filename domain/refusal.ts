@@ -3,7 +3,7 @@ import type { SiteDecisions, SiteDemand } from './site-decision.ts'
 import type { Risk } from './tool.ts'
 import type { PairTrust } from './trust.ts'
 
-/** The error codes that a model meets in `error.code`. Closed, few, and each tells what can be done. */
+/** Error codes that a model meets in `error.code`. Closed and few; each tells what can be done. */
 export type ErrorClass =
   | 'STRICT_RESOLUTION'
   | 'ROUTING_MISMATCH'
@@ -17,7 +17,7 @@ export type ErrorClass =
 
 type Refusal = {
   class: ErrorClass
-  /** The model can get past it by itself, by what the hint says; counted as recovered when the same tool then succeeds. */
+  /** The model can get past it by the hint: recovered once the same tool then succeeds. */
   recoverable: boolean
   /** One of these again and again is a loop: three in an attempt end it. */
   loop?: true
@@ -28,7 +28,10 @@ type Refusal = {
 /** Among corrections: a person changed the arguments before approving. */
 export const editedByPerson = 'EDITED_BY_PERSON'
 
-/** Every way a call is refused. The finer word stands in `error.details.rule` and on the `call_judged` row. */
+/**
+ * Reasons to refuse a call. The finer word stands in `error.details.rule` and on the `call_judged`
+ * row.
+ */
 export const refusals = {
   UNKNOWN_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: false, form: true },
   NOT_OFFERED: { class: 'ACTION_NOT_ALLOWED', recoverable: false },
@@ -53,7 +56,7 @@ export const refusals = {
   STILL_DEGRADED: { class: 'FSM_BLOCKED', recoverable: true },
   NOT_MITIGATED: { class: 'FSM_BLOCKED', recoverable: true },
   NO_WRITE_HELD: { class: 'FSM_BLOCKED', recoverable: true },
-  /** Not an error: the ending is kept and judged again when the alerts were quiet for long enough. */
+  /** No error: the ending is kept, and judged again when the alerts were quiet long enough. */
   NOT_QUIET_YET: { class: 'FSM_BLOCKED', recoverable: true },
   NO_ALERT: { class: 'POLICY_BLOCKED', recoverable: true },
   IS_A_QUESTION: { class: 'INVALID_INPUT', recoverable: true },
@@ -69,15 +72,18 @@ export const refusals = {
   SITE_NEVER: { class: 'POLICY_BLOCKED', recoverable: false },
   PAUSED: { class: 'POLICY_BLOCKED', recoverable: false },
   DENIED_BEFORE: { class: 'POLICY_BLOCKED', recoverable: false, loop: true },
-  /** A command that somebody would be asked about, where a tool tells the same unasked: said once of each. */
+  /** A command that would be asked, where a tool tells the same unasked: said once of each. */
   FREE_TOOL: { class: 'ACTION_NOT_ALLOWED', recoverable: true },
   /** A call of code itself that would write, or that somebody would be asked about. */
   NOT_A_FREE_LOOK: { class: 'POLICY_BLOCKED', recoverable: false },
   DECIDED_ELSEWHERE: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** The tool is in shadow for this type of incident: what it would have done is recorded for people, and not carried out. */
+  /**
+   * The tool is in shadow for this incident type: the call is recorded for people, and not carried
+   * out.
+   */
   SHADOW: { class: 'POLICY_BLOCKED', recoverable: false },
   TARGET_BUSY: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** Somebody saw a host alive lately from which VMs would be started elsewhere: no word of a person lifts it. */
+  /** Somebody lately saw a host alive whose VMs would start elsewhere: no word lifts it. */
   WITNESSES_DISAGREE: { class: 'POLICY_BLOCKED', recoverable: false },
   /** One witness is not enough for that, and nobody said that the host is off. */
   HOST_NOT_CONFIRMED: { class: 'POLICY_BLOCKED', recoverable: false },
@@ -93,7 +99,7 @@ export const refusals = {
   UNBOUNDED_QUERY: { class: 'POLICY_BLOCKED', recoverable: true },
   /** A person said no. Not a refusal of the judge, but the model reads it in the same form. */
   DENIED: { class: 'POLICY_BLOCKED', recoverable: false },
-  /** An answer before this call ended the turn: the approval was never given, or the run stopped. */
+  /** An answer before this call ended the turn: the approval was not given, or the run stopped. */
   NOT_RUN: { class: 'APPROVAL_REQUIRED', recoverable: false },
 } as const satisfies Record<string, Refusal>
 
@@ -133,13 +139,16 @@ export function refusalOf(code: string): Refusal {
 /** A target that Nightshift itself stands on, and what of it: `its database`. */
 export type OwnTarget = { target: string; why: string }
 
-/** What the judge weighs besides the log: read in the transaction that writes its ruling, and stored on that row. */
+/**
+ * Facts that the judge weighs besides the log: read in the ruling's transaction, and stored on its
+ * row.
+ */
 export type Policy = {
   incidentId: string
   resource: ResourceRef | null
   role: 'leader' | 'follower'
   paused: boolean
-  /** Configuration's word on this tool: it raises a risk and a number of people, and lowers neither. */
+  /** The settings for this tool: they raise its risk and number of people, and lower neither. */
   raised: { risk: Risk | null; required: number }
   /** Names offered for this type of incident; null means all. */
   offered: readonly string[] | null
@@ -148,58 +157,66 @@ export type Policy = {
   /** Digests a person denied anywhere in the group. */
   denied: readonly string[]
   /**
-   * The denials of this tool once more, by the one key of each thing (`actionByKeys`): under its other name the same action has another
-   * digest. Absent where this tool was not denied, and in what older versions stored.
+   * Denials of this tool by the one key of each thing (`actionByKeys`): under another name the same
+   * action has another digest. Absent where it was not denied, and in older rows.
    */
   deniedActions?: readonly string[]
   /** The key of each target that goes by more than one name. */
   keys?: Readonly<Record<string, string>>
   /** Targets another incident is writing to now. */
   busy: readonly { target: string; incidentId: string }[]
-  /** Standing grants of this tool that may still be used; which action they are for is checked here. */
+  /** Standing grants of this tool that are still usable; for which action, is checked here. */
   grants: readonly { id: string; actionDigest: string; stateFingerprint: string; grantedAt?: string }[]
-  /** How far this tool goes by itself in incidents of this type. Absent in what older versions stored, which knew no levels. */
+  /** The level of this tool in incidents of this type. Absent in older rows, which knew none. */
   trust?: PairTrust
-  /** The incident's alerts as they stand, where an ending is judged; absent in what version 0.1 stored. */
+  /** The incident's alerts now, where an ending is judged; absent in rows of version 0.1. */
   alerts?: {
     total: number
     firing: number
     unknown: number
-    /** Ended, by a word of their sender that proves nothing. Absent in what older versions stored. */
+    /** Ended by a sender's word that proves nothing. Absent in older rows. */
     unproven?: number
-    /** Why nobody knows whether they are over. Absent where everybody does, and in what older versions stored. */
+    /** Why nobody knows if they are over. Absent where that is known, and in older rows. */
     doubt?: string
     /** Firing, of a sender that never says when an alert ends. */
     endless: number
-    /** The incident is critical: what nothing shows to be over is for a person. Absent in what older versions stored. */
+    /** The incident is critical: an unproven end is for a person. Absent in older rows. */
     isCritical?: boolean
     /** Since the last of them ended; null while one fires, or without one. */
     endedForSeconds: number | null
     /** How long they must be quiet before an incident may end as over. */
     quietSeconds: number
   }
-  /** Set where a person asked for this write: what they named is known, a pause stops them not, and they agreed to this state. */
+  /**
+   * Set where a person asked for this write: their names are known, a pause does not stop it, and
+   * they agreed to this state.
+   */
   manual?: { stateFingerprint: string; isUndo?: true }
   /** A person asked something; there is nothing to repair. */
   isQuestion?: boolean
-  /** Targets that Nightshift itself stands on: whatever touches them is critical. Absent in what older versions stored. */
+  /** Targets that Nightshift itself stands on: touching one is critical. Absent in older rows. */
   own?: readonly OwnTarget[]
-  /** What the site's policy says of this call. Absent where there is none, and in what older versions stored. */
+  /** The site policy's word on this call. Absent where there is none, and in older rows. */
   site?: SiteDecisions
-  /** An approval that a person gave for this call and that is still in time; binding is checked here. */
+  /** A person's approval for this call that is still in time; binding is checked here. */
   approval: {
     id: string
     callId: string
     actionDigest: string
     stateFingerprint: string
-    /** Hosts of which those who approved say that they are off. Absent where they named none, and in what older versions stored. */
+    /**
+     * Hosts that the approvers state to be off. Absent where they named none, and in older rows.
+     */
     hostIsOff?: readonly string[]
-    /** What the site's policy wanted when it was asked. Absent where nothing, and in what older versions stored. */
+    /**
+     * The demand of the site's policy when it was asked. Absent where there was none, and in older
+     * rows.
+     */
     site?: SiteDemand
   } | null
 }
 
-/** Where nobody has said anything: nothing denied, taken, granted or approved, every tool offered. */
+/** The state before anybody spoke: nothing denied, taken, granted, approved; all tools offered. */
 export function plainPolicy(incidentId: string, resource: ResourceRef | null): Policy {
   return {
     incidentId,

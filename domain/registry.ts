@@ -21,7 +21,7 @@ export type ResourceKind = z.infer<typeof resourceKind>
 export const resourceRef = z.object({ kind: resourceKind, id: z.string() })
 export type ResourceRef = z.infer<typeof resourceRef>
 
-/** A resource in a sentence: `node web-1`, and `host-osl-1` where the id says of what kind it is. */
+/** A resource in a sentence: `node web-1`, and `host-osl-1` where the id names the kind. */
 export function nameResource({ kind, id }: ResourceRef): string {
   return id.toLowerCase().startsWith(kind) ? id : `${kind.replaceAll('_', ' ')} ${id}`
 }
@@ -32,8 +32,8 @@ export function resourceKey(ref: ResourceRef): string {
 }
 
 /**
- * How a resource is now, as far as code compares it: its health, a sentence for people, and the few fields that change only
- * when something happened to it.
+ * A resource's state as code compares it: health, a sentence for people, and the few fields that
+ * change only when something happened.
  */
 export const resourceState = z.object({
   health: z.enum(['nominal', 'degraded', 'unknown']),
@@ -42,7 +42,7 @@ export const resourceState = z.object({
 })
 export type ResourceState = z.infer<typeof resourceState>
 
-/** How what is seen now differs from what a mark stored, naming the first difference; null where it does not. */
+/** Names the first difference between the sight and a mark's; null where there is none. */
 export function differenceOf(stored: ResourceState, now: ResourceState, isSameResource: boolean): string | null {
   if (now.health === 'unknown') return `it could not be read: ${now.observed}`
   if (stored.health !== now.health) return `it was ${stored.health} and is ${now.health} (${now.observed})`
@@ -55,7 +55,10 @@ export function differenceOf(stored: ResourceState, now: ResourceState, isSameRe
   return null
 }
 
-/** The one key of each thing that `same_as` gives several names: that of the kind which stands first, then the first by its text. */
+/**
+ * The one key of a thing to which `same_as` gives several names: that of the first kind, then the
+ * first by text.
+ */
 export function keysOfGroups(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const parent = new Map<string, string>()
   const find = (key: string): string => {
@@ -79,7 +82,10 @@ export function keysOfGroups(pairs: readonly { left: string; right: string }[]):
   return new Map([...parent.keys()].map((key) => [key, find(key)]))
 }
 
-/** The same for what may be allowed by it: names that would make two machines of a kind one are joined to nothing, for nobody can tell which is so. */
+/**
+ * The same where something is allowed by it: names that would make two machines of a kind one are
+ * not joined.
+ */
 export function keysOfThings(pairs: readonly { left: string; right: string }[]): Map<string, string> {
   const groups = keysOfGroups(pairs)
   const seen = new Set<string>()
@@ -105,8 +111,8 @@ type RelationReader = {
 }
 
 /**
- * What belongs together with a resource: its other names, and where the paths of its kind's descriptor lead from any of them. A
- * reversible write there runs unasked.
+ * Resources that belong together with one: its other names, and the ends of its kind's paths from
+ * any of them. Reversible writes there run unasked.
  */
 export async function resourcesNear(ref: ResourceRef, reader: RelationReader): Promise<ResourceRef[]> {
   if (ref.kind === 'incident' || ref.kind === 'proposal') return []
@@ -162,7 +168,10 @@ export const near = z.object({
   total: z.number().int(),
 })
 
-/** Names of a resource as alerts are matched with them: lower case, each once; a full host name also by its first part. */
+/**
+ * A resource's names as alerts are matched: lower case, each once; a full host name also by its
+ * first part.
+ */
 export function toMatchedNames({
   id,
   name,

@@ -9,7 +9,7 @@ export type Spread = z.infer<typeof spread>
 
 const reportLine = z.object({
   incidents: count,
-  /** Of those, no longer open: resolved, escalated or cancelled. */
+  /** Closed ones: resolved, escalated or cancelled. */
   closed: count,
   resolved: count,
   /** Resolved without a decision, or any other row, of a person before the end. */
@@ -22,7 +22,7 @@ const reportLine = z.object({
   acknowledgeSeconds: spread,
   resolveSeconds: spread,
   approvals: count,
-  /** Of those, the ones that a person approved within five seconds (`hastySeconds`): perhaps unread. */
+  /** Approvals within five seconds (`hastySeconds`): perhaps unread. */
   approvalsWithinSeconds: count,
   /** From the question to its end, by a decision or by time. */
   approvalSeconds: spread,

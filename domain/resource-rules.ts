@@ -2,8 +2,8 @@ import { type InventoryKind, idPattern } from './kinds.ts'
 import { inventoryKind } from './registry.ts'
 
 /**
- * `label=before*after -> kind:id`, where `*` in the id stands for what the star of the pattern matched. `after` null: the value is
- * exactly `before`.
+ * `label=before*after -> kind:id`: `*` in the id stands for what the pattern's star matched.
+ * `after` null: the value is exactly `before`.
  */
 export type ResourceRule = { label: string; before: string; after: string | null; kind: InventoryKind; id: string }
 
@@ -12,7 +12,7 @@ type ParsedRules = { ok: true; rules: ResourceRule[] } | { ok: false; reason: st
 const form = /^([A-Za-z_][A-Za-z0-9_.-]*)\s*(?:=\s*(\S+))?\s*->\s*([a-z_]+):(\S+)$/
 
 /**
- * A site's own labels, as the setting `alert.resource_labels` holds them, one rule a semicolon or line:
+ * A site's own labels, from the setting `alert.resource_labels`, one rule a semicolon or line:
  *
  *   app_host -> node:*
  *   customer=eu-* -> tenant:*

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 
-/** What may be removed for its age, the setting that says when, and the days that hold where none is set; null: it is kept. What tells what was done goes by a person's word alone. */
+/**
+ * Rows that go by age: the setting that says when, and the days without one; null: kept. Records of
+ * what was done go by a person's word alone.
+ */
 export const retainedKinds = {
   incidents: { setting: 'retention.incidents', days: null },
   deliveries: { setting: 'retention.deliveries', days: 90 },

@@ -4,7 +4,7 @@ import { type Severity, severity } from './incident.ts'
 import { formerTypes } from './incident-type.ts'
 import { type Trigger, trigger } from './notification.ts'
 
-/** What of all there is to tell goes to a destination: by severity, type of incident, trigger and hour. */
+/** Messages that go to a destination: by severity, incident type, trigger and hour. */
 
 const typeGlob = z
   .string()
@@ -38,7 +38,10 @@ export type RoutedNews = { severity: Severity; incidentType: string; page: boole
 export const destinationKinds = ['webhook', 'pagerduty', 'teams', 'email'] as const
 export type DestinationKind = (typeof destinationKinds)[number]
 
-/** Does what pages there wake somebody? PagerDuty, and a webhook that posts events saying so; a channel and a mail are read. */
+/**
+ * Whether pages there wake somebody: PagerDuty's do, and those of a webhook that posts events;
+ * channels and mails are read.
+ */
 export function wakesSomebody({
   kind,
   options,
@@ -64,7 +67,10 @@ const paging: readonly Trigger[] = [
 /** Goes only to those who ask for it by name. */
 const unasked: readonly Trigger[] = ['taken']
 
-/** About a night or a shift, and so about no severity, type or hour: a route leaves them out by its triggers. */
+/**
+ * About a night or a shift, so without severity, type or hour: a route leaves them out by its
+ * triggers.
+ */
 const cards: readonly Trigger[] = ['morning', 'hand_over']
 
 type Routed = { kind: DestinationKind; route: Route }
@@ -73,8 +79,9 @@ type Routed = { kind: DestinationKind; route: Route }
 const forAll: readonly Trigger[] = ['undelivered', 'duty']
 
 /**
- * Does this go there now? `hasHeard`: it was told of the incident before. What reached nobody elsewhere, and a duty that is lost, goes to every
- * destination, whatever its route says. PagerDuty takes what pages, and of what it began the end.
+ * Whether this goes there now. `hasHeard`: it was told of the incident before. A message that
+ * reached nobody elsewhere, and a lost duty, go to every destination, whatever its route. PagerDuty
+ * takes pages, and the ends of what it began.
  */
 export function isRouted(
   { kind, route }: Routed,
@@ -106,7 +113,10 @@ function fits({ severities, types, hours }: Route, told: RoutedNews, at: string)
   return !hours || isWithin(hours, at)
 }
 
-/** Does a word match a pattern, whose stars stand for anything? Star by star, so that no glob takes long. */
+/**
+ * Whether a word matches a pattern, whose stars stand for anything. Goes star by star, so that no
+ * glob takes long.
+ */
 export function matchesGlob(glob: string, word: string): boolean {
   const [first = '', ...rest] = glob.split('*')
   if (rest.length === 0) return glob === word

@@ -1,6 +1,7 @@
 /**
- * A runbook as this site can follow it. Runbooks are written for many sites, so that some of their lines name tools that one has not: a
- * model that reads them asks for what is not there. Names stand in backticks; a name that is no tool at all is left as it is.
+ * A runbook as this site can follow it. Runbooks are written for many sites and name tools that one
+ * lacks; a model that reads of them asks for them. Names stand in backticks; a name of no tool
+ * stays.
  */
 export function fitToSite(body: string, { every, here }: { every: Names; here: Names }): string {
   const lacking = (text: string) => namesIn(text, every).filter((name) => !here.has(name))

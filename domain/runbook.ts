@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { inventoryKind } from './registry.ts'
 
 /**
- * A runbook: how a kind of trouble is looked at, decided, repaired and proved. It is a file `<name>/SKILL.md` in the Agent Skills form
- * (https://agentskills.io): front matter, then Markdown. It suggests; no judgement reads it.
+ * A runbook: how a kind of trouble is looked at, decided, repaired and proved. A file
+ * `<name>/SKILL.md` in the Agent Skills form (https://agentskills.io): front matter, then Markdown.
+ * It suggests; no judgement reads it.
  */
 export const runbookName = z
   .string()
@@ -54,7 +55,7 @@ const listedRunbook = z.object({
   owner: z.string().nullable(),
   reviewedAt: z.string().nullable(),
   origin: runbookOrigin,
-  /** Whose file of the same name it stands before. */
+  /** The owner of the file of this name that it stands before. */
   replaces: z.array(runbookOrigin),
   /** SHA-256 of the body. */
   digest: z.string(),
@@ -89,7 +90,10 @@ export const knowledgeList = z.object({
 })
 export type KnowledgeList = z.infer<typeof knowledgeList>
 
-/** Why a runbook is offered: its types hold that of the incident, or it fits one of its patterns, its kind of resource, or its words. */
+/**
+ * The reason to offer a runbook: its types hold the incident's, or a pattern, kind of resource or
+ * words fit.
+ */
 export const matchReasons = ['type', 'pattern', 'kind', 'words'] as const
 export const runbookMatch = z.object({
   /** What a model gets with its context: the best one, where it fits by type or kind. */
@@ -99,8 +103,8 @@ export const runbookMatch = z.object({
 })
 export type RunbookMatch = z.infer<typeof runbookMatch>
 
-/** What the row of the context keeps: which runbook the model had, of what content, and from where. */
+/** The runbook that a model had, in the context's row: name, content's digest, place. */
 export type RunbookGiven = Pick<Runbook, 'name' | 'origin' | 'digest'> & { why: (typeof matchReasons)[number] }
 
-/** So much of a body is given unasked; `read_runbook` gives the rest. */
+/** The length of a body that is given unasked; `read_runbook` gives the rest. */
 export const inlineCharacters = 3_000

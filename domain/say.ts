@@ -2,7 +2,10 @@ import { capitalize, formatCount, formatList, truncate } from './format.ts'
 import { isShort } from './short-answer.ts'
 import type { Envelope, Tool } from './tool.ts'
 
-/** What a tool says of its result: one line for a person who is woken. The parts below read a stranger's answer without trust in its shape. */
+/**
+ * A tool's word on its result: one line for a person who was woken. The parts below trust no shape
+ * of a stranger's answer.
+ */
 type ResultFields = Record<string, unknown>
 
 export const maxSaidCharacters = 300
@@ -74,8 +77,8 @@ const codeBlock = /```[\s\S]*?(?:```|$)/g
 const longest = 2_000
 
 /**
- * What a model said, as sentences: a model that answers in JSON, or with blocks of it, is quoted by its words alone. People
- * who are woken read no braces.
+ * A model's words as sentences: one that answers in JSON, or with blocks of it, is quoted without
+ * braces. People who were woken read none.
  */
 export function plainWords(text: string): string {
   const trimmed = text.trim()
@@ -84,7 +87,7 @@ export function plainWords(text: string): string {
   return tidy(withoutObjects(spoken))
 }
 
-/** What is left of an object that was cut reads like one: its braces and quoted names go. */
+/** The rest of a cut object reads like one: its braces and quoted names go. */
 function tidy(text: string): string {
   const words = text.replace(/[{}]+/g, ' ').replace(/":\s/g, ' ').replace(/\s+/g, ' ').trim()
   const shown = words.replaceAll(keptOpen, '{').replaceAll(keptClose, '}')
@@ -116,15 +119,18 @@ function wordsIn(value: unknown): string[] {
   return []
 }
 
-/** Braces that stay, for as long as the others are looked for: no text that is stored has these characters. */
+/** Marks for braces that stay while others are looked for: no stored text has these characters. */
 const [keptOpen, keptClose] = ['\u0001', '\u0002']
 
-/** What stands in the braces of an object: nothing, or a name and a colon first. The labels of a query have neither. */
+/**
+ * The inside of an object's braces: nothing, or a name and a colon first. Labels of a query have
+ * neither.
+ */
 const objectBody = /^\s*(?:$|\\?"[^"]*"\s*:|'[^']*'\s*:|[\w$-]+\s*:)/
 
 /**
- * Takes objects and lists out of a sentence, the innermost first, and what is left of one that was cut. Other braces are words: of a query
- * (`up{job="x"} == 0`), of a command (`awk '{print $2}'`).
+ * Takes objects and lists out of a sentence, the innermost first, and the rest of a cut one. Other
+ * braces are words: a query's (`up{job="x"} == 0`), a command's (`awk '{print $2}'`).
  */
 function withoutObjects(text: string): string {
   let rest = text.replaceAll(keptOpen, ' ').replaceAll(keptClose, ' ')
@@ -138,7 +144,10 @@ function withoutObjects(text: string): string {
   return rest.replace(/[{[]\s*"[\s\S]*$/, ' ').replace(/"\s*[}\]]+/g, ' ')
 }
 
-/** The summary of an action with a command's words as one reads them. The card has them exactly, each in its quotes. */
+/**
+ * An action's summary with a command's words as people read them. The card has them exactly, in
+ * quotes.
+ */
 export function sayAction(summary: string): string {
   return summary.replace(/\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")*\]/g, (words) => {
     const read = parse(words)
@@ -151,7 +160,7 @@ export function toSentence(text: string): string {
   return truncate(plainWords(text), maxSaidCharacters)
 }
 
-/** The sentence that a row of a call keeps. Null: the answer has a shape that the tool cannot speak of. */
+/** The sentence that a call's row keeps. Null: the tool cannot speak of this shape of answer. */
 export function sayResult(
   { name, say }: Pick<Tool, 'name' | 'say'>,
   { ok, data, error }: Envelope,
@@ -163,7 +172,7 @@ export function sayResult(
   }
   try {
     const said = beginSentence(toSentence(say(data, input)), [input, data])
-    // A part is no whole, also where it is empty: "no process on port 443" of those that may be seen.
+    // A part is no whole, even an empty one: "no process on port 443", of those that may be seen.
     return isShort(data) && !/\((?:partial|not all)|more than/.test(said) ? `${said} (not all was read)` : said
   } catch {
     // Nothing of a call may fail because its answer is odd: the row has the answer itself.
@@ -171,7 +180,10 @@ export function sayResult(
   }
 }
 
-/** The first letter as a capital, unless the first word is a name that the call or its answer has: names are never respelt. */
+/**
+ * Capitalizes the first letter, unless the first word is a name in call or answer: names keep their
+ * spelling.
+ */
 function beginSentence(sentence: string, given: unknown): string {
   const [first = ''] = sentence.split(/[\s:,;.(]/, 1)
   return hasText(given, first, 0) ? sentence : capitalize(sentence)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * What is wrong with a value, in words for people and for models: the field, what is wrong, and a value that would do. Every refusal
- * of a schema is read here; a schema that brings words keeps them.
+ * The fault of a value, for people and models: the field, the fault, and a value that would do.
+ * Every refusal of a schema is read here; a schema with its own words keeps them.
  */
 
 /** `field` is the path with dots, empty where the value as a whole is meant. */
@@ -12,7 +12,7 @@ type RawIssue = z.core.$ZodRawIssue
 
 /** As many names or values as one sentence lists. */
 const maxListed = 12
-/** Of a name that somebody sent. */
+/** The fault of a name that somebody sent. */
 const maxNameLength = 60
 
 z.config({ customError: (issue) => describeFault(issue as RawIssue) })
@@ -140,7 +140,7 @@ function knownKeys(issue: RawIssue): string {
   return known.length === 0 ? '' : `: known are ${listValues(known, 'and')}`
 }
 
-/** Of several forms the one that was nearly met: its fault lies deepest. */
+/** The form of several that was nearly met: its fault lies deepest. */
 function describeUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
   const { options } = issue as { options?: readonly unknown[] }
   if (options && options.length > 0) return `it is not known here: give ${listValues(options, 'or')}`

@@ -7,9 +7,10 @@ const heading = /^\[(?:firing|resolved|alerting|ok)\b[^\]]*\]\s*(.+?)(?:\s+\([^(
 const ofSeries = /^(?:__name__|alertstate)=/
 
 /**
- * The words of an alert that a text names, in each way that it may be read; of one way the alert has to have all. A name, a value or a fingerprint as a whole; matchers
- * as they stand in Alertmanager and Prometheus (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`), labels in lines or as JSON writes them;
- * the heading of a message (`[FIRING:1] NodeDown (web-1)`); a name in quotation marks.
+ * Words of an alert that a text names, in each way to read it; one way needs all of them in the
+ * alert. Whole names, values and fingerprints; matchers of Alertmanager and Prometheus
+ * (`{job="node", instance="web-1:9100"}`, `ALERTS{…}`, `env=prod`); labels in lines or JSON; a
+ * message's heading (`[FIRING:1] NodeDown (web-1)`); a name in quotation marks.
  */
 export function alertWordsIn(text: string): string[][] {
   const whole = text.trim()
@@ -44,7 +45,7 @@ function splitParts(text: string): string[] {
 /** Without marks around it. */
 const bare = (text: string) => text.replace(/^[^\p{L}\p{N}_{/]+|[^\p{L}\p{N}_}/]+$/gu, '')
 
-/** A type as the name of an alert, or a part of it, gives one: `NginxHighHttp5xx` finds `nginx_high_http5xx_error_rate`. */
+/** A type by an alert's name or part: `NginxHighHttp5xx` finds `nginx_high_http5xx_error_rate`. */
 export function typeWordsIn(text: string): string[] {
   const plain = text.trim()
   return [...new Set([plain.toLowerCase(), incidentTypeOf({}, plain)])]

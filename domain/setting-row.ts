@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { settingSections } from './setting.ts'
 import { settingUnits } from './setting-value.ts'
 
-/** Settings as the API lists them: what was set, what can be set, what holds, what was before. Secrets are masked. */
+/** Settings in the API: set, settable, in force and former values. Secrets are masked. */
 
 export const storedSetting = z.object({
   key: z.string(),
@@ -34,7 +34,7 @@ export const settingDescription = z.object({
 })
 export type SettingDescription = z.infer<typeof settingDescription>
 
-/** One environment variable of a process. `value` is null for a secret and where nothing is given. */
+/** One environment variable of a process. `value`: null for a secret, and where none is given. */
 export const environmentVariable = z.object({
   name: z.string(),
   group: z.string(),
@@ -46,8 +46,8 @@ export const environmentVariable = z.object({
 export type EnvironmentVariable = z.infer<typeof environmentVariable>
 
 /**
- * A variable of the API process. `worker`: what the worker was started with where that is different, of a secret as far as it is set; null
- * where it is the same, or no worker has said.
+ * A variable of the API process. `worker`: the worker's value where it differs, for a secret only
+ * whether it is set; null where it is the same, or no worker spoke.
  */
 export const shownVariable = environmentVariable.extend({
   worker: environmentVariable.pick({ state: true, value: true }).nullable(),

@@ -13,7 +13,7 @@ import { parseStateRules } from './state-words.ts'
 export const settingUnits = ['s', '$', 'tokens', 'turns', 'investigations', 'people', 'days', 'questions'] as const
 export type SettingUnit = (typeof settingUnits)[number]
 
-/** What a setting may hold: the schema that parses its text, and what a number of it counts. A number without a unit is no kind. */
+/** The schema of a setting's text, and its number's unit. No kind is a number without a unit. */
 export type SettingKind = { schema: z.ZodType; unit: SettingUnit | null }
 
 export const whole = (min: number, max: number, unit: SettingUnit): SettingKind => ({
@@ -127,5 +127,8 @@ export const webhookSecret = plain(
   z.string().regex(/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/, 'must be whsec_ and at least 24 bytes in base64'),
 )
 
-/** What a sender of webhooks and this server share. Visible ASCII, since it travels in a header or is typed into a form. */
+/**
+ * A secret shared with a sender of webhooks. Visible ASCII, since it travels in a header or is
+ * typed into a form.
+ */
 export const senderSecret = plain(z.string().regex(/^[\x21-\x7e]{16,200}$/, 'takes 16 to 200 visible ASCII characters'))

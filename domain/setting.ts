@@ -58,7 +58,7 @@ export type Setting = {
   unit: SettingUnit | null
   fallback: string | null
   secret: boolean
-  /** The environment variable that sits between the global key and the default; null when there is none. */
+  /** The environment variable between the global key and the default; null when there is none. */
   environment: string | null
   description: string
 }
@@ -391,8 +391,9 @@ const listed: Record<SettingSection, Omit<Setting, 'section'>[]> = {
 }
 
 /**
- * Every key of `platform_config` by section, with the schema that parses its text, and its default. Keys ending in `.*` stand for a
- * family. A key that is not here is refused by the API; one that plain SQL put there is listed as unknown and has no effect.
+ * Keys of `platform_config` by section, with schema and default. Keys ending in `.*` stand for a
+ * family. The API refuses any other key; one that plain SQL wrote is listed as unknown and has no
+ * effect.
  */
 export const settings: Setting[] = settingSections.flatMap((section) =>
   listed[section].map((each) => ({ ...each, section })),
@@ -434,8 +435,8 @@ function formerKeys(name: string, type: string, stored: ReadonlyMap<string, stri
 }
 
 /**
- * The value in force: type, global, environment, default. A stored value that does not parse is passed over and reported, for
- * a typing mistake at night must not stop investigations.
+ * The value in force: by type, global, environment, default. A stored value that does not parse is
+ * passed over and reported: a slip at night must not stop investigations.
  */
 export function effectiveSetting(
   name: string,

@@ -5,8 +5,8 @@ export type Share = { hits: number; of: number; low: number; high: number }
 const z95 = 1.959963984540054
 
 /**
- * The Wilson score interval of a proportion, at 95 per cent (E. B. Wilson, 1927). Of no trial at all it says nothing: 0 to 1. Throws a
- * RangeError where there are more hits than trials, or fewer than none.
+ * The Wilson score interval of a proportion, at 95 per cent (E. B. Wilson, 1927). No trial says
+ * nothing: 0 to 1. Throws a RangeError for more hits than trials, or fewer than none.
  */
 export function wilson(hits: number, of: number): Share {
   if (hits < 0 || hits > of) throw new RangeError(`${hits} of ${of} is no share`)

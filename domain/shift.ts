@@ -4,7 +4,7 @@ import { severity } from './incident.ts'
 import { type CardLine, cardLine } from './notification.ts'
 import { count } from './status.ts'
 
-/** What a night or a shift was, and what it leaves: the data of the morning card and of the hand-over, and the lines that say it. */
+/** A night or shift and its remains: data and lines of morning card and hand-over. */
 
 const shiftIncident = z.object({ id: z.string(), title: z.string(), severity, at: z.string() })
 export type ShiftIncident = z.infer<typeof shiftIncident>
@@ -16,7 +16,7 @@ const shiftQuestion = z.object({
   summary: z.string(),
   status: z.enum(['pending', 'approved', 'denied', 'expired', 'withdrawn', 'consumed']),
   expiresAt: z.string(),
-  /** Whose turn it is, by the site's list. */
+  /** The person whose turn it is, by the site's list. */
   of: z.string().nullable(),
   /** It woke nobody: the wakes of the night were used up. */
   isHeld: z.boolean(),
@@ -46,7 +46,10 @@ const shift = z.object({
   escalated: several(shiftIncident.extend({ isMitigated: z.boolean() })),
   /** Pages that were not sent: repaired, and the alert ended while they waited. */
   spared: several(shiftIncident.extend({ text: z.string() })),
-  /** Asked and undecided, those that woke nobody first, then by their end; and of the others those that woke nobody. */
+  /**
+   * Undecided questions, those that woke nobody first, then by their end; of the others those that
+   * woke nobody.
+   */
   questions: several(shiftQuestion),
   followUps: several(followUp),
   /** As it is now. */
@@ -184,7 +187,7 @@ export function handOverLines(shift: Shift): CardLine[] {
   ]
 }
 
-/** What comes first: a duty that is lost, a critical incident, the question that ends first, what is overdue, what is open. */
+/** Order of a hand-over: lost duty, critical incident, first-ending question, overdue, open. */
 function lookFirst({ open, questions, followUps, lostDuties }: Shift): CardLine {
   const [duty] = lostDuties
   if (duty) return line(`Look first at: ${duty}, which Nightshift lost`, 'health')

@@ -1,4 +1,7 @@
-/** Words by which tools say that an answer is less than what was asked for; `test/safety/claims/short-answers.test.ts` has a row for each. */
+/**
+ * Words by which tools call an answer a part; `test/safety/claims/short-answers.test.ts` has a row
+ * for each.
+ */
 
 const flags = new Set(['truncated', 'total_is_more', 'isPartial', 'partial', 'stale', 'more', 'isCut', 'ofPoints'])
 const cursors = new Set(['nextCursor', 'next_cursor', 'next_offset'])
@@ -14,10 +17,13 @@ export function saysShort(key: string, value: unknown): boolean {
   return Number(total ?? value) > 0
 }
 
-/** What is left out is counted in the sentence itself. */
+/** A sentence counts what it leaves out. */
 const counted = new Set(['ofPoints', 'notShown', 'otherLines'])
 
-/** Does the answer say at its top that it is a part: cut, of some servers, stale, or without what may not be read? */
+/**
+ * Whether the answer says at its top that it is a part: cut, of some servers, stale, or without
+ * what may not be read.
+ */
 export function isShort(answer: unknown): boolean {
   if (answer === null || typeof answer !== 'object' || Array.isArray(answer)) return false
   return Object.entries(answer).some(([key, value]) => !counted.has(key) && saysShort(key, value))

@@ -3,10 +3,13 @@ import { type Permission, type PersonRole, personRoles, type Role } from './perm
 /** The person who is signed in with a browser, and how commands are typed where the API runs. */
 export type Session = { name: string; role: Role; permissions: readonly Permission[]; commandPrefix: string }
 
-/** Who a provider says somebody is. Only issuer and subject are identity: names and addresses are given out again. */
+/**
+ * A person by a provider's word. Only issuer and subject are identity: names and addresses are
+ * given out again.
+ */
 export type Identity = { issuer: string; subject: string; name: string; groups: string[] }
 
-/** The strongest role that any of the groups stands for; null: none does, and there is no way in. */
+/** The strongest role of the groups; null: none has one, and there is no way in. */
 export function roleOfGroups(
   groups: readonly string[],
   roles: Readonly<Record<string, PersonRole>>,
@@ -18,7 +21,7 @@ export function roleOfGroups(
 /** What stands in rows for nobody in particular. */
 const nobody = new Set(['unknown', 'system', 'sql', 'start', 'agent', 'ingest'])
 
-/** Whom a start looks up by name and gives a role: never somebody a provider sent. */
+/** People whom a start finds by name and gives a role: none that a provider sent. */
 const ours = new Set(['admin', 'approver'])
 
 export function isUnusableName(name: string): boolean {
@@ -30,7 +33,7 @@ export function isFreeName(name: string): boolean {
   return !isUnusableName(name) && !ours.has(name.toLowerCase())
 }
 
-/** What rows will call somebody: one word, so that a name cannot read like a sentence or like another column. */
+/** A person's name in rows: one word, so that it reads like no sentence and no other column. */
 export function operatorNameOf(claimed: string): string {
   const name = claimed
     .normalize('NFKC')

@@ -1,7 +1,10 @@
 import { capitalize, formatMinute } from './format.ts'
 import { inertText } from './inert-text.ts'
 
-/** Silences of the site's Alertmanagers, as a rule of its policy asks about them. Plain words: rows store them, and pages read them. */
+/**
+ * Silences of the site's Alertmanagers, for rules of its policy. Plain words: rows store them, and
+ * pages read them.
+ */
 
 /** The kind of source that has silences. */
 export const silencingKind = 'alertmanager'
@@ -11,7 +14,10 @@ const unreadAfterMs = 300_000
 
 export type SilenceMatcher = { name: string; value: string; isRegex: boolean; isEqual: boolean }
 
-/** One that is in force or will be. Matchers are null where they cannot be compared here; who made it and why is a stranger's text. */
+/**
+ * A silence in force, or to come. Matchers are null where they do not compare here; author and
+ * reason are a stranger's text.
+ */
 export type Silence = {
   id: string
   /** As its Alertmanager said, by its own clock. */

@@ -1,12 +1,18 @@
 import { nameSilence, type SilenceFinding } from './silence.ts'
 
-/** What a site's policy said about one call. Plain words: rows store them, and pages read them without a parser. */
+/**
+ * The site policy's decision on one call. Plain words: rows store them, and pages read them without
+ * a parser.
+ */
 
 /** What a rule says about what fits it, from the strictest. */
 export const siteVerdicts = ['never', 'ask', 'run'] as const
 type SiteVerdict = (typeof siteVerdicts)[number]
 
-/** How many must agree, and the names of those who may; null where anybody does who may decide such a risk. */
+/**
+ * The number that must agree, and the names of those who may; null: anybody who may decide such a
+ * risk.
+ */
 export type SiteDemand = { people: number; groups: readonly string[]; members: readonly string[] | null }
 
 /** Is what was asked for at least what is asked for now? */
@@ -17,7 +23,7 @@ export function meetsDemand(asked: SiteDemand | undefined, now: SiteDemand): boo
   )
 }
 
-/** What the policy says about one call: plain data that a ruling stores, so that it can be judged again. */
+/** The policy's word on one call: plain data in a ruling, so that it can be judged again. */
 export type SiteDecision = {
   action: SiteVerdict
   rule: string
@@ -25,11 +31,11 @@ export type SiteDecision = {
   digest: string
   /** Null where the file lies in a folder. */
   commit: string | null
-  /** Of `ask`. */
+  /** For `ask`. */
   demand?: SiteDemand
-  /** Of a rule with `silenced`: why it fits. */
+  /** For a rule with `silenced`: why it fits. */
   silence?: SilenceFinding
-  /** Of `run`: is each thing named by kind and id? */
+  /** For `run`: whether each thing is named by kind and id. */
   isNamed?: boolean
 }
 

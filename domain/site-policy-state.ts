@@ -6,7 +6,7 @@ import { nameUnread } from './silence.ts'
 
 const fault = z.object({ line: z.int(), why: z.string(), remedy: z.string() })
 
-/** What is in force, what waits, and what was read last, as page and terminal show it. */
+/** The policies in force, waiting, and read last, for page and terminal. */
 const standingPolicy = z.object({
   digest: z.string(),
   /** The file, in its repository or folder. */
@@ -29,7 +29,7 @@ export const sitePolicyState = z.object({
       faults: z.array(fault),
     })
     .nullable(),
-  /** Of each Alertmanager; null where no rule in force asks what is silenced. */
+  /** Each Alertmanager; null where no rule in force asks about silences. */
   silences: z
     .array(
       z.object({
@@ -43,7 +43,10 @@ export const sitePolicyState = z.object({
 })
 export type SitePolicyState = z.infer<typeof sitePolicyState>
 
-/** A policy held against the site. `faults` refuse the file; `notes` are what comes to nothing here, and refuse nothing. */
+/**
+ * A policy held against the site. `faults` refuse the file; `notes` name what comes to nothing
+ * here, and refuse nothing.
+ */
 export const siteLint = z.object({
   of: z.enum(['text', 'waiting', 'in_force']),
   digest: z.string().nullable(),
@@ -58,7 +61,7 @@ export const siteCallToExplain = z.strictObject({
   type: z.string().min(1).max(100),
   /** Now, where it is absent. */
   at: z.iso.datetime({ offset: true }).optional(),
-  /** Whose alerts may be silenced, as silences were read last. */
+  /** Alertmanagers whose alerts may be silenced, as of the last read. */
   incidentId: z.string().max(100).optional(),
 })
 export type SiteCallToExplain = z.infer<typeof siteCallToExplain>
@@ -87,9 +90,12 @@ const silence = z.union([
 export const siteExplanation = z.object({
   write: decision.nullable(),
   look: decision.nullable(),
-  /** Each rule that may fit a call of this tool, in order, with what of it does not; null: it fits. Of the first thing that is touched. */
+  /**
+   * Rules that may fit a call of this tool, in order, each with its misfit; null: it fits. For the
+   * first touched thing.
+   */
   rules: z.array(z.object({ rule: z.string(), line: z.int(), action: z.string(), whyNot: z.string().nullable() })),
-  /** Why rules with `silenced` fit, or a sentence why none does; both null where there is none of this tool. */
+  /** Why rules with `silenced` fit, or why none does; both null without one of this tool. */
   silence: silence.nullable(),
   noSilence: z.string().nullable(),
 })
@@ -116,7 +122,7 @@ export function describeSitePolicy({ inForce, waiting, reading, silences }: Site
   return { isWell: !fault && !waiting && unread.length === 0, detail: parts.join(' ') }
 }
 
-/** Whose silences nobody knows, so that rules about them hold. */
+/** Alertmanagers with unknown silences, so that rules about them hold. */
 function unreadSilences(silences: SitePolicyState['silences']): string[] {
   if (silences === null) return []
   const holds = 'Rules with silenced hold as if everything were silenced:'

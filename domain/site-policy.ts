@@ -5,8 +5,9 @@ import { inventoryKind } from './registry.ts'
 import { siteVerdicts } from './site-decision.ts'
 
 /**
- * What a site lets be done where and when: a file `policy.yaml`, ordered rules. `docs/reference/policy.md` says what they mean, and
- * `safety/site` compiles them into one more list of the kernel.
+ * The site's policy: a file `policy.yaml` of ordered rules for what may be done where and when.
+ * `docs/reference/policy.md` says what they mean; `safety/site` compiles them into one more list of
+ * the kernel.
  */
 
 const line = (max: number) =>

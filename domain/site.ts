@@ -8,9 +8,9 @@ import { listFaults } from './schema-faults.ts'
 /** The inventory as a person writes it, and everything that is wrong with it. */
 
 /**
- * The inventory as a person writes it: hosts, nodes in groups, and whatever else alerts may be about, with how it hangs together. A
- * group is what the tools call a shard. Where a platform is configured it says which hosts, nodes and groups there are; resources and
- * relations can be imported beside it.
+ * The inventory as a person writes it: hosts, nodes in groups, other things that alerts may be
+ * about, and how they relate. A group is what tools call a shard. A configured platform lists
+ * hosts, nodes and groups; resources and relations are imported beside it.
  */
 const name = z
   .string()
@@ -35,7 +35,10 @@ const group = z.strictObject({
 const siteNode = z.strictObject({
   id: name,
   group: name.default('hosts'),
-  /** What alerts call it: their labels `instance`, `hostname` and the like are held against id, name and address. */
+  /**
+   * Names in alerts: their labels `instance`, `hostname` and the like are held against id, name and
+   * address.
+   */
   hostname: address.optional(),
   ip: z.string().max(253).default(''),
 })
@@ -47,7 +50,7 @@ const siteHost = z.strictObject({
   cpuMc: z.number().int().min(1).max(1_000_000_000),
 })
 
-/** Anything else that alerts may be about: a service on a node, a database, a workload of a cluster. */
+/** Anything else that alerts may be about: a node's service, a database, a workload. */
 const siteResource = z.strictObject({
   kind: inventoryKind,
   id: z.string().regex(idPattern, 'takes letters, digits and . _ : @ -, 128 at most'),
@@ -96,7 +99,7 @@ export const siteChange = z.object({
   changed: z.array(z.string()),
   removed: z.array(z.string()),
   kept: z.array(z.string()),
-  /** How many neighbours the largest groups of the file have: a reversible write on them runs unasked. */
+  /** Neighbours in the largest groups of the file: reversible writes run unasked on them. */
   vicinity: z.array(z.object({ of: z.string(), neighbours: z.number().int() })).optional(),
 })
 export type SiteChange = z.infer<typeof siteChange>
@@ -136,8 +139,8 @@ export type InventoryImport = z.infer<typeof inventoryImport>
 export type SiteFault = { field: string | null; message: string }
 
 /**
- * Everything that is wrong with a file, entry by entry and between them, however many entries are wrong. `known`: keys of resources that
- * others list; null where that cannot be told, as on a person's machine.
+ * All faults of a file, entry by entry and between entries. `known`: keys of resources that others
+ * list; null where that is unknown, as on a person's machine.
  */
 export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null): SiteFault[] {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw))
@@ -162,7 +165,7 @@ export function findSiteFaults(raw: unknown, known: ReadonlySet<string> | null):
   return [...faults, ...findSecondValues(placedRelations(valid, places)), ...between]
 }
 
-/** What the file relates, each with its place: a node has its group, a group and a host their region. */
+/** Relations in the file, with places: a node has its group, a group and a host their region. */
 function placedRelations(
   { groups, nodes, hosts, relations }: Pick<SiteFile, ListName>,
   places: ReadonlyMap<object, string>,
@@ -222,14 +225,14 @@ function findBetween(
     ...groups.flatMap(({ id, region }) => [`shard:${id}`, `region:${region}`]),
     ...nodes.flatMap(({ id, group: of }) => [`node:${id}`, `shard:${of}`]),
     ...hosts.flatMap(({ id, region }) => [`host:${id}`, `region:${region}`]),
-    // What is there with a fault is no unknown end besides.
+    // An end that is listed with a fault is not unknown as well.
     ...(Array.isArray(given) ? given : []).flatMap((each) => keyOf('resources', each) ?? []),
     ...(known ?? relations.flatMap(({ from, to }) => [from, to])),
   ]
   return findDeclarationFaults(fileToDeclared({ resources: once, relations }), new Set(own))
 }
 
-/** Faults of a declaration, all of them at once: unknown ends, loops along what belongs or runs, one id twice. */
+/** All faults of a declaration: unknown ends, loops along what belongs or runs, an id twice. */
 export function findDeclarationFaults(
   { resources, relations }: SourceDeclaration,
   known: ReadonlySet<string> = new Set(),
@@ -257,7 +260,10 @@ export function findDeclarationFaults(
 const maxLoops = 50
 const maxSteps = 8
 
-/** Loops along `belongs_to`, `runs_on` and `depends_on`, each once, as the path that closes it; of many the first. */
+/**
+ * Loops along `belongs_to`, `runs_on` and `depends_on`, each once as the path that closes it; the
+ * first of many.
+ */
 function findLoops(relations: readonly DeclaredRelation[]): string[] {
   const next = new Map<string, string[]>()
   for (const { from, kind, to } of relations) {

@@ -5,7 +5,7 @@ import { sha256 } from './digest.ts'
 import { findExporterHosts, runsExportersAttribute } from './exporter-hosts.ts'
 import { type Attributes, type ResourceRef, resourceKey } from './registry.ts'
 
-/** Where metrics, alerts, logs and pages are read: what a source is, and what a query of one may be. */
+/** Sources of metrics, alerts, logs and pages, and the queries they take. */
 
 export const sourceName = z
   .string()
@@ -33,7 +33,10 @@ const tenant = z
   })
   .optional()
 
-/** Whose data is asked for. No other header may be given: a credential goes by `credential` alone. */
+/**
+ * The header that names whose data is asked for, and the only one allowed: credentials go by
+ * `credential`.
+ */
 const tenantHeaders = z.strictObject({
   'X-Scope-OrgID': tenant,
   AccountID: tenant,
@@ -47,7 +50,7 @@ const sourceInput = z.strictObject({
   kind: z.string().min(1).max(40),
   url: z.url({ protocol: /^(?:https?|postgresql|mysql)$/ }).max(500),
   credential: credentialRef.nullable().default(null),
-  /** With the rights of the kind's writes, and no others: effects alone read it, once a person approved. */
+  /** A login for the kind's writes alone: effects read it, once a person approved. */
   writeCredential: credentialRef.nullable().default(null),
   /** How the credential is sent. Null: as a bearer token, `user:password` as Basic. */
   scheme: credentialScheme.nullable().default(null),
@@ -69,14 +72,17 @@ export const allowsStatements = ({ query }: Record<string, unknown>): boolean =>
 export const sourcePut = sourceInput.extend({
   credential: credentialRef.nullable().optional(),
   writeCredential: credentialRef.nullable().optional(),
-  /** SHA-256 of what each reference refers to, by commas: asked for where another address would be sent it. Compared, and stored nowhere. */
+  /**
+   * SHA-256 of what each reference names, joined by commas: asked for where another address would
+   * be sent it. Compared, stored nowhere.
+   */
   credentialSha256: z
     .string()
     .regex(/^[0-9a-f]{64}(,[0-9a-f]{64}){0,5}$/, 'is no SHA-256 in hexadecimal')
     .optional(),
 })
 
-/** All that is read elsewhere and makes a server believe that we may ask: each belongs to the servers that it was given for. */
+/** Secrets read elsewhere that let us in at a server: each belongs to its servers. */
 export const listReferences = ({
   credential,
   writeCredential,
@@ -90,7 +96,10 @@ export const listReferences = ({
 
 const usualPorts: Record<string, string> = { 'postgresql:': '5432', 'mysql:': '3306' }
 
-/** The server that an address leads to: what a credential is given for. One server has one spelling here, whatever stands behind its port. */
+/**
+ * The server of an address: a credential is given for it. One spelling a server, whatever stands
+ * behind its port.
+ */
 export function addressOf(address: string): string {
   const { protocol, origin, hostname, port } = new URL(address)
   const usual = usualPorts[protocol]
@@ -100,7 +109,10 @@ export function addressOf(address: string): string {
 const source = sourceInput.extend({ name: sourceName, createdBy: z.string(), createdAt: z.string() })
 export type Source = z.infer<typeof source>
 
-/** How a source does, as this process saw it last. `resting`: too many failures, nothing is asked until then. */
+/**
+ * A source's state as this process saw it last. `resting`: too many failures, nothing is asked
+ * until then.
+ */
 const sourceHealth = z.object({
   state: z.enum(['unknown', 'ok', 'failing', 'resting']),
   lastOkAt: z.string().nullable(),
@@ -115,7 +127,10 @@ export type ListedSource = z.infer<typeof listedSource>
 /** How a source answered something small. */
 export const sourceTest = z.object({ ok: z.boolean(), code: z.string().nullable(), detail: z.string() })
 
-/** A query as code judges it; `bounded`: fields that make it one that may be sent, where code knows them; `instead`: what to ask where it knows none. */
+/**
+ * A query as code judges it. `bounded`: fields that make it sendable, where code knows them;
+ * `instead`: what to ask where it knows none.
+ */
 export type QueryVerdict =
   | { ok: true }
   | { ok: false; reason: string; bounded: Record<string, string> | null; instead?: string }
@@ -123,15 +138,15 @@ export type QueryVerdict =
 /** What a read of a source answers: what the model sees, and where the whole is. */
 export const sourceReading = z.object({
   source: z.string(),
-  /** Nothing was found where all was looked through: no look at anything, and evidence of absence. */
+  /** Nothing was found where all was searched: a look at nothing, and evidence of absence. */
   isEmpty: z.boolean(),
-  /** Something may be missing, and the summary says why: nothing found is no evidence of absence then. */
+  /** Something may be missing, by the summary: nothing found is no evidence of absence. */
   isPartial: z.boolean().default(false),
   /** Made by code, 2 kB at most. */
   summary: z.unknown(),
-  /** Of the whole answer; `read_result` shows more of it. Null: the summary is all. */
+  /** The whole answer; `read_result` shows more of it. Null: the summary is all. */
   digest: z.string().nullable(),
-  /** Resources that the query names and that the registry knows. `isSource`: it is what was asked itself, whatever it answered. */
+  /** Known resources that the query names. `isSource`: the asked one, whatever it answered. */
   about: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string(), isSource: z.boolean().optional() })),
 })
 export type SourceReading = z.infer<typeof sourceReading>
@@ -141,7 +156,7 @@ const partMark = '# a part of what was asked for'
 /** A whole that is a part: its first line says so, since lines of it are read later and alone. */
 export const markPart = (whole: string): string => `${partMark}\n${whole}`
 
-/** A stored text, of a source or of a tool, without its mark: is it less than what was asked for? */
+/** Whether a stored text of a source or tool, without its mark, is less than was asked for. */
 export function readPart(whole: string): { text: string; isPart: boolean } {
   const mark = `${partMark}\n`
   if (whole.startsWith(mark)) return { text: whole.slice(mark.length), isPart: true }
@@ -161,14 +176,14 @@ export function parseDuration(text: string): number | null {
   return seconds
 }
 
-/** What a source of metrics scrapes, as it lists it: the labels that every series of a target has. */
+/** Targets that a metrics source scrapes, as it lists them: the labels on every series of each. */
 export type ListedTarget = {
   labels: Readonly<Record<string, string>>
   /** How its last scrape went, and when that was; null where the source does not say. */
   scraped?: { isUp: boolean; at: string } | null
 }
 
-/** As many targets of one source as the registry takes; a longer list is refused, and the one before it stays. */
+/** Targets of one source in the registry; a longer list is refused, and the old one stays. */
 export const maxTargets = 100_000
 
 const maxAttributes = 8
@@ -180,12 +195,12 @@ export const targetsSource = ({ kind, name }: { kind: string; name: string }): R
   hasAuthority: false,
 })
 
-/** The full name of the machine in an `instance`, or null where it names none, or the server itself. */
+/** The machine's full name in an `instance`; null where it names none, or the server itself. */
 export const machineOfInstance = (instance: string): string | null => toMachineNames(instance)[0] ?? null
 
 /**
- * Targets as resources, one for each `instance`, whatever the jobs that scrape it. One that is on a machine of the registry is a name of that machine. What
- * changes from scrape to scrape is left out: a list that did not change is not written.
+ * Targets as resources, one for each `instance` over all jobs. One on a known machine is a name of
+ * it. Leaves out what changes with every scrape: an unchanged list is not written.
  */
 export function targetsToDeclared(
   targets: readonly ListedTarget[],
@@ -230,7 +245,7 @@ export function targetsToDeclared(
 
 type Named = { id: string; labels: Readonly<Record<string, string>> }
 
-/** The same order whatever the order of the server: the digest of a list tells whether it changed. */
+/** One order, whatever the server's: a list's digest tells whether it changed. */
 function byIdAndLabels(a: Named, b: Named): number {
   const [left, right] = a.id === b.id ? [sortKey(a), sortKey(b)] : [a.id, b.id]
   return left < right ? -1 : left > right ? 1 : 0
@@ -247,7 +262,10 @@ const withoutSecrets = (instance: string): string =>
     .replace(/[?#].*$/s, '')
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1')
 
-/** The instance as an id; where it holds what an id does not (`https://…/health`), with a hash, so that two of them stay two. */
+/**
+ * An instance as an id; one with characters no id has (`https://…/health`) gets a hash, so that two
+ * stay two.
+ */
 function toTargetId(instance: string): string | null {
   const plain = instance
     .replace(/^[a-z][a-z0-9+.-]*:\/\//i, '')
@@ -271,7 +289,10 @@ function toAttributes(jobs: readonly string[], labels: Readonly<Record<string, s
   )
 }
 
-/** What logs are asked about: names of the machine that it is or runs on, of what it is there, of the workload, and what its alert says. */
+/**
+ * Names to ask logs about: the machine it is or runs on, its service there, its workload, and its
+ * alert's words.
+ */
 export type LogSubject = {
   machine: readonly string[]
   unit: readonly string[]
@@ -289,7 +310,7 @@ export const lastLogs = z.array(
 )
 export type LastLogs = z.infer<typeof lastLogs>
 
-/** What each server of databases around an incident says of itself, in lines, or why it said nothing. */
+/** Each database server's own lines about an incident, or why it said nothing. */
 export const databaseFacts = z.array(
   z.union([
     z.object({ source: z.string(), facts: z.array(z.string()) }),

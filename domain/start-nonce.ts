@@ -1,6 +1,6 @@
 /**
- * How `npm start` knows that the process which answers at a port is the one it started: each is given a random word, and says it on
- * `/readyz`. Somebody else's server at the same port does not know it, and gets none of our tokens.
+ * Tells `npm start` that the process at a port is the one it started: each gets a random word and
+ * says it on `/readyz`. Another server there does not know it, and gets none of our tokens.
  */
 export const nonceSetting = 'NIGHTSHIFT_START_NONCE'
 export const nonceHeader = 'x-nightshift-start'

@@ -1,6 +1,6 @@
 /**
- * What a word of a sender says of its alert: that it fires, that it has ended, that its sender has no data (which opens an alert where none fires), or
- * that it was switched off. The last two prove no end.
+ * The meaning of a sender's word: the alert fires, has ended, has no data (which opens one where
+ * none fires), or was switched off. The last two prove no end.
  */
 export const stateMeanings = ['fires', 'ends', 'no_data', 'off'] as const
 export type StateMeaning = (typeof stateMeanings)[number]

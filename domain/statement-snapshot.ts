@@ -1,7 +1,7 @@
-/** What a server counted of its statements up to one moment, in the same words for every dialect. */
+/** A server's counters of its statements at one moment, in the same words for every dialect. */
 
 export type StatementCount = {
-  /** Of the statement and of who runs it, as the server tells them apart. */
+  /** A statement and its user, as the server tells them apart. */
   key: string
   calls: number
   ms: number
@@ -13,7 +13,7 @@ export type StatementCount = {
 }
 
 export type StatementCounts = {
-  /** Whose counters these are: another word stands for other counters. */
+  /** The owner of these counters: another word stands for other counters. */
   server: string
   version: string
   /** Null: the server does not tell. */

@@ -25,7 +25,7 @@ type Standing = Pick<
   | 'reviewWantedAt'
 >
 
-/** Where an incident stands, as one says it aloud: its status, and what its alert and people do about it now. */
+/** An incident's state as people say it: its status, and what its alert and people do now. */
 export function statusWords(incident: Standing): string {
   return [withSpaces(incident.status), ...remarks(incident)].join(', ')
 }
@@ -35,7 +35,7 @@ export function withAlertName(title: string, alertName: string | null): string {
   return alertName === null || title.includes(alertName) ? title : `${title} [${alertName}]`
 }
 
-/** What is to be known about a status besides its word. Pages show it as a mark. */
+/** A mark beside a status. Pages show it as one. */
 export function remarks(incident: Standing): string[] {
   const { status, outcome, category, alerts, reopened, owner, keptReason, cancelledUntil } = incident
   const said: string[] = []
@@ -95,7 +95,7 @@ export function formatCost({ dollars }: Pick<ReportLine, 'dollars'>): string {
   return dollars === null ? '–' : formatDollars(dollars)
 }
 
-/** A line of a report in figures and what is to be known of each, the same on the page and on the terminal. */
+/** A line of a report, with a remark on each figure, the same on page and terminal. */
 export function describeReport(line: ReportLine): ReportFigure[] {
   const { incidents, closed, autoResolved, approvals, escalated, repairs, repairsNotLasting, unshownClaims } = line
   const { pagesHeld, questionsHeld, wakesAvoided } = line
@@ -144,7 +144,7 @@ export function describeReport(line: ReportLine): ReportFigure[] {
   ]
 }
 
-/** What people said of the agent's causes, and between which shares that leaves it; nothing where nobody said anything. */
+/** People's grades of the agent's causes, with the share's interval; empty without any. */
 function tellCauses(line: ReportLine): ReportFigure[] {
   const of = line.causesRight + line.causesPartly + line.causesWrong
   const interval = wilson(line.causesRight, of)
@@ -160,7 +160,7 @@ export function formatCauses({ causesRight, causesPartly, causesWrong }: ReportL
   return interval === null ? '–' : `${causesRight} of ${of}, ${formatInterval(interval)}`
 }
 
-/** Of what is closed, how much was resolved without a person. */
+/** The share of closed ones that was resolved without a person. */
 export function formatShare({ autoResolved, closed }: Pick<ReportLine, 'autoResolved' | 'closed'>): string {
   return closed === 0 ? '–' : `${Math.round((100 * autoResolved) / closed)} %`
 }
@@ -207,7 +207,7 @@ export const alertWords: Record<IncidentBrief['alert']['state'], string> = {
   none: 'no alert',
 }
 
-/** How a thing is that looks well, and that its alert fires all the same: the one does not hide the other. */
+/** A resource that looks well while its alert fires: one does not hide the other. */
 export function withItsAlert(
   observed: string,
   isWell: boolean,
@@ -236,7 +236,7 @@ export const causeWords: Record<IncidentBrief['cause']['state'], string> = {
   unknown: '',
 }
 
-/** What stands before the cause: of an escalation without a hypothesis it is why it went to people. */
+/** The words before a cause: of an escalation without a hypothesis, why it went to people. */
 export function nameOfCause({ state }: Pick<IncidentBrief['cause'], 'state'>, status: Incident['status']): string {
   if (state !== 'ending') return 'Cause'
   return status === 'escalated'
@@ -252,7 +252,7 @@ export function describeLooks({ done, looks }: Pick<IncidentBrief, 'done' | 'loo
   return looks === 0 ? 'Nothing yet.' : `Looked only (${looks === 1 ? 'once' : `${looks} times`}): nothing was changed.`
 }
 
-/** So many points a probe of the passport may give. */
+/** Points that one probe of the passport may give. */
 export const maxPoints = 10
 
 /** One line for people: `grade B, 101 of 120 points, 41 tokens a second`. */
@@ -292,7 +292,10 @@ export function describeCounts(tonight: Home['tonight']): string {
   return describeNight(tonight, { share: '', figures: [] })
 }
 
-/** A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median 41 s · 0 failed repairs · 182,000 tokens`. */
+/**
+ * A night in one line: `12 incidents · 9 resolved, 7 of 11 closed without a person (64 %) · median
+ * 41 s · 0 failed repairs · 182,000 tokens`.
+ */
 export function describeTonight(tonight: Home['tonight']): string {
   const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
   const alone = `${formatNumber(resolvedAlone)} of ${formatNumber(closed)} closed without a person`
@@ -325,7 +328,7 @@ export function describeNeed({ need, category, count, incident, approval }: Need
   if (need === 'review') return 'Done alone: somebody else reviews it'
   if (need === 'yours') return `You have it${firing}`
   if (need === 'kept') return 'Not investigated: agent.investigate leaves it to people'
-  // Of several the newest says who; together they may have been handed over by different ones.
+  // The newest of several names the person; the others may name different ones.
   const by = count === 1 && incident.closedBy ? closerWords[incident.closedBy] : 'without a category'
   return `Escalated: ${category ? categoryWords[category] : by}${firing}`
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { modelAbilities } from './chat.ts'
 import { storedPassport } from './passport.ts'
 
-/** What the API says about the whole: how the parts are, what the last days took, what investigations lacked. */
+/** The API's status of the whole: parts, the last days' costs, what investigations lacked. */
 
 export const count = z.number().int()
 
@@ -54,7 +54,7 @@ export const status = z.object({
     lastDurationMs: z.number().nullable(),
     answersLastHour: count,
     failuresLastHour: count,
-    /** Of the server that was asked last: who asks it now and who waits, the window, and how it wants its requests. */
+    /** The server asked last: its askers and waiters, the window, and its requests' form. */
     asking: count,
     waiting: count,
     windowTokens: count.nullable(),
@@ -64,7 +64,7 @@ export const status = z.object({
     learned: z.array(z.string()),
     /** What that server can do with the model; null where it was never asked. */
     abilities: modelAbilities.nullable(),
-    /** Of the model that incidents are given to; null where none is known. */
+    /** The model that incidents are given to; null where none is known. */
     grade: modelGrade.nullable(),
   }),
 })

@@ -1,6 +1,6 @@
 import type { EventKind } from './event.ts'
 
-/** One attempt at an incident, one turn of it, one call of a turn: what rows, keys and workflow ids are named by. */
+/** One attempt, one turn, one call: the names of rows, keys and workflow ids. */
 export type RunRef = { incidentId: string; attempt: number }
 export type TurnRef = RunRef & { turn: number }
 export type CallRef = RunRef & { turn: number; call: number }
@@ -8,8 +8,9 @@ export type CallRef = RunRef & { turn: number; call: number }
 type StepKeyParts = CallRef & { kind: string; step: string | null }
 
 /**
- * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. It is unique in the database, so that a step that runs
- * again finds its row, and it is the `Idempotency-Key` of the write that the row announces.
+ * The key of a row: `<incident>.<attempt>:<turn>:<kind>:<call>[:<step>]`. Unique in the database,
+ * so that a repeated step finds its row; also the `Idempotency-Key` of the write that the row
+ * announces.
  */
 export function stepKey(run: RunRef, turn: number, kind: EventKind, call: number, step?: string | number): string {
   const key = `${run.incidentId}.${run.attempt}:${turn}:${kind}:${call}`
@@ -31,13 +32,16 @@ export function parseStepKey(key: string): StepKeyParts | null {
   }
 }
 
-/** The key of another row of the same call, as of the `tool_finished` beside a `tool_started`; null where `key` is no step key. */
+/**
+ * The key of another row of the call, as of `tool_finished` beside `tool_started`; null for
+ * another `key`.
+ */
 export function siblingKey(key: string | null, kind: EventKind): string | null {
   const parts = parseStepKey(key ?? '')
   return parts && stepKey(parts, parts.turn, kind, parts.call, parts.step ?? undefined)
 }
 
-/** The id that a call has in rows and in the model's transcript: its turn and its place in the answer. */
+/** A call's id in rows and in the model's transcript: its turn and place in the answer. */
 export function callId(turn: number, call: number): string {
   return `c${turn}_${call}`
 }
@@ -48,7 +52,10 @@ export function parseCallId(id: string): { turn: number; call: number } | null {
   return turn === undefined ? null : { turn: Number(turn), call: Number(call) }
 }
 
-/** Looks that code takes by itself have places from here on, which no answer of a model has; those before its first turn are of turn 0. */
+/**
+ * Places of code's own looks begin here, where no model's answer has one; those before the first
+ * turn are of turn 0.
+ */
 export const firstPlaceOfCode = 1_000
 
 /** Did code propose this call, and no model and no person? */
@@ -61,9 +68,9 @@ export function byCall(a: { callId: string }, b: { callId: string }): number {
   return (parseCallId(a.callId)?.call ?? 0) - (parseCallId(b.callId)?.call ?? 0)
 }
 
-/** Names at Temporal. They are stored in rows and histories, and people type them: none may change. */
+/** Names at Temporal. Rows and histories store them and people type them: none may change. */
 
-/** Where workflows and most activities are polled for; requests to a model have a queue beside it (`llmTaskQueue`). */
+/** The queue of workflows and most activities; a model's requests have `llmTaskQueue`. */
 export const defaultTaskQueue = 'nightshift'
 
 export const llmTaskQueue = (taskQueue: string): string => `${taskQueue}-llm`
@@ -82,7 +89,10 @@ export function parseInvestigationId(id: string): RunRef | null {
 /** The workflow that runs the incidents of one type: a leader and its followers. */
 export const groupWorkflowId = (type: string): string => `group:${type}`
 
-/** The id of an incident or an approval in a text that was pasted: by itself, or inside an address or a sentence. Null without one. */
+/**
+ * Finds the id of an incident or approval in a pasted text: alone, in an address or in a sentence.
+ * Null: none.
+ */
 export function idIn(text: string | null | undefined): string | null {
   return /(?<![0-9a-z])(?:inc|apr)_[0-9a-z]{26}(?![0-9a-z])/.exec(text ?? '')?.[0] ?? null
 }

@@ -4,7 +4,7 @@ import { idPattern } from './kinds.ts'
 import { inventoryKind, resourceRef } from './registry.ts'
 import type { KindStop } from './stop.ts'
 
-/** What the API answers about what people stopped. The types stand in `stop.ts`, for pages that load no schema. */
+/** The API's answers about stops. The types are in `stop.ts`, for pages, which load no schema. */
 
 /** A resource that the registry may list. */
 export const stoppable = z.strictObject({ kind: inventoryKind, id: z.string().regex(idPattern) })

@@ -1,10 +1,16 @@
 import { formatMinute } from './format.ts'
 import type { ResourceRef } from './registry.ts'
 
-/** What is stopped: writes of the agent in incidents of a type, by one tool or by all (null), on one resource or on all (null). */
+/**
+ * A stop: the agent's writes in incidents of a type, by one tool or all (null), on one resource or
+ * all (null).
+ */
 export type StopScope = { type: string; tool: string | null; resource: ResourceRef | null }
 
-/** A kind of write that a person stopped for the whole site. `until`: null where somebody has to resume it. */
+/**
+ * A kind of write that a person stopped for the whole site. `until`: null where somebody has to
+ * resume it.
+ */
 export type KindStop = StopScope & { id: string; at: string; until: string | null; by: string; reason: string }
 
 /** As the audit names it: the pair, or its type alone. */
@@ -26,7 +32,7 @@ export function scopeOfRow({ incidentType: type, tool, resourceKind: kind, resou
   return { type, tool, resource: kind === null || id === null ? null : ({ kind, id } as ResourceRef) }
 }
 
-/** Who stopped it, until when and why, for people and for the model. */
+/** The person who stopped it, until when and why, for people and for the model. */
 export function describeStop({ by, until, reason }: Pick<KindStop, 'by' | 'until' | 'reason'>): string {
   return `stopped by ${by} ${describeEnd(until)}: ${reason}`
 }

@@ -38,8 +38,8 @@ const ofCall = z.looseObject({
 const maxSaid = 600
 
 /**
- * The rows of a log as a model reads them: one for each call, with what it found in the place of the tool's name. A call that has no end yet
- * keeps the rows of its beginning.
+ * Rows of a log as a model reads them: one a call, with its finding for the tool's name. A call
+ * without an end keeps its first rows.
  */
 export function tellRows(rows: readonly StoredRow[]): ToldRow[] {
   const calls = rows.map(({ metadata }) => ofCall.safeParse(metadata).data)

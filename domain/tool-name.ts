@@ -1,7 +1,8 @@
 /**
- * The tool that a model's spelling means, or null where it means none or more than one: without blanks, quotes, the marks of a template
- * (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) or a call's number (`get_node:0`), with dots or dashes for the underscore
- * (`fs.read`). A name is never guessed from a part of it.
+ * The tool that a model's spelling means; null where none or more than one. Drops blanks, quotes, a
+ * template's marks (`get_node<|channel|>commentary`), a prefix (`functions.get_node`) and a call's
+ * number (`get_node:0`), and takes dots or dashes for the underscore (`fs.read`). Guesses no name
+ * from a part.
  */
 export function readToolName(spelled: string, has: (name: string) => boolean): string | null {
   if (has(spelled)) return spelled
@@ -15,7 +16,10 @@ export function readToolName(spelled: string, has: (name: string) => boolean): s
   return meant.size === 1 ? [...meant][0]! : null
 }
 
-/** Names that one may have meant by another: those that hold it, that it holds, or that share most of its words. */
+/**
+ * Names that another may have meant: those that hold it, that it holds, or that share most of its
+ * words.
+ */
 export function similarNames(spelled: string, names: readonly string[], max = 5): string[] {
   const wanted = wordsOf(spelled)
   const scored = names.map((name) => {

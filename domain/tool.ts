@@ -8,8 +8,9 @@ import type { QueryVerdict } from './source.ts'
 import type { ToolUndo, UndoLook } from './undo.ts'
 
 /**
- * What a call does to the world. `resolve` finds out what a name means, `read` looks, `record` writes to the incident's own
- * log, `write` changes the platform, `terminal` ends the investigation. What is unknown is a write.
+ * A call's effect on the world. `resolve` finds what a name means, `read` looks, `record` writes to
+ * the incident's log, `write` changes the platform, `terminal` ends the investigation. An unknown
+ * one is a write.
  */
 export type EffectKind = 'resolve' | 'read' | 'record' | 'write' | 'terminal'
 
@@ -45,23 +46,32 @@ export type Envelope = {
   meta: Record<string, unknown>
 }
 
-/** A thing that a look-up made known: writes may name it from now on. `host` is what it runs on, where it runs on something. */
+/**
+ * A thing that a look-up made known: writes may name it from now on. `host`: the one it runs on, if
+ * any.
+ */
 export type DiscoveredThing = ResourceRef & {
   name: string
   aliases: string[]
   host?: string | null
-  /** The answer describes this thing and does not only mention it: that is a look at it, though the call named something else. */
+  /** The answer describes this thing: a look at it, though the call named something else. */
   seen?: true
-  /** How it is, in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), where the answer says so. */
+  /**
+   * Its state in the platform's word (`nominal`, `degraded`, `critical`, `unknown`, `down`), where
+   * the answer has one.
+   */
   health?: string
 }
 
-/** Containers, pods, guests or buckets that an answer listed: commands on that resource may look into them from now on. */
+/**
+ * Containers, pods, guests or buckets in an answer: commands on that resource may look into them
+ * from now on.
+ */
 export type ListedNames = { on: ResourceRef; names: string[] }
 
 /**
- * Where a command-carrying call holds what it would execute: words for no shell at all, or a text for bash. With `directory`, which
- * field says where it runs, and where it does when that says nothing.
+ * The place of a command in a call: words for no shell, or a text for bash. `directory`: the field
+ * for where it runs, and the default.
  */
 export type CommandField = {
   field: string
@@ -72,7 +82,7 @@ export type CommandField = {
 /** Fields of a tool's input that name resources, with the kinds each may be of. */
 export type NamedFields = Readonly<Record<string, ResourceKind | readonly ResourceKind[]>>
 
-/** The core API as tools see it. `ok: false` is an answer; a fault of the network is thrown and may be retried. */
+/** The core API for tools. `ok: false` is an answer; a network fault is thrown for a retry. */
 export type CoreAnswer =
   | { ok: true; status: number; data: unknown }
   | {
@@ -96,7 +106,7 @@ export type ToolContext = {
   incidentId: string
   /** The step key: sent on as `Idempotency-Key`, so that a receiver does it once. */
   stepKey: string
-  /** Fingerprint of the state the approval was given for; the receiver refuses 412 when it has changed. */
+  /** The fingerprint of the approved state; the receiver refuses 412 where it changed. */
   ifMatch: string | null
   signal?: AbortSignal
 }
@@ -109,13 +119,13 @@ export type Preparation = {
   identity: Record<string, unknown>
   /** Fingerprint of the facts the dry run rests on. */
   stateFingerprint: string
-  /** Asked whatever it is, and at this risk or a higher one: where it would be done, everything is. */
+  /** Asks in any case, at this risk or a higher one: at its place everything is asked. */
   asks?: { risk: Risk; why: string }
-  /** The name that the engine gives the container which it is about, called by whatever name or id. */
+  /** The engine's name of the container that it is about, whatever name or id was given. */
   container?: string
   /** Hosts that are taken for dead, whose VMs it would start elsewhere. */
   deaths?: Death[]
-  /** Of an undo: whether all is as the write left it that is taken back, by a look of now. */
+  /** For an undo: whether all is as the write left it, by a look now. */
   left?: UndoLook
   /** Commands that may look as root where it would run, each word for word. */
   rootReads?: string[][]
@@ -124,15 +134,21 @@ export type Preparation = {
     possible: boolean
     summary: string
     details: Record<string, unknown>
-    /** What will prove exactly this call, where that depends on its arguments or its place; else the tool's own `proof`. */
+    /** The proof of exactly this call, by its arguments or place; else the tool's `proof`. */
     proof?: PostconditionProof
   } & Attachments
 }
 
-/** What a look after a write showed. `holds` null: it ran, and nothing was promised that could be looked at. */
+/**
+ * The result of a look after a write. `holds` null: it ran, and promised nothing that can be looked
+ * at.
+ */
 export type Observation = { holds: boolean | null; observed: string; steps?: StepVerification[] }
 
-/** What a site may lack: changes of senders, declared jobs, a platform that lists shards, or hosts with their VMs, a database that may be written to, and one that takes statements. */
+/**
+ * Parts that a site may lack: changes of senders, declared jobs, a platform with shards or hosts, a
+ * database that may be written to, one that takes statements.
+ */
 export type SiteNeed = 'changes' | 'jobs' | 'shards' | 'hosts' | 'databases' | 'queries'
 
 export type Tool<Input = Record<string, unknown>, Output = unknown> = {
@@ -144,29 +160,50 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   risk: Risk
   /** A reversible low-risk write near the incident's resource runs unasked. */
   reversible: boolean
-  /** A person may let the very same action run again without asking. Never for commands, nor for high and critical risk. */
+  /**
+   * A person may let the very same action run again unasked. Never commands, nor high and critical
+   * risk.
+   */
   grantable?: boolean
-  /** What the arguments name. Reads that look at a target close its verification; writes need it looked up. */
+  /**
+   * Resources in the arguments. A read that looks at a target closes its verification; a write
+   * needs a look-up.
+   */
   names: NamedFields
-  /** Which field says of which kind the named things are, where the caller says it: no other kind is meant then. */
+  /**
+   * The field that names the kind of the named things, where the caller does: no other kind is
+   * meant then.
+   */
   kindField?: string
-  /** Runs inside what it names, so that naming a host where a guest on it is meant would hit the wrong file system. */
+  /** Runs inside the named thing: a host's name for a guest's hits the wrong file system. */
   inside?: boolean
   /** Tools that carry a command: what it is decides effect and verdict, not the tool's name. */
   command?: CommandField
-  /** Reads of sources: whether the query is bounded, by its arguments alone. The core API judges it again before it is sent. */
+  /**
+   * For reads of sources: whether the query is bounded, by its arguments. The core API judges again
+   * before it sends.
+   */
   judgeQuery?(input: Input): QueryVerdict
   /** Offered only where a source of a kind that serves it exists. */
   fromSource?: true
-  /** Of which incidents the first turn offers it, by the kind of their resource, null for none; others get it by `more_tools`. Absent: of all. */
+  /**
+   * Incidents whose first turn offers it, by their resource's kind, null for none; others use
+   * `more_tools`. Absent: all.
+   */
   firstFor?: readonly (InventoryKind | null)[]
-  /** Where a runbook fits the incident, the first turn offers it only if the runbook names it; `more_tools` has it otherwise. */
+  /**
+   * Where a runbook fits, the first turn offers it only if that names it; `more_tools` has it
+   * otherwise.
+   */
   isSituational?: boolean
-  /** Offered only where the site has it: a change was ever taken in, an operator declared jobs, a platform lists shards or hosts. */
+  /**
+   * Offered only where the site has it: a change came in, jobs are declared, a platform lists
+   * shards or hosts.
+   */
   needs?: SiteNeed
   /** Offered first for these kinds as well, where the site lacks the tool that is named. */
   insteadOf?: Partial<Record<InventoryKind, string>>
-  /** A successful answer in one sentence that names what it is about: shown in place of the answer's data (`domain/say.ts`). */
+  /** A success in one sentence with its subject, shown for the answer's data (`domain/say.ts`). */
   say(output: Output, input: Input): string
   /** What a successful answer made known. */
   discovers(output: Output, input: Input): DiscoveredThing[]
@@ -174,11 +211,11 @@ export type Tool<Input = Record<string, unknown>, Output = unknown> = {
   lists?(output: Output, input: Input): ListedNames | null
   /** Writes only: targets, identity and fingerprint from the world as it is now. */
   prepare?(input: Input, context: ToolContext): Promise<Preparation>
-  /** Writes only: a person decides within this time, where the settings say nothing else: what the dry run found is old by then. */
+  /** Writes only: the time to decide without a setting: the dry run's findings are old after it. */
   dryRunAgesAfterSeconds?: number
   /** Writes only: what proves that one worked, or that nothing does. */
   proof?: PostconditionProof
-  /** Writes only: how that is looked at, and for how long code may wait for it. Null, or thrown: it cannot be read just now. */
+  /** Writes only: the look, and how long code waits for it. Null, or thrown: unreadable now. */
   postcondition?: {
     withinSeconds: number
     check(input: Input, output: Output | null, context: ToolContext): Promise<Observation | null>

@@ -12,7 +12,7 @@ import {
   trustLevels,
 } from './trust.ts'
 
-/** What the API answers about trust. The types stand in `trust.ts`, for pages that load no schema. */
+/** The API's answers about trust. The types are in `trust.ts`, for pages, which load no schema. */
 
 const level = z.enum(trustLevels)
 const cause = z.enum(['person', 'lost', 'upgrade'])

@@ -16,21 +16,24 @@ export const trustWords: Record<TrustLevel, string> = {
 export type TrustPair = { type: string; tool: string }
 
 /**
- * What the kernel is given of a pair; `since`: when somebody set its level, null where nobody did. `stop`: while people have stopped this
- * kind of write it is in shadow, whatever its level; absent otherwise.
+ * The kernel's facts of a pair. `since`: when somebody set its level, null: nobody did. `stop`: a
+ * person stopped this kind of write, so it is in shadow at any level; absent otherwise.
  */
 export type PairTrust = { level: TrustLevel; since: string | null; stop?: { id: string; words: string } }
 
 /** As the audit names a pair. */
 export const pairName = ({ type, tool }: TrustPair): string => `${type} ${tool}`
 
-/** A repair that was wrong or did not last is an incident of this type, about Nightshift itself. The agent never takes one. */
+/**
+ * The incident type of a repair that was wrong or did not last: about Nightshift itself. The agent
+ * takes none.
+ */
 export const trustLostType = 'nightshift_trust_lost'
 
 /** Incidents in which no agent says a cause: nobody grades one. */
 export const ungradedTypes: readonly string[] = [manualChangeType, trustLostType, questionType]
 
-/** Why a level is what it is: a person set it, a repair lost it, or an older version had run the pair unasked. */
+/** The reason for a level: a person, a lost repair, or an older version's unasked runs. */
 export type TrustCause = 'person' | 'lost' | 'upgrade'
 
 /** The level below which a pair falls by itself. */
@@ -50,7 +53,7 @@ export type Grade = CauseGrade | ShadowGrade
 export type TrustRecord = {
   /** Calls that the kernel would have let run or asked about. */
   proposed: number
-  /** Of those, recorded and not carried out; and without a grade yet. */
+  /** Recorded and not carried out; and still without a grade. */
   shadowed: number
   ungraded: number
   approved: number
@@ -98,7 +101,7 @@ export type PairStanding = TrustPair & {
   record: TrustRecord
 }
 
-/** One call of a pair; `grade`: of the record that it left in shadow, else of the cause for which it ran. */
+/** One call of a pair. `grade`: of its record in shadow, else of the cause it ran for. */
 export type TrustCall = {
   incidentId: string
   attempt: number
@@ -129,13 +132,16 @@ export type TrustStep = {
 /** Every pair that was proposed or set; `newPairs`: the level of one that nobody has set. */
 export type TrustList = { newPairs: TrustLevel; items: PairStanding[] }
 
-/** One pair with all that its level rests on. `seen` stands for the record: who gives more sends it back. */
+/**
+ * One pair with all that its level rests on. `seen` stands for the record: the giver of more sends
+ * it back.
+ */
 export type PairHistory = PairStanding & {
   risk: string
   seen: string
   steps: TrustStep[]
   calls: TrustCall[]
-  /** Of what people graded, the share that was right: from `low` to `high` with 95 %. */
+  /** The share of grades that was right: from `low` to `high`, with 95 %. */
   weeks: (GradedWeek & { low: number; high: number })[]
 }
 

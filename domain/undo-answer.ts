@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { resourceRef } from './registry.ts'
 
-/** What the API answers about an undo. The types stand in `undo.ts`, for pages that load no schema. */
+/** The API's answers about an undo. The types are in `undo.ts`, for pages, which load no schema. */
 
 const standing = z.enum(['under_way', 'undone', 'not_done', 'unclear'])
 
 export const listedUndo = z.object({
-  /** Of the write: what its undo is asked by. */
+  /** The write's key, by which its undo is asked. */
   key: z.string(),
   tool: z.string(),
   said: z.string(),

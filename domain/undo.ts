@@ -5,7 +5,7 @@ import type { Risk } from './tool.ts'
 /** What a write left behind, fact by fact: `HEAD of /srv/web` is `3f2a…`. */
 export type LeftBehind = Readonly<Record<string, string>>
 
-/** The call that takes a write back, and the state that the write left: it holds for that state alone. */
+/** The call that takes a write back, and the write's own end state, for which alone it holds. */
 export type DeclaredUndo = {
   tool: string
   arguments: Record<string, unknown>
@@ -14,12 +14,15 @@ export type DeclaredUndo = {
   files?: string[]
 }
 
-/** Stored with a write when it was done; `none`: why nothing takes it back, though its tool declares an undo. */
+/** Stored with a done write. `none`: why nothing takes it back, despite a declared undo. */
 export type RecordedUndo = DeclaredUndo | { none: string }
 
 /** How a tool declares that its write is taken back. */
 export type ToolUndo<Input> = {
-  /** What would take it back, in words, for those who decide about the write. Null: its preparation says that, where anything does. */
+  /**
+   * The way back in words, for those who decide about the write. Null: its preparation names one,
+   * if any.
+   */
   does(input: Input): string | null
   /** From the arguments and from what the write itself answered: before it and after it. */
   of(input: Input, output: Record<string, unknown>): RecordedUndo
@@ -35,7 +38,7 @@ export type Undoes = {
   tool: string
   /** It was judged with this risk: its undo is judged with no less. */
   risk: Risk
-  /** This person says that the write was wrong: the record of its tool says so once it is undone. */
+  /** This person calls the write wrong: the tool's record says so once it is undone. */
   isWrong: boolean
 }
 
@@ -57,14 +60,17 @@ export function compareLeft(left: LeftBehind, now: LeftBehind | null, incidentId
   return { isAsLeft: false, observed: `it changed since the write of ${incidentId}: ${told.join('; ')}` }
 }
 
-/** A service that is stopped, and since when: one that was started and stopped again in between is not as the write left it. */
+/** A stopped service, and since when: one started and stopped again between is not as left. */
 export function stoppedAt(since: string): string {
   return since === '' ? stopped : `${stopped} since ${since}`
 }
 
 const stopped = 'stopped'
 
-/** Of two stops the times count where both have one: older rows have none, and systemd forgets that of a unit which nothing names. */
+/**
+ * The times of two stops count where both have one: older rows have none, and systemd forgets that
+ * of an unnamed unit.
+ */
 function isSameFact(left: string | undefined, now: string | undefined): boolean {
   if (left === now) return true
   const isStop = (fact = '') => fact === stopped || fact.startsWith(`${stopped} since `)
@@ -85,14 +91,14 @@ export function vmLeft(id: string, { host, running, startedAt = null }: VmStands
   return { [`host of ${id}`]: host ?? 'no host', [id]: running ? runs : 'stopped' }
 }
 
-/** What a job left is what its check mode says of it: nothing would change. `otherwise`: what it says instead. */
+/** A job's state by its check mode: nothing would change. `otherwise`: its words instead. */
 export function jobLeft(job: string, otherwise: string | null): LeftBehind {
   return { [`what the check mode of ${job} would change`]: otherwise ?? 'nothing' }
 }
 
 /** A write of an incident as people are shown it, with what would take it back. */
 export type ListedUndo = {
-  /** Of the write: what its undo is asked by. */
+  /** The write's key, by which its undo is asked. */
   key: string
   tool: string
   said: string

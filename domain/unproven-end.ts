@@ -1,9 +1,12 @@
 import { inertText } from './inert-text.ts'
 
-/** An alert whose end proves nothing counts as quiet, unproven after this without another word of it. */
+/** An alert with an unproven end counts as quiet, unproven after this time without another word. */
 export const unprovenAfterHours = 24
 
-/** The words of Grafana for why a rule stopped to fire without a value that says so (`grafana_state_reason`), in its own spelling. */
+/**
+ * Grafana's words for a rule that stopped firing without a value that shows it
+ * (`grafana_state_reason`), in its spelling.
+ */
 const reasons: Record<string, string> = {
   missingseries: 'its series is missing',
   nodata: 'its rule found no data',
@@ -14,21 +17,21 @@ const reasons: Record<string, string> = {
   ruledeleted: 'its rule was deleted',
 }
 
-/** `MissingSeries: its series is missing`; of several words, each. What is not known is quoted alone. */
+/** `MissingSeries: its series is missing`, for each of several words; an unknown one is quoted. */
 export function describeEndReason(reason: string): string {
   const said = wordsOf(reason).flatMap((word) => reasons[word] ?? [])
   const word = inertText(reason, 100)
   return said.length === 0 ? word : `${word}: ${said.join(', ')}`
 }
 
-/** Its series is gone: where nothing else is known of it, nobody can find out whether the trouble went with it. */
+/** Its series is gone: without other facts nobody can find out whether the trouble went with it. */
 export function isSeriesGone(reason: string): boolean {
   return wordsOf(reason).includes('missingseries')
 }
 
 const wordsOf = (reason: string): string[] => reason.toLowerCase().split(/[\s,;()]+/)
 
-/** Why nothing shows that an alert is over, for a sentence. `reason`: its sender's word, where it gave one. */
+/** Why nothing shows that an alert is over. `reason`: its sender's word, if it gave one. */
 export function describeDoubt(why: string | null, reason: string | null): string {
   if (reason !== null) return `its sender gave an end that proves nothing (${describeEndReason(reason)})`
   if (why === 'crowd') return 'many alerts of its sender ended at once'

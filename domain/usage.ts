@@ -10,13 +10,16 @@ export const usage = z.object({
       promptTokens: z.number(),
       completionTokens: z.number(),
       reasoningTokens: z.number(),
-      /** Answers whose server stated no tokens, or what cannot be: theirs are counted by the bytes that were sent and received. */
+      /**
+       * Answers without or with impossible token counts: counted by the bytes that were sent and
+       * received.
+       */
       assumed: count,
       seconds: z.number(),
     }),
   ),
   byDay: z.array(z.object({ day: z.string(), incidents: count, tokens: z.number(), approvals: count })),
-  /** Dollars, by the prices in force when each answer came. `assumed`: of them, for models without a price. */
+  /** Dollars, by each answer's price in force. `assumed`: for models without a price. */
   money: z.object({
     day: z.object({ dollars: z.number(), cap: z.number().nullable() }),
     month: z.object({ dollars: z.number(), cap: z.number().nullable() }),

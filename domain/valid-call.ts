@@ -15,12 +15,12 @@ type Schema = {
   additionalProperties?: Schema | boolean
 }
 
-/** What was given is shown again up to so many characters; a longer text gives way to an example. */
+/** Given values up to this length are shown again; a longer text gives way to an example. */
 const maxGivenCharacters = 200
 
 /**
- * Arguments that a tool accepts, with what was given kept where it fits: a correction that shows them is understood by models that
- * read no schema. Null where the schema gives no example that fits.
+ * Arguments that a tool accepts, with given values that fit: models that read no schema understand
+ * a correction that shows them. Null where the schema has no fitting example.
  */
 export function validArguments(
   input: z.ZodType,
@@ -43,7 +43,7 @@ export function validArguments(
   return null
 }
 
-/** The one value that came under a name that there is not, under the one needed name of its type that lacks a value. */
+/** Moves the one value under an unknown name to the one required empty name of its type. */
 function renamed(
   given: [string, unknown][],
   properties: Record<string, Schema>,
@@ -59,7 +59,10 @@ function renamed(
   return lacking.length === 1 ? [[lacking[0]!, value]] : []
 }
 
-/** A value that fits; a text is a blank to fill in, which says what belongs there: one that reads like an answer is sent as one. */
+/**
+ * A fitting value. A text is a blank that says what belongs there: models send one that reads like
+ * an answer.
+ */
 function exampleOf(schema: Schema, field = 'text'): unknown {
   if (schema.examples?.length) return schema.examples[0]
   if (schema.const !== undefined) return schema.const

@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' }
 
-/** The version of the package, which the command, the documents, the metrics and the image share. */
+/** The package's version, shared by command, documents, metrics and image. */
 export const version: string = manifest.version

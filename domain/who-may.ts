@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Who may decide about a call at one time, and why each other person may not. */
+/** People who may decide about a call at one time, and why each other may not. */
 export const whoMay = z.object({
   /** By whose rights: as they were at this time. */
   at: z.string(),

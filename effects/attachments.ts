@@ -9,9 +9,10 @@ import { inertText } from '../domain/inert-text.ts'
 import { cleanse } from '../safety/redact.ts'
 
 /**
- * Pictures of strangers. A PNG is rows of samples, packed by zlib, between a header and an end (ISO/IEC 15948). Its header is judged before
- * anything is unpacked, its rows are unpacked into exactly as much as the header says and packed again by this process. What is written out
- * holds header, palette, transparency, rows and end: no text, no profile, no second picture, nothing behind the end.
+ * Strangers' pictures. A PNG is rows of samples, packed by zlib, between a header and an end
+ * (ISO/IEC 15948). The header is judged before anything is unpacked, the rows are unpacked into
+ * exactly its size and packed again here. The written file holds header, palette, transparency,
+ * rows and end: no text, profile, second picture, or anything behind the end.
  */
 
 const signature = Buffer.from('89504e470d0a1a0a', 'hex')
@@ -111,7 +112,7 @@ function readHeader(data: Buffer): Header {
   return { width, height, depth, colour, bytes: data }
 }
 
-/** Palette and transparency have the sizes that their colour type gives them; where they only suggest, they are left out. */
+/** Palette and transparency have their colour type's sizes; suggested ones are left out. */
 function fitToColours(parts: Parts): Parts {
   const { header, palette, transparency } = parts
   if (header.colour === indexed) {
@@ -165,8 +166,9 @@ const maxStoredBytes = 1_000_000
 type Taken = { kept: Attachment; note?: string } | { why: string }
 
 /**
- * Takes what came with a dry run: untrusted bytes. Each is bounded, written out here, and stored under the digest of what was written. What
- * does not fit is left out with a sentence for the person who decides; a dry run never fails by it. Null and undefined: nothing came.
+ * Takes a dry run's attachments: untrusted bytes. Each is bounded, written out here, and stored
+ * under that digest. What does not fit is left out with a sentence for the decider; no dry run
+ * fails by it. Null and undefined: none.
  */
 export async function takeAttachments(db: Db, sent: unknown): Promise<Attachments> {
   if (sent === undefined || sent === null) return {}
@@ -189,7 +191,7 @@ export async function takeAttachments(db: Db, sent: unknown): Promise<Attachment
   return { ...(attachments.length > 0 && { attachments }), ...(leftOut.length > 0 && { leftOut }) }
 }
 
-/** One line that is shown and becomes the name of a file: without what hides, and without secrets. */
+/** One line that is shown and names a file: without hidden characters and secrets. */
 function toName(sent: string): string {
   const line = inertText(cleanse(sent.slice(0, 1_000)), attachmentLimits.nameCharacters)
   return line.replace(/ +/g, ' ') || 'without a name'

@@ -21,12 +21,15 @@ async function askAbout({ db, askMonitoring }: WitnessDeps, steps: readonly Plan
   return askMonitoring && suspects.length > 0 ? await askMonitoring(suspects) : new Map()
 }
 
-/** Who says now that the hosts are dead away from which a plan starts VMs. */
+/** Witnesses now for the deaths of hosts from which a plan starts VMs. */
 export async function deathsOfPlan(deps: WitnessDeps, steps: readonly PlanStep[]): Promise<JudgedDeath[]> {
   return await readJudgedDeaths(deps.db, steps, await askAbout(deps, steps))
 }
 
-/** What bars these steps: a host of theirs that is not known to be dead; null where nothing does. `taken`: dead when it was decided. */
+/**
+ * The bar to these steps: a host not known to be dead; null where there is none. `taken`: dead at
+ * the decision.
+ */
 export async function whyNotNow(
   deps: WitnessDeps,
   steps: readonly PlanStep[],

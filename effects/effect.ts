@@ -12,7 +12,10 @@ import type { PlatformState } from './platform-state.ts'
 /** What a write needs from the process that runs it. */
 export type EffectDeps = {
   db: Db
-  /** Connections that hold a lock while an effect runs: apart, so that effects cannot starve the queries they need. */
+  /**
+   * Connections with a lock while an effect runs: apart, so that effects cannot starve their own
+   * queries.
+   */
   locks: Db
   platform: PlatformClient | null
   state: PlatformState
@@ -20,7 +23,7 @@ export type EffectDeps = {
   mesh: Mesh | null
   /** What an operator declared as a way to bring a resource back to its wanted state. */
   jobs: Jobs
-  /** What exporters on hosts show of them, by host; absent where nothing is monitored. Never throws. */
+  /** Exporters' facts of hosts, by host; absent where nothing is monitored. Never throws. */
   askMonitoring?: (suspects: readonly Suspect[]) => Promise<AskedWitnesses>
   /** The engine that makes plans, and how much of a host they may use. */
   placement: { engine: EngineName; limits: PlacementLimits }
@@ -40,7 +43,7 @@ export type Ending = { status: 'done' | 'failed'; detail: string; result: Record
 /** How a write ended; `indeterminate` where a device says that it cannot tell. */
 export type EffectEnding = Omit<Ending, 'status'> & { status: Ending['status'] | 'indeterminate' }
 
-/** The lock that the process running an effect holds: free means that no process runs it any more. */
+/** The lock of an effect's process: free means that no process runs it any more. */
 export function effectLock(key: string): string {
   return `effect:${key}`
 }
@@ -57,7 +60,7 @@ export type RefusalKind =
   | 'too_many'
   | 'unavailable'
 
-/** A write, or a question before one, that is refused: `code` is for programs, the message for people. */
+/** A refused write, or question before one: `code` is for programs, the message for people. */
 export class EffectRefused extends Error {
   override name = 'EffectRefused' as const
   readonly kind: RefusalKind

@@ -53,18 +53,19 @@ type PlanRun = {
   nextProposalId: string | null
   /** Hosts of which those who approved say that they are off. */
   hostIsOff: readonly string[]
-  /** VMs that the platform starts by itself: nothing is sent for them, and where they come up is its choice. */
+  /** VMs that the platform starts: nothing is sent for them, and it chooses where they come up. */
   byItself: ReadonlySet<string>
 }
 
 /**
- * Carries a plan out: steps whose needs are met run at once, up to four, each under its own key and between two rows of the
- * incident. The platform is read before any step starts. A change that this plan did not make stops the remaining steps; the
- * done ones stay, and a new plan is made. A new plan that only moves what was approved continues, any other is stored for a
- * new decision. A failed step stops only the steps that need it. Null: the outcome of some step is unknown.
+ * Carries a plan out: steps whose needs are met run at once, up to four, each under its key and
+ * between two rows of the incident. The platform is read before each. A change that this plan did
+ * not make stops the remaining steps; done ones stay, and a new plan is made. A new plan that only
+ * moves what was approved continues, any other waits for a new decision. A failed step stops only
+ * its dependents. Null: some step's outcome is unknown.
  *
- * `approved`: the state that was compared with the one that was decided for. `resumed`: the process that started the plan
- * died. The platform's journal says which steps it started; `isLate` starts no further step.
+ * `approved`: the state compared with the decision's. `resumed`: the process that began the plan
+ * died. The platform's journal says which steps it started; `isLate` starts no further one.
  */
 export async function executePlan(
   deps: EffectDeps,
@@ -135,7 +136,7 @@ async function readySteps(run: PlanRun): Promise<PlanStep[]> {
   }
 }
 
-/** True: the new plan is a part of the approved one and replaces it. False: the rest was skipped. */
+/** True: the new plan is a part of the approved one and replaces it. False: the rest skipped. */
 async function replan(run: PlanRun, here: PlacementProblem, why: string): Promise<boolean> {
   run.replans += 1
   if (run.replans > maxReplans) {
@@ -194,13 +195,16 @@ async function runStep(run: PlanRun, step: PlanStep): Promise<void> {
   await concludeStep(run, step, ending)
 }
 
-/** Where the platform started the VM of a step by itself; null where it did not, or somebody is to be asked for it. */
+/** The place where the platform started a step's VM; null if not, or somebody is asked. */
 function findRestart(run: PlanRun, { action, vm }: PlanStep, current: ClusterState): string | null {
   const found = current.vms.find((each) => each.vm === vm)
   return action === 'start' && run.byItself.has(vm) && found?.running ? found.host : null
 }
 
-/** Records starts that the platform did before their turn came, those as forecast first. Answers whether there were any. */
+/**
+ * Records starts by the platform before their turn, forecast ones first. Answers whether there were
+ * any.
+ */
 async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolean> {
   const found = run.queue.flatMap((step) => {
     const host = findRestart(run, step, current)
@@ -214,7 +218,7 @@ async function takeRestarts(run: PlanRun, current: ClusterState): Promise<boolea
   return found.length > 0
 }
 
-/** Another host than was forecast is as good, where the rules of the plan hold there, beside what is known to have come up before. */
+/** A host other than forecast is as good if the plan's rules hold there, beside earlier starts. */
 async function recordRestart(run: PlanRun, step: PlanStep, host: string, current: ClusterState): Promise<void> {
   const taken = { ...step, to: host }
   const fault = verifyStep({ ...run.problem, ...run.expected }, taken)
@@ -261,8 +265,8 @@ async function skipBlocked(run: PlanRun): Promise<void> {
 }
 
 /**
- * Skips steps whose VM or host is not the approved one any more: another machine of the same name needs a new decision.
- * Answers whether any was skipped.
+ * Skips steps whose VM or host is not the approved one: another machine of the name needs a new
+ * decision. Answers whether any was skipped.
  */
 async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolean> {
   const replaced = run.queue.flatMap((step) => {
@@ -274,12 +278,12 @@ async function skipReplaced(run: PlanRun, current: ClusterState): Promise<boolea
 }
 
 /**
- * Skips every start of VMs of a host that somebody has seen alive since it was decided, or that nobody confirms any more. While witnesses disagree
- * nothing else is written either. Answers whether any step was skipped.
+ * Skips starts of a host's VMs that somebody saw alive since the decision, or nobody confirms any
+ * more. While witnesses disagree nothing is written either. Answers whether any step was skipped.
  */
 async function skipUnconfirmed(run: PlanRun, ready: readonly PlanStep[]): Promise<boolean> {
   const dead = run.approved.hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  // Of all that is left: a migration that makes room for a VM of a disputed host is written for nothing.
+  // For all that is left: a migration to make room for a disputed host's VM is for nothing.
   const bar = await whyNotNow(run.deps, run.queue, run.hostIsOff, dead)
   if (!bar) return false
   const isBarred = ({ action, from }: PlanStep) => action === 'start' && bar.hosts.includes(from ?? '')

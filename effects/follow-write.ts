@@ -9,8 +9,8 @@ import { toEnding } from './platform.ts'
 const followForMs = 10 * 60_000
 
 /**
- * Sends one write and follows it to its end. Null: whether it was done is unknown, and its key is what to ask by. A refusal
- * of the platform (4xx) is a known failure; silence never is.
+ * Sends one write and follows it to its end. Null: its outcome is unknown; ask by its key. A
+ * platform's refusal (4xx) is a known failure; silence never is.
  */
 export async function followWrite(
   platform: PlatformClient,
@@ -38,7 +38,7 @@ export async function followWrite(
   return answer ? toEnding(answer) : null
 }
 
-/** What the platform's journal says about a key; null when it does not know the key or cannot be asked. */
+/** The platform's journal on a key; null when it does not know it or cannot be asked. */
 async function askPlatform(platform: PlatformClient, key: string): Promise<EffectAnswer | null> {
   try {
     return await platform.effect(key)

@@ -11,12 +11,15 @@ export const movesBack = z.object({
   moves: z.array(z.object({ vm: z.string(), from: z.string(), to: z.string() })).min(1),
 })
 
-/** What a plan claims of its proof counts for nothing here: each step is held against the state of now, and nothing is searched. */
+/**
+ * A plan's claim of proof counts for nothing here: each step is held against the present, without a
+ * search.
+ */
 const plain = { lowerBound: 0, proof: { kind: 'engine' }, unplaced: [], obstacle: null, standing: null } as const
 
 /**
- * Stores the plan that brings VMs back to the hosts where they were, one after the other, and answers its id. Refused where a host may not
- * hold its VM any more: it is down, to be emptied, full, or a rule bars it.
+ * Stores the plan that brings VMs back to their hosts, one after the other, and answers its id.
+ * Refused where a host may not hold its VM: down, to be emptied, full, or barred by a rule.
  */
 export async function storePlanBack(
   deps: EffectDeps,

@@ -19,8 +19,8 @@ export async function readCurrentState({ db, state }: Pick<EffectDeps, 'db' | 's
 }
 
 /**
- * The state that was approved is still the platform's state, and the plan still fits it: read from the platform just now.
- * Answers that state.
+ * The approved state is still the platform's, and the plan still fits: read just now. Answers that
+ * state.
  */
 export async function requireUnchanged(
   deps: EffectDeps,
@@ -70,7 +70,7 @@ export function whyUnfit(
   return verified.ok ? null : `${verified.step > 0 ? `step ${verified.step}: ` : ''}${verified.reason}`
 }
 
-/** SKIPPED: never started, because a step before it failed, the state changed, or the run was cancelled. */
+/** SKIPPED: never started: an earlier step failed, the state changed, or the run was cancelled. */
 export type StepStatus = 'OK' | 'FAILED' | 'SKIPPED'
 export type StepOutcome = { step: number; vm: string; to: string; status: StepStatus; detail: string }
 
@@ -160,7 +160,10 @@ function movedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]) {
   return { moves, started: done.flatMap(({ step, vm }) => (stepOf(step)?.action === 'start' ? [vm] : [])) }
 }
 
-/** What was moved and started: the VM was read elsewhere before its step, and there after it. What a failed step left nobody knows. */
+/**
+ * Moves and starts: the VM was read elsewhere before its step, and there after it. Nobody knows
+ * what a failed step left.
+ */
 function changedBy(steps: readonly StepOutcome[], planned: readonly PlanStep[]): Changed {
   const done = steps.filter(({ status }) => status === 'OK')
   if (done.length === 0) return steps.some(({ status }) => status === 'FAILED') ? null : []

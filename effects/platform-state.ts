@@ -13,9 +13,9 @@ const currentMs = 250
 const askWithinMs = 3_000
 
 export type PlatformState = {
-  /** Updates the inventory from the platform. `stale`: the platform did not answer, and its health is unknown. */
+  /** Updates the inventory from the platform. `stale`: no answer, and health is unknown. */
   refresh(): Promise<{ stale: boolean }>
-  /** The same, but refuses where the platform does not answer, for callers that have no word for "unknown". */
+  /** The same, but refuses without an answer, for callers without a word for "unknown". */
   requireCurrent(): Promise<void>
   /** Call after a write: earlier answers are no longer current. */
   forget(): void
@@ -23,7 +23,10 @@ export type PlatformState = {
   startSync(everyMs: number): () => void
 }
 
-/** Keeps the inventory current. Without a platform its rows are served as they are: another program writes them. */
+/**
+ * Keeps the inventory current. Without a platform its rows are served as they are: another program
+ * writes them.
+ */
 export function createPlatformState(db: Db, platform: PlatformClient | null, log: Logger): PlatformState {
   let epoch = 0
   let known: { epoch: number; untilMs: number; stale: boolean } | null = null
@@ -93,7 +96,7 @@ export function createPlatformState(db: Db, platform: PlatformClient | null, log
   }
 }
 
-/** A resource with the health it has now, or `unknown`. What it was an hour ago is no answer to how it is. */
+/** A resource with its health now, or `unknown`. An hour-old one is no answer. */
 export function withHealth<T extends { status: Health }>(resource: T, { stale }: { stale: boolean }) {
   if (!stale) return resource
   const unknown = { ...resource, status: 'unknown' as const, stale: true as const }

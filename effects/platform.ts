@@ -12,7 +12,7 @@ import { readChanged } from '../domain/changed.ts'
 import type { EffectAnswer } from '../domain/platform.ts'
 import { type EffectDeps, EffectRefused, type Ending } from './effect.ts'
 
-/** The platform that the configuration names: a server that speaks our protocol, a Proxmox VE cluster, or null. */
+/** The configured platform: a server of our protocol, a Proxmox VE cluster, or null. */
 export function choosePlatform(config: Config, db: Db): PlatformClient | null {
   const cluster = proxmoxSettings(config)
   if (cluster) return createProxmoxClient({ ...cluster, journal: platformJournal(db) })
@@ -41,7 +41,10 @@ export function requirePlatform(deps: Pick<EffectDeps, 'platform'>): PlatformCli
   )
 }
 
-/** Null while it runs. What the platform says it changed is kept with its result; one that is older than the question says nothing. */
+/**
+ * Null while it runs. The platform's changes are kept with its result; one older than the question
+ * says nothing.
+ */
 export function toEnding(answer: EffectAnswer): Ending | null {
   const { status, detail, result } = answer
   return status === 'running' ? null : { status, detail, result: { ...result, changed: readChanged(answer) } }

@@ -8,7 +8,10 @@ const firstAfterMs = 60_000
 
 type RetentionDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'>
 
-/** One round over what is old, in one process at a time; a failure is written down and the next round begins at the start. */
+/**
+ * One round over what is old, in one process at a time; a failure is noted and the next round
+ * begins at the start.
+ */
 async function retentionRound({ db, locks, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
   try {
     const removed = await withAdvisoryLock(locks, 'retention', () => removeOld(db, signal))

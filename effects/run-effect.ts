@@ -45,19 +45,20 @@ type EffectSteps = {
   perform(key: string): Promise<EffectEnding | null>
 }
 
-/** A caller waits at most 30 s. Before that the answer is that the write still runs, and the key tells more. */
+/** A caller waits 30 s at most. Then the write still runs, and the key tells more. */
 const answerWithinMs = 25_000
 
 /**
- * Runs a write once per key, however often it is asked for. The row that accepts it is committed before the platform or the
- * device is called, and the work goes on when the caller stops waiting. Answers the effect as far as it has come.
+ * Runs a write once a key, however often asked. The accepting row is committed before the platform
+ * or device is called, and the work goes on when the caller stops waiting. Answers the effect so
+ * far.
  */
 export async function runEffect(deps: EffectDeps, request: EffectRequest, steps: EffectSteps): Promise<WriteRecord> {
   const { db, log } = deps
   const { tool, actionDigest } = request
   const key = getEffectKey(request)
   const work = startOnce(deps, key, request, steps)
-  // A caller that stopped waiting hears of no fault any more: the log does, and the key still answers.
+  // A caller that left hears of no fault: the log does, and the key still answers.
   work.catch(
     (error) =>
       error instanceof EffectRefused || log.error({ err: error, key, tool }, 'an effect was not carried to its end'),
@@ -112,7 +113,10 @@ async function startOnce(
   })
 }
 
-/** Accepts the key; a person's own write takes its targets and leaves its row of the audit with it, or nothing is accepted. */
+/**
+ * Accepts the key; a person's own write takes its targets and leaves its audit row with it, or
+ * nothing is accepted.
+ */
 async function accept(
   db: Db,
   { direct, principal }: EffectRequest,
@@ -130,7 +134,7 @@ async function accept(
   })
 }
 
-/** What was noted of a VM or a database before the write. */
+/** The noted state of a VM or database before the write. */
 function notesOf({ before, compared }: Record<string, unknown>): Record<string, unknown> {
   return { ...(before !== undefined && { before }), ...(compared !== undefined && { compared }) }
 }
@@ -141,15 +145,17 @@ type KnownEffect = WriteRecord & { actionDigest: string; tool: string }
 const reconcileAfterSeconds = 5
 /** A write that is not in the platform's journal after this long was lost on its way. */
 const lostAfterSeconds = 60
-/** After this long an approval is too old to continue under: the finished steps are recorded, the rest is skipped. */
+/**
+ * After this long an approval is too old to continue under: finished steps are recorded, the rest
+ * skipped.
+ */
 const resumeWithinSeconds = 3_600
 /** A caller is answered after this long at the latest: continuing a plan takes longer. */
 const answerReconcileWithinMs = 2_000
 
 /**
- * An effect as it stands. Where the process that ran it has ended, or its answer was lost, the platform or the device is
- * asked for the effect's keys, and what they know is written down. A plan that stopped halfway continues under the approval
- * it has.
+ * An effect as it stands. Where its process ended, or its answer was lost, platform or device are
+ * asked for its keys, and their word is stored. A half-done plan continues under its approval.
  */
 export async function reconcileEffect(deps: EffectDeps, key: string): Promise<KnownEffect | null> {
   const { db, locks, platform, log } = deps
@@ -166,7 +172,7 @@ export async function reconcileEffect(deps: EffectDeps, key: string): Promise<Kn
     else if (isDatabaseWrite(now.tool)) ending = isLost ? lostAtDatabase : null
     else if (now.tool === runJobTool) ending = await reconcileJob(deps, now.result, isLost)
     else if (platform) ending = await reconcilePlatformWrite(deps, platform, key, runningSeconds)
-    // What was noted while it ran stays: a look afterwards compares with it.
+    // Notes from its running stay: a later look compares with them.
     if (ending) await finishEffect(db, key, { ...ending, result: { ...notesOf(now.result), ...ending.result } })
   })
   work.catch((error) => log.error({ err: error, key }, 'an effect could not be settled'))
@@ -217,8 +223,8 @@ async function resumePlan(
 }
 
 /**
- * Asks the device again under the same key, request and grant. Its journal answers what it did; an expired grant means that
- * it never began. Null while the device cannot be asked.
+ * Asks the device again under the same key, request and grant. Its journal answers what it did; an
+ * expired grant means it never began. Null while it cannot be asked.
  */
 async function reconcileDeviceWrite(deps: EffectDeps, key: string, isLost: boolean): Promise<EffectEnding | null> {
   const { db } = deps

@@ -10,8 +10,8 @@ const signals = { decided, alertResolved, cancelInvestigation }
 export type RunSignal = keyof typeof signals
 
 /**
- * The runs, as this process reaches them through Temporal. Every call is best effort and ends in time: rows decide, the queue
- * ticks once a minute, and a run reads its rows when it wakes.
+ * Runs, as this process reaches them through Temporal. Each call is best effort and ends in time:
+ * rows decide, the queue ticks once a minute, and a run reads its rows when it wakes.
  */
 export type Runs = {
   /** `gone`: no such run is open. `unreached`: Temporal did not answer. */
@@ -20,14 +20,17 @@ export type Runs = {
     signal: RunSignal,
     withinMs: number,
   ): Promise<'told' | 'gone' | 'unreached'>
-  /** Starts the run of a person's own write; false where Temporal did not answer, and the queue starts it within a minute. */
+  /**
+   * Starts the run of a person's own write; false where Temporal is silent, and the queue starts it
+   * within a minute.
+   */
   startManualChange(incidentId: string): Promise<boolean>
   /** Triggers the queue now instead of at the next minute. Many triggers at once are one. */
   triggerQueue(): void
   isReachable(withinMs: number): Promise<boolean>
   /**
-   * Is an execution open for this attempt? `gone`: Temporal knows none, it ended, or the open one is not the run that made the
-   * claim. `unreached`: Temporal did not answer, and nothing may be concluded from it.
+   * Whether an execution is open for this attempt. `gone`: Temporal knows none, it ended, or the
+   * open one did not make the claim. `unreached`: Temporal is silent, and nothing follows.
    */
   carries?(
     run: { incidentId: string; attempt: number; runId: string | null },

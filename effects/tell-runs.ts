@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { IngestResult } from '../db/alerts/alerts.ts'
 import type { Runs } from './runs.ts'
 
-/** Best effort: the queue ticks by itself, and a run sees in the rows that its alerts have ended. */
+/** Best effort: the queue ticks by itself, and a run sees in rows that its alerts ended. */
 export async function tellRuns(
   { runs, log }: { runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<Logger, 'warn'> },
   ingested: readonly IngestResult[],

@@ -33,9 +33,10 @@ import { requireUnchanged, type StoredPlan } from './plan-state.ts'
 import { prepareRepair, readVm } from './vm-repair.ts'
 
 /**
- * Taking back one write. What takes it back, and the state that the write left, stand in its own row (`undo` of `tool_finished`). It is done for
- * that state alone: looked at when a person asks, when the kernel judges, just before the write is accepted, and by the device itself
- * where that can compare (`if_head`, `if_run`).
+ * Taking back one write. The call for it, and the state that the write left, are on its own row
+ * (`undo` of `tool_finished`). Done for that state alone: looked at when a person asks, when the
+ * kernel judges, just before the write is accepted, and by the device where it can compare
+ * (`if_head`, `if_run`).
  */
 
 /** A write that has an undo, as its row recorded it. */
@@ -146,7 +147,7 @@ const named = ({ job, kind, id }: Record<string, unknown>) => ({
 
 const answerWithinMs = 60_000
 
-/** The check mode of a job goes on while nobody waits for it: who asks again takes its answer. Null: it took too long. */
+/** A job's check goes on without a waiter: a second ask takes its answer. Null: too slow. */
 async function untilKnown<T>(ask: () => Promise<T | null>): Promise<T | null> {
   const untilMs = performance.now() + answerWithinMs
   for (;;) {
@@ -209,7 +210,7 @@ async function preparePlan(deps: EffectDeps, found: StoredPlan): Promise<Prepare
   }
 }
 
-/** The refusal of an undo over a state that moved on: it names what is otherwise, and where to look. */
+/** The refusal of an undo over a changed state: names what is otherwise, and where to look. */
 export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused {
   const detail = formatMovedOn(
     look,
@@ -218,7 +219,7 @@ export function movedOn(look: UndoLook, { started }: LoggedWrite): EffectRefused
   return new EffectRefused('state_changed', 'UNDO_MOVED_ON', detail)
 }
 
-/** Just before an undo is accepted: all is as the write left it that it takes back. Nothing to do for any other write. */
+/** Just before an undo is accepted: all is as its write left it. Nothing to do for other writes. */
 export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'tool_started'> | null): Promise<void> {
   const undoes = judged && (await undoOfRun(deps.db, judged.incidentId))
   if (!undoes) return
@@ -232,7 +233,7 @@ export async function requireAsLeft(deps: EffectDeps, judged: IncidentEvent<'too
   if (!look.isAsLeft) throw movedOn(look, write)
 }
 
-/** The write and why it may not be taken back, with a look at how things stand now where its rows allow it. */
+/** The write and why it may not be taken back, with a look at the present if rows allow it. */
 export async function showUndo(deps: EffectDeps, write: LoggedWrite) {
   const undos = await undosOf(deps.db, write.started.stepKey ?? '')
   const recorded = write.finished?.metadata.undo

@@ -19,7 +19,7 @@ export type ReadyVm = { vm: VmState & { host: string }; host: Pick<HostState, 'i
 
 type RepairDeps = Pick<EffectDeps, 'db' | 'state'>
 
-/** The VM as it is now; refused where this repair would be of no use, or would cross what is under way already. */
+/** The VM now; refused where this repair would be useless, or cross another. */
 async function requireRepairable(deps: RepairDeps, action: VmAction, id: string): Promise<ReadyVm> {
   const { db, state } = deps
   state.forget()
@@ -69,7 +69,7 @@ function refuseNoUse(action: VmAction, { id, host, running }: VmState): void {
   }
 }
 
-/** What is under decision: this VM on this host, running or not. */
+/** The decision's subject: this VM on this host, running or not. */
 function fingerprintOf({ vm, host }: ReadyVm): string {
   const { id, running, haGroup } = vm
   return digestOf({ id, host: host.id, hostState: host.state, running, haGroup })
@@ -82,7 +82,7 @@ function targetsOf({ vm, host }: ReadyVm): ResourceRef[] {
   ]
 }
 
-/** What a repair would touch, from the platform's state now and the relations of the registry. Changes nothing. */
+/** A repair's reach, by the platform's state now and the registry's relations. Changes nothing. */
 export async function prepareRepair(deps: RepairDeps, action: VmAction, id: string): Promise<Preparation> {
   const ready = await requireRepairable(deps, action, id)
   const { vm, host } = ready
@@ -150,7 +150,7 @@ async function dependentsOf({ db }: Pick<RepairDeps, 'db'>, id: string): Promise
 
 const counting: ReadonlySet<string> = new Set(['runs_on', 'depends_on', 'belongs_to'])
 
-/** The VM is as it was when this was decided, and no other incident writes to it or its host. Read from the platform just now. */
+/** The VM is as at the decision, and no other incident writes to it or its host. Read just now. */
 export async function requireSameVm(
   deps: RepairDeps,
   action: VmAction,
@@ -183,7 +183,7 @@ function asChanged(error: unknown): never {
 
 type Repair = { platform: PlatformClient; action: VmAction; ready: ReadyVm; key: string }
 
-/** One repair of a VM at a time, over all processes. Null: what became of it is not known, and its key is what to ask by. */
+/** One repair of a VM at a time, over all processes. Null: unknown; ask by its key. */
 export async function performRepair(deps: EffectDeps, repair: Repair): Promise<Ending | null> {
   const { vm } = repair.ready
   const done = await withAdvisoryLock(deps.locks, `vm:${vm.id}`, async () => ({ ending: await send(deps, repair) }))
@@ -205,7 +205,10 @@ async function send(deps: EffectDeps, { platform, action, ready: { vm }, key }: 
 
 const afterWithinMs = 5_000
 
-/** How the repair left the VM: an undo is for that state alone. A platform says "done" a moment before it shows it. Null: it could not be read. */
+/**
+ * The VM after the repair: an undo is for that state alone. A platform says "done" a moment before
+ * it shows it. Null: unreadable.
+ */
 async function lookAfter(deps: RepairDeps, action: VmAction, id: string): Promise<VmBefore | null> {
   const untilMs = performance.now() + afterWithinMs
   let seen: VmBefore | null = null

@@ -37,13 +37,13 @@ const reasons = {
 
 type WatchdogDeps = Pick<EffectDeps, 'db' | 'locks' | 'log'> & { runs: Runs; metrics: { watchdog: Counter } }
 
-/** One round: escalates incidents that no run carries, and releases those that a dead group holds. One process at a time. */
+/** One round: escalates incidents without a run, releases dead groups. One process at a time. */
 export async function runWatchdogRound({ db, locks, runs, metrics, log }: WatchdogDeps): Promise<void> {
   await withAdvisoryLock(locks, 'watchdog', async () => {
     for (const { incidentId, attempt, why } of await overdueIncidents(db)) {
       try {
         const closed = await db.transaction().execute((trx) =>
-          // Closes the attempt that was found overdue and no other: a run that started meanwhile goes on.
+          // Closes only the overdue attempt: a run that started meanwhile goes on.
           closeIncident(trx, incidentId, attempt + 1, { status: 'escalated', ...reasons[why] }, watchdogActor),
         )
         if (!closed) continue
@@ -62,12 +62,13 @@ export async function runWatchdogRound({ db, locks, runs, metrics, log }: Watchd
 
 const carriesWithinMs = 2_000
 
-/** Asks for this many runs a round; the next round continues with those that are silent for longest then. */
+/** Runs asked a round; the next goes on with the longest silent then. */
 const maxLooks = 200
 
 /**
- * Asks Temporal for the run of each incident that was silent for a while, and reopens an incident whose run two looks in a
- * row did not find. A question without an answer ends the round: an absent Temporal says nothing about any run.
+ * Asks Temporal for each silent incident's run, and reopens an incident whose run two looks in a
+ * row did not find. An unanswered question ends the round: an absent Temporal says nothing of any
+ * run.
  */
 async function reclaimLostRuns({ db, runs, metrics, log }: WatchdogDeps): Promise<void> {
   if (!runs.carries) return

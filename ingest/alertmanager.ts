@@ -69,7 +69,8 @@ export function readAlert(item: RawFields, group: RawFields, nowIso: string): Al
   const title = nameObject(capChars(rawTitle, maxTitleChars), rawLabels)
   if (rawTitle.length > maxTitleChars) capped.push('title')
 
-  // Its own status, never the group's, which says "firing" while any alert does. A word that nobody knows fires, and is named.
+  // Its own status, never the group's, which says "firing" while any alert does. An unknown word
+  // fires, and is named.
   const word = fieldText(item, 'status')?.trim()
   const status = word?.toLowerCase() === 'resolved' ? 'resolved' : 'firing'
   const isKnown = word === undefined || ['resolved', 'firing'].includes(word.toLowerCase())

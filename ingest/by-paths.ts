@@ -54,7 +54,10 @@ function readerOf(item: RawFields, isBlank?: RegExp): PathReader {
   }
 }
 
-/** The body of a sender that the table has: one alert, or why it tells of none, or why it is not its body. Never throws. */
+/**
+ * The body of a listed sender: one alert, or why it tells of none, or why it is not its body. Never
+ * throws.
+ */
 export function parseByPaths(
   source: string,
   door: Door,
@@ -146,7 +149,10 @@ function readTimes(
   return { startsAt: toRfc3339(start), endsAt: toRfc3339(read(endsAt)) }
 }
 
-/** Seconds since 1970, a time of SQL (in UTC) and an offset without a colon, as others have them; the rest as it stands. */
+/**
+ * Seconds since 1970, an SQL time (in UTC) and an offset without a colon, as others write them; the
+ * rest stays.
+ */
 function toRfc3339(text: string | null): string | null {
   const given = text?.trim() ?? null
   if (given === null) return null

@@ -9,13 +9,19 @@ import { noSiteWords, type SiteWords } from './state-words.ts'
 type AlertDialect = {
   /** Content types it takes, without parameters. Anything else is a 415. */
   contentTypes: readonly string[]
-  /** Pure and total: any bytes give alerts or a reason. `site`: its own words for a state, and whose token it came with. */
+  /**
+   * Pure and total: any bytes give alerts or a reason. `site`: its words for a state, and the
+   * token's name.
+   */
   parse(bytes: Uint8Array, nowIso: string, site?: SiteWords): ParsedAlerts
 }
 
 const json = ['application/json']
 
-/** The last part of `POST /ingest/{dialect}`. A new sender is an entry of `doors`, or one file and one line here. */
+/**
+ * The last part of `POST /ingest/{dialect}`. A new sender is an entry of `doors`, or a file and a
+ * line here.
+ */
 export const dialects: Readonly<Record<string, AlertDialect>> = {
   alertmanager: { contentTypes: json, parse: parseAlertmanager },
   grafana: { contentTypes: json, parse: parseGrafana },

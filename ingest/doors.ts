@@ -1,19 +1,27 @@
 import { type SeverityTable, severityTable } from './fields.ts'
 
 /**
- * A sender as data: where its words stand in its body. A place is a path of own fields (`monitor.name`), or a text with paths in it
- * (`{monitor.name}: {heartbeat.msg}`), which says nothing where one of them does not; words without a path stand for themselves. Of several the first that says something counts.
+ * A sender as data: the places of its words in its body. A place is a path of fields
+ * (`monitor.name`), or a text with paths in it (`{monitor.name}: {heartbeat.msg}`), which says
+ * nothing where one of them does not; words without a path are themselves. The first of several
+ * with a text counts.
  */
 export type Door = {
   /** Its page, which the paths come from. */
   from: string
-  /** Its name in `state-senders.ts`, whose words for a state are its own; of one that has no such words, those that end an alert. */
+  /**
+   * Its name in `state-senders.ts`, which has its words for a state; without such words, those that
+   * end an alert.
+   */
   state: { at: readonly string[] } & ({ sender: string } | { ends: readonly string[] })
   /** Fields without which a body is not its. */
   marks: readonly string[]
-  /** A field that stands around the alert as text, and what the field at `kind` says where there is one. */
+  /** A field around the alert as text, and the field at `kind` beside it, if any. */
   wrapped?: { kind: string; is: string; in: string }
-  /** What a field says where a body tells of an alert; one that says something else is taken, and tells of none. */
+  /**
+   * The field's word where a body tells of an alert; one with another word is taken, and tells of
+   * none.
+   */
   only?: readonly { at: string; is: RegExp; else: string }[]
   /** A value that stands for none, as a macro that was not resolved. */
   isBlank?: RegExp
@@ -42,7 +50,7 @@ export const doors: Readonly<Record<string, Door>> = {
         is: /^incident\.(triggered|reopened|resolved)$/,
         else: 'an event of this type says neither that an incident fires nor that it has ended',
       },
-      // What was told PagerDuty from here comes back with our own key.
+      // A message that PagerDuty got from here comes back with our key.
       { at: 'event.data.incident_key', is: /^(?!inc_[0-9a-z]{26}$)/, else: 'it is an incident of this server' },
     ],
     identity: ['event.data.id'],
@@ -97,7 +105,7 @@ export const doors: Readonly<Record<string, Door>> = {
     from: 'https://www.zabbix.com/documentation/current/en/manual/config/notifications/media/webhook',
     marks: ['event_id', 'event_value', 'event_name'],
     isBlank: /^(\*UNKNOWN\*|\{[A-Z$][A-Z0-9._$<>:]*\})$/,
-    // One trigger is one alert however often it fires; another server has other triggers of the same numbers.
+    // One trigger is one alert however often it fires; other servers reuse the numbers.
     identity: ['trigger {trigger_id} {host_host}', 'trigger {trigger_id}', 'event {event_id}'],
     name: ['trigger_name', 'event_name'],
     title: ['event_name'],
@@ -123,7 +131,8 @@ export const doors: Readonly<Record<string, Door>> = {
   cloudwatch: {
     from: 'https://github.com/aws/aws-lambda-go/blob/main/events/testdata/cloudwatch-alarm-sns-payload-single-metric.json',
     contentTypes: ['application/json', 'text/plain'],
-    // SNS around it: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html; without that where delivery is raw.
+    // SNS' wrapping: https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html; none
+    // where delivery is raw.
     wrapped: { kind: 'Type', is: 'Notification', in: 'Message' },
     marks: ['AlarmName', 'NewStateValue', 'StateChangeTime'],
     identity: ['AlarmArn', '{AWSAccountId}/{Region}/{AlarmName}', 'AlarmName'],

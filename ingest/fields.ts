@@ -27,7 +27,10 @@ const keptFirst = [
   'runbook_url',
 ]
 
-/** Text that PostgreSQL can hold: U+0000 and lone surrogates become U+FFFD. Control and bidi characters stay: they are data. */
+/**
+ * Text that PostgreSQL can hold: U+0000 and lone surrogates become U+FFFD. Control and bidi
+ * characters stay as data.
+ */
 export function cleanText(text: string): string {
   return text.replaceAll('\u0000', '\uFFFD').toWellFormed()
 }
@@ -62,7 +65,10 @@ function capBytes(text: string, maxBytes: number): string {
   return `${text.slice(0, end)}…`
 }
 
-/** A label's value as text. Senders put numbers, booleans and whole objects where text belongs; null means absent. */
+/**
+ * A label's value as text. Senders put numbers, booleans and whole objects where text belongs;
+ * null: absent.
+ */
 export function textOf(value: unknown): string | null {
   if (typeof value === 'string') return cleanText(value)
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -89,8 +95,8 @@ export function fieldText(fields: RawFields, name: string): string | null {
 type CappedFields = { fields: Record<string, string>; capped: string[] }
 
 /**
- * Labels or annotations within bounds: at most 64, each value at most `maxValueBytes`. `capped` names what was shortened or
- * left out, itself at most 65 entries long. A key such as `__proto__` is data like any other.
+ * Labels or annotations within bounds: 64 at most, each value `maxValueBytes` at most. `capped`
+ * names what was cut or left out, 65 entries at most. A key such as `__proto__` is data.
  */
 export function capFields(kind: 'labels' | 'annotations', source: RawFields, maxValueBytes: number): CappedFields {
   const names = Object.keys(source).sort((a, b) => rank(a) - rank(b))
@@ -126,7 +132,10 @@ type ReadBody = { ok: true; value: unknown } | { ok: false; reason: string }
 
 const decoder = new TextDecoder('utf-8')
 
-/** Bytes as JSON. Never throws; bytes that are not UTF-8 become U+FFFD, since a half-readable page beats a lost one. */
+/**
+ * Bytes as JSON. Never throws; bytes outside UTF-8 become U+FFFD, since a half-readable page beats
+ * a lost one.
+ */
 export function readBody(bytes: Uint8Array): ReadBody {
   if (bytes.byteLength === 0) return { ok: false, reason: 'the body is empty' }
   try {
@@ -150,19 +159,20 @@ export function nameOfShape(value: unknown): string {
 
 const maxLinkChars = 2_000
 
-/** An http(s) address in its normal form, or null: nothing else is ever put behind a link on a page. */
+/** An http(s) address in normal form, or null: nothing else ever stands behind a link. */
 export function linkOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > maxLinkChars) return null
   const url = URL.parse(value)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null
-  // `https://runbooks.example.com@evil.example` reads as the wrong host, and a password does not belong in a page.
+  // `https://runbooks.example.com@evil.example` reads as the wrong host, and no password belongs in
+  // a page.
   if (url.username !== '' || url.password !== '') return null
   return url.href.length <= maxLinkChars ? url.href : null
 }
 
 /**
- * Why an end proves nothing, where the annotations of Grafana say so: its rule did not find the value well, it found none, or was not evaluated.
- * They come along over an Alertmanager as well.
+ * The reason why an end proves nothing, by Grafana's annotations: the rule did not find the value
+ * well, found none, or was not evaluated. They also come over an Alertmanager.
  */
 export function endReasonOf(status: Alert['status'], annotations: RawFields): Pick<Alert, 'endReason'> {
   const reason = status === 'resolved' ? fieldText(annotations, 'grafana_state_reason')?.trim() : undefined
@@ -172,7 +182,7 @@ export function endReasonOf(status: Alert['status'], annotations: RawFields): Pi
 const firstMs = Date.UTC(1971, 0, 1)
 const lastMs = Date.UTC(9000, 0, 1)
 
-/** A time as RFC 3339 in UTC, or null. Go's zero time (year 1) and whatever no calendar holds are null. */
+/** A time as RFC 3339 in UTC, or null. Go's zero time (year 1) and days of no calendar are null. */
 export function momentOf(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > 64) return null
   const ms = parseTime(value)
@@ -182,8 +192,9 @@ export function momentOf(value: unknown): string | null {
 const accepted = 'RFC 3339 is accepted, as 2026-11-22T03:04:05Z, not more than five minutes ahead'
 
 /**
- * The times of an alert as far as they can be believed. What is absent, unreadable or ahead of the clock becomes the time of
- * receipt, and `timeNotes` says so; an end before its own start is kept, because it ends nothing.
+ * An alert's times as far as they are credible. An absent, unreadable or future one becomes the
+ * time of receipt, and `timeNotes` says so; an end before its own start is kept, since it ends
+ * nothing.
  */
 export function timesOf(
   given: { startsAt: unknown; endsAt: unknown },
@@ -200,7 +211,7 @@ export function timesOf(
     return null
   }
   const startsAt = read('startsAt', given.startsAt)
-  // While an alert fires, Alertmanager's endsAt is year 1 or the time at which Prometheus would give up on it.
+  // While an alert fires, Alertmanager's endsAt is year 1, or when Prometheus would give up on it.
   const endsAt = status === 'resolved' ? (read('endsAt', given.endsAt) ?? nowIso) : null
   if (startsAt !== null && endsAt !== null && endsAt < startsAt) {
     timeNotes.push(`endsAt ${endsAt} lies before startsAt ${startsAt}: such an end ends nothing`)
@@ -215,7 +226,10 @@ const objectLabels = [
 ]
 const ofNamespace = /^(pod|deployment|statefulset|daemonset|job_name|cronjob|persistentvolumeclaim)$/
 
-/** Labels in which exporters name a unit of systemd: node exporter's `name`, process and log collectors' others. */
+/**
+ * Labels in which exporters name a systemd unit: node exporter's `name`, others of process and log
+ * collectors.
+ */
 const unitLabels = ['name', 'unit', 'systemd_unit']
 const unitForm = /^[^\s/]+\.(service|socket|timer|mount|automount|swap|target|path|slice|scope|device)$/
 
@@ -227,7 +241,7 @@ function unnamedUnit(text: string, labels: RawFields): string | null {
   return text.includes(unit.toLowerCase()) || text.split(/[^a-z0-9_.@-]+/).includes(plain) ? null : unit
 }
 
-/** A title that names what it is about: where it names nothing that a label does, the most precise label is added. */
+/** A title with its subject: the most precise label is added where it names nothing of a label. */
 export function nameObject(title: string, labels: RawFields): string {
   const named = objectLabels.flatMap((label) => {
     const value = fieldText(labels, label)
@@ -263,8 +277,8 @@ export function severityTable(words: Record<Severity, string>): SeverityTable {
 type JudgedSeverity = { severity: Severity; severitySource: 'alert' | 'default'; severityWord: string | null }
 
 /**
- * What a sender's word means. A word we do not know is a warning that says so: taking it for `info`, as others do, loses
- * pages.
+ * The meaning of a sender's severity. An unknown word is a warning that says so: taking it for
+ * `info`, as others do, loses pages.
  */
 export function severityOf(word: string | null, table: SeverityTable): JudgedSeverity {
   const known = word === null ? undefined : table.get(word.trim().toLowerCase())
@@ -277,7 +291,10 @@ export function severityOf(word: string | null, table: SeverityTable): JudgedSev
 
 const maxIdentityChars = 200
 
-/** 16 hex digits that are equal for equal labels in any order. Reads the labels uncut: two long ones must not become one. */
+/**
+ * 16 hex digits, equal for equal labels in any order. Reads the labels uncut: two long ones must
+ * not become one.
+ */
 export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): string {
   const pairs = Object.keys(labels)
     .sort()
@@ -285,7 +302,7 @@ export function fingerprintOf(labels: RawFields, ...rest: (string | null)[]): st
   return sha256(JSON.stringify([pairs, ...rest])).slice(0, 16)
 }
 
-/** An identity as the sender gave it; one that is too long is hashed, never cut, so that no two alerts merge. */
+/** The sender's identity; too long a one is hashed, never cut: no two alerts merge. */
 export function identityOf(text: string): string {
   const clean = cleanText(text)
   return clean.length <= maxIdentityChars ? clean : `sha256:${sha256(clean)}`

@@ -24,12 +24,12 @@ import {
 import { noSiteWords, type SiteWords, stateOf } from './state-words.ts'
 
 /**
- * What people post from a script, one object or a list:
+ * Alerts that people post from a script, one object or a list:
  *
  *   { summary, details?, action?: "trigger" | "close", dedup?, severity?, labels?, meta?, name?, title? }
  *   { alert_uid, title, state: "alerting" | "ok", message?, link_to_upstream_details?, image_url? }
  *
- * Never throws. Each object needs something a person can read: a summary, title, name or message.
+ * Never throws. Each needs something to read: a summary, title, name or message.
  */
 export function parseGeneric(bytes: Uint8Array, nowIso: string, site = noSiteWords): ParsedAlerts {
   const body = readBody(bytes)
@@ -105,7 +105,7 @@ function readAlert(item: RawFields, nowIso: string, site: SiteWords): Alert {
   }
 }
 
-/** The words of the tools that people wire up by hand: Zabbix, Proxmox, Icinga, syslog, PagerDuty, Datadog. */
+/** Words of hand-wired tools: Zabbix, Proxmox, Icinga, syslog, PagerDuty, Datadog. */
 const severities = severityTable({
   critical:
     'critical crit error err high major page fatal emergency emerg panic alert disaster severe urgent down p0 p1 sev0 sev1 s1',

@@ -5,7 +5,8 @@ import { isFields, linkOf, maxNameChars, type RawFields } from './fields.ts'
 const maxValues = 16
 
 /**
- * The webhook of Grafana's alerting: Alertmanager's shape, with the values that fired and links to dashboard, panel and silence
+ * Grafana's alerting webhook: Alertmanager's shape, with the fired values and links to dashboard,
+ * panel and silence
  * (https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/).
  * Never throws.
  */

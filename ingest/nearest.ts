@@ -9,7 +9,10 @@ const otherMarks: Record<string, readonly string[]> = {
   grafana: ['alerts', 'receiver', 'groupKey', 'orgId'],
 }
 
-/** What a body that a dialect refused may be: the dialect whose fields it has most of, and its own fields under the names of `generic`. */
+/**
+ * A guess at a refused body: the dialect with most of its fields, and its own fields under
+ * `generic`'s names.
+ */
 export function hintOf(bytes: Uint8Array): BodyHint | null {
   const body = readBody(bytes)
   const first = body.ok && Array.isArray(body.value) ? body.value[0] : body.ok ? body.value : null

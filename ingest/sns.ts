@@ -1,13 +1,15 @@
 import { verify, X509Certificate } from 'node:crypto'
 import { isFields, momentOf, type RawFields, readBody } from './fields.ts'
 
-/** What Amazon SNS posts around a message (https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html). */
+/**
+ * SNS' message wrapping (https://docs.aws.amazon.com/sns/latest/dg/http-notification-json.html).
+ */
 export type SnsMessage = {
   type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation'
   topicArn: string
   sentAt: string
   signingCertUrl: string
-  /** Of a confirmation alone: what asks for the subscription. */
+  /** For a confirmation: the address that asks for the subscription. */
   subscribeUrl: string | null
   fields: RawFields
 }
@@ -42,7 +44,7 @@ export function readSnsMessage(bytes: Uint8Array): SnsMessage | string {
   return { type, topicArn, sentAt, signingCertUrl, subscribeUrl, fields }
 }
 
-/** What a message tells of: when its alarm changed, and of which account it is where that is not the account of its topic. */
+/** A message's facts: when its alarm changed, and its account where that is not the topic's. */
 export function readSnsAlarm({ fields, topicArn }: SnsMessage): { changedAt: string | null; foreignTo: string | null } {
   const body = readBody(Buffer.from(typeof fields.Message === 'string' ? fields.Message : ''))
   const alarm = body.ok && isFields(body.value) ? body.value : {}
@@ -58,7 +60,7 @@ const alarmForm = /^arn:aws[a-z-]{0,12}:cloudwatch:[a-z0-9-]{5,25}:(\d{12}):alar
 
 const hostForm = /^sns\.[a-z]{2,4}(-[a-z]{2,12}){1,3}-\d{1,2}\.amazonaws\.com$/
 
-/** An address of SNS in its normal form; null for each other host, port, scheme and for credentials. */
+/** An address of SNS in normal form; null for another host, port, scheme, and for credentials. */
 function snsUrl(text: string, fits: (url: URL) => boolean): string | null {
   const url = text.length <= 2_000 ? URL.parse(text) : null
   if (url?.protocol !== 'https:' || url.port !== '' || url.hash !== '') return null
@@ -82,7 +84,7 @@ const signed = {
 }
 
 /**
- * Is the message signed with the key of this certificate, which is in force now?
+ * Whether this certificate's key signed the message, and is in force now:
  * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message-verify-message-signature.html
  */
 export function isSignedBySns({ type, fields }: SnsMessage, pem: string, nowIso: string): boolean {

@@ -1,9 +1,12 @@
 import type { StateMeaning } from '../domain/state-words.ts'
 
-/** A sender whose words for a state are known, from its own documentation. Words are folded (`foldWord`), several separated by a comma. */
+/**
+ * A sender with its words for a state, from its documentation. Words are folded (`foldWord`),
+ * separated by commas.
+ */
 type StateSender = { name: string; also?: string } & Partial<Record<StateMeaning, string>> & { from: string }
 
-/** The one place for words of senders. `also`: other names by which a body, a label or a token calls it. */
+/** The one place for senders' words. `also`: other names in a body, a label or a token. */
 export const stateSenders: StateSender[] = [
   {
     name: 'Zabbix',

@@ -33,7 +33,7 @@ function namesIn(item: RawFields): string[] {
   return said.map(foldWord)
 }
 
-/** The sender that these names name: as a whole, or as words of a longer one (`uptime-kuma-eu1`). */
+/** The sender of these names: whole, or as words of a longer one (`uptime-kuma-eu1`). */
 function senderOf(names: readonly string[]): Vocabulary | null {
   for (const name of names) {
     const found = vocabularies.filter((each) => each.names.some((known) => ` ${name} `.includes(` ${known} `)))
@@ -53,8 +53,9 @@ const judged: Record<StateMeaning, (word: string) => JudgedState> = {
 }
 
 /**
- * What the word of a body says of its alert: by the site's own words, by those of the sender that it names, and where it names none by those of the one
- * that its token is called after, or by a word that all who use it use alike. A word that nobody knows ends nothing, and is named on the alert.
+ * The meaning of a body's word: by the site's words, by those of the sender it names, else by those
+ * of the sender that its token is called after, or by a word that all its users use alike. An
+ * unknown word ends nothing, and is named on the alert.
  */
 export function stateOf(said: string | null, item: RawFields, site: SiteWords): JudgedState {
   if (said === null) return { status: 'firing' }
@@ -77,7 +78,10 @@ function meaningBySite(word: string, names: readonly string[], rules: SiteWords[
   return (fits.find(({ sender }) => sender !== null) ?? fits[0])?.means
 }
 
-/** Where senders mean different things by a word (`0`, `1`, `unknown`), or that it is switched off, it says nothing without its sender. */
+/**
+ * A word that senders use differently (`0`, `1`, `unknown`), or for switched off, says nothing
+ * without its sender.
+ */
 function agreedMeaning(word: string): StateMeaning | undefined {
   const [means, ...others] = new Set(vocabularies.flatMap(({ words }) => words.get(word) ?? []))
   return others.length > 0 || means === 'off' ? undefined : means

@@ -17,13 +17,14 @@ import { type ReadRunbooks, readFolder } from './read.ts'
 import { askCommit, type Repository, RepositoryError, readRepository } from './repository.ts'
 
 /**
- * Which runbooks fit an incident. A pure scorer over the list in memory: a site has dozens of files that live in a folder, so an index in
- * the database would be a second copy to keep true, and this one gives the same answer in a test, on the command line and in the night.
+ * Finds the runbooks of an incident. A pure scorer over the list in memory: a site has dozens of
+ * files in a folder, so a database index would be a second copy to keep true, and this answers
+ * alike in a test, on the command line and at night.
  */
 export type Subject = {
   type: string
   kind: InventoryKind | null
-  /** What its alert says: title, names, summary. A stranger's text, used to order and for nothing else. */
+  /** An alert's words: title, names, summary. A stranger's text, used for the order alone. */
   words: string
 }
 
@@ -31,10 +32,13 @@ type Why = (typeof matchReasons)[number]
 type Fit = { runbook: Runbook; why: Why; words: number; pattern: number; hasKind: boolean }
 
 const maxOthers = 2
-/** Of the rarest word's weight: a single everyday word makes no match. */
+/** The least share of the rarest word's weight: one everyday word makes no match. */
 const minWords = 1.5
 
-/** The best one where it fits by type or kind, and the next two. Equal input, equal answer, in any order of the list. */
+/**
+ * The best one where it fits by type or kind, and the next two. Equal input, equal answer, in any
+ * list order.
+ */
 export function matchRunbooks(runbooks: readonly Runbook[], subject: Subject): RunbookMatch {
   const weights = weighWords(runbooks)
   const asked = wordsOf(`${subject.type} ${subject.words}`)
@@ -77,12 +81,16 @@ function compare(a: Fit, b: Fit): number {
   )
 }
 
-/** Letters and digits alone: `ServiceMemoryHigh`, `service_memory_high` and `service-memory-high` are one name. */
+/**
+ * Letters and digits alone: `ServiceMemoryHigh`, `service_memory_high` and `service-memory-high`
+ * are one name.
+ */
 const lettersOf = (name: string): string => name.toLowerCase().replace(/[^\p{L}\p{N}*]+/gu, '')
 
 /**
- * Whether a type fits a pattern whose stars stand for any text. What stands between stars begins where a word of the type does: `*OOM*` is no part
- * of `too_many`. By parts, not by a regular expression: a file may hold any pattern.
+ * Whether a type fits a pattern whose stars stand for any text. Parts between stars begin where a
+ * word of the type does: `*OOM*` is not in `too_many`. By parts, not by regular expression: a file
+ * may hold any pattern.
  */
 function fitsPattern(pattern: string, type: string): boolean {
   const text = lettersOf(type)
@@ -140,8 +148,9 @@ function scoreWords(runbook: Runbook, asked: ReadonlySet<string>, weights: Reado
 }
 
 /**
- * What this site knows: the runbooks that ship with the product, those of its repository and those of its folder. Of one name the
- * folder's wins, then the repository's. The core API holds it in memory and reads it again every minute.
+ * The site's knowledge: shipped runbooks, its repository's and its folder's. For one name the
+ * folder wins, then the repository. The core API holds it in memory and reads it again every
+ * minute.
  */
 export type Knowledge = {
   list(): KnowledgeList
@@ -261,7 +270,7 @@ function toListed({ body: _, ...listed }: Runbook): ListedRunbook {
   return listed
 }
 
-/** One sentence for people: how many there are, of whom, which replace shipped ones, and what was not taken. */
+/** One sentence: how many, from where, which replace shipped ones, and what was not taken. */
 export function describeKnowledge({ items, refused, places }: KnowledgeList): { isWell: boolean; detail: string } {
   const counts = runbookOrigins.flatMap((origin) => {
     const count = items.filter((each) => each.origin === origin).length

@@ -9,13 +9,13 @@ export type FoundPolicy = {
   commit: string | null
 } & ({ bytes: Uint8Array } | { problem: { why: string; remedy: string } })
 
-/** What is larger is not read; the reader of policies says so. */
+/** A larger file is not read; the reader of policies says so. */
 export const maxPolicyFileBytes = 1_048_577
 
 export const policyPath = /^(?:(?:knowledge|runbooks|skills)\/)?policy\.ya?ml$/
 const inFolder = ['policy.yaml', 'policy.yml']
 
-/** Of a folder: what its names lead to outside of it is not read. */
+/** For a folder: names that lead outside of it are not read. */
 export async function findPolicyFiles(folder: string): Promise<FoundPolicy[]> {
   const root = await realpath(folder)
   const found = await Promise.all(inFolder.map((name) => findIn(root, name)))

@@ -8,7 +8,7 @@ import { nameFaults } from '../domain/schema-faults.ts'
 import { cleanse } from '../safety/redact.ts'
 import type { FoundPolicy } from './policy-file.ts'
 
-/** A file as it was found, before anything of it is believed. `problem`: why it is not even read. */
+/** A file as found, before any of it is believed. `problem`: why it is not even read. */
 export type FoundFile = { name: string; bytes: Uint8Array } | { name: string; problem: Fault }
 type Fault = { why: string; remedy: string }
 export type ReadRunbooks = { runbooks: Runbook[]; refused: RefusedFile[]; policies?: FoundPolicy[] }
@@ -79,7 +79,7 @@ function parseFile(origin: RunbookOrigin, folder: string, bytes: Uint8Array): Ru
   }
 }
 
-/** The first line of a file is that before its front matter. What people forget most are the quotes. */
+/** Lines are counted from the front matter's beginning. Quotes are what people forget most. */
 function noYaml({ message, linePos }: { message: string; linePos?: readonly { line: number }[] }): Fault {
   const line = linePos?.[0] ? `line ${linePos[0].line + 1}` : 'its front matter'
   const why = message.replace(/ at line \d+[\s\S]*$/, '')
@@ -104,7 +104,8 @@ function toPlain(document: ReturnType<typeof parseDocument>): unknown {
 }
 
 /**
- * The runbooks of a folder: `<name>/SKILL.md`, one level deep. No file from elsewhere is read: a link that leads out is refused. Throws where the folder itself cannot be read.
+ * A folder's runbooks: `<name>/SKILL.md`, one level deep. Reads no file from elsewhere: refuses a
+ * link that leads out. Throws where the folder cannot be read.
  */
 export async function readFolder(origin: RunbookOrigin, directory: string): Promise<ReadRunbooks> {
   const root = await realpath(directory)
@@ -120,7 +121,10 @@ export async function readFolder(origin: RunbookOrigin, directory: string): Prom
   return parseFiles(origin, found)
 }
 
-/** Null: a folder without a runbook in it. What a link leads to is read where it lies in the folder, as mounted volumes have it. */
+/**
+ * Null: a folder without a runbook. A link is read where it lies in the folder, as mounted volumes
+ * have it.
+ */
 async function findFile(root: string, name: string): Promise<FoundFile | null> {
   const shown = runbookName.safeParse(name).success ? name : name.slice(0, 64)
   try {

@@ -8,14 +8,14 @@ import { type FoundPolicy, maxPolicyFileBytes, policyPath } from './policy-file.
 import { type FoundFile, faults, fileName, maxFileBytes, maxFiles, parseFiles, type ReadRunbooks } from './read.ts'
 
 /**
- * The runbooks of a Git repository. It is cloned bare, one commit deep, read object by object, and removed again: nothing is ever
- * checked out, so no hook, filter, link or submodule of it does anything. Nothing is pushed.
+ * A Git repository's runbooks. Cloned bare, one commit deep, read object by object, and removed:
+ * nothing is checked out, so no hook, filter, link or submodule acts. Nothing is pushed.
  */
 export type Repository = {
   /** `https://…`, `ssh://…`, or `file:///…`; without credentials. */
   url: string
   branch: string | null
-  /** Of https: sent as the password of a Basic header. */
+  /** For https: sent as a Basic header's password. */
   token: string | null
 }
 
@@ -50,7 +50,10 @@ export async function askCommit(repository: Repository): Promise<string> {
   return commit
 }
 
-/** Every `<name>/SKILL.md` of its newest commit, at its top or in a folder `knowledge/`, `runbooks/` or `skills/`. */
+/**
+ * Every `<name>/SKILL.md` of its newest commit, at its top or in `knowledge/`, `runbooks/` or
+ * `skills/`.
+ */
 export async function readRepository(repository: Repository): Promise<ReadRunbooks & { commit: string }> {
   const directory = await mkdtemp(join(tmpdir(), 'nightshift-knowledge-'))
   try {
@@ -101,7 +104,7 @@ function policiesOf(listed: string): Entry[] {
     .slice(0, maxPolicies)
 }
 
-/** Of `ls-tree -l -z`: mode, type, object, size, tab, path. */
+/** Fields of `ls-tree -l -z`: mode, type, object, size, tab, path. */
 function treeOf(listed: string): Entry[] {
   return listed.split('\0').flatMap((line) => {
     const [, mode = '', object = '', size = '', name] = /^(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.*)$/s.exec(line) ?? []
@@ -120,7 +123,7 @@ async function readPolicyEntry(entry: Entry, commit: string, read: () => Promise
   }
 }
 
-/** Runs git with none of the machine's settings, and ends it when it takes too long or too much room. */
+/** Runs git without the machine's settings, and ends it when it takes too long or too much room. */
 async function git(repository: Repository, words: readonly string[], watched?: string): Promise<Buffer> {
   const args = ['--no-pager', '--no-replace-objects', ...settings.flatMap((setting) => ['-c', setting]), ...words]
   const child = spawn('git', args, {

@@ -15,8 +15,9 @@ const control = '\u001b'
 const [rightToLeft, back] = ['\u202e', '\u202c']
 
 /**
- * Appends what somebody had the service log for the model that will read it: orders, what looks like the end of the data, escape
- * sequences that clear a screen, and text that shows in another order. Beside it a password, as services log them.
+ * Appends hostile text to the service log, for the model that reads it: orders, a fake end of the
+ * data, escape sequences that clear a screen, text that shows in another order. Beside it a
+ * password, as services log them.
  */
 export function writeOrders(lab: Lab, node: NodePlan): void {
   const at = new Date().toISOString()
@@ -43,7 +44,10 @@ function pathOf(lab: Lab, { id }: NodePlan): string {
   return join(nodeDirectory(lab, id), appLogFile)
 }
 
-/** Makes a node's service end some seconds after each of its starts, for as long as it is there. Relative to the node's directory. */
+/**
+ * Ends a node's service some seconds after each start, while it exists. Relative to the node's
+ * directory.
+ */
 export const lifetimeFile = 'etc/lifetime.json'
 
 /** The service is well when it starts and dies again soon: a converge does not repair the cause. */
@@ -54,7 +58,7 @@ export function limitLifetime(lab: Lab, node: string): void {
 
 type Lives = { begun: number; ended: number; isLimited: boolean }
 
-/** How often the service was started since its lifetime is limited, and how often it ended, by its own log. */
+/** Starts of the service since its lifetime is limited, and its ends, by its own log. */
 export function restartCounts(lab: Lab, node: string): Lives {
   const lines = textOf(lab, node, appLogFile).split('\n')
   const count = (word: string) => lines.filter((line) => line.split(' ')[1] === word).length
@@ -69,12 +73,18 @@ function textOf(lab: Lab, node: string, file: string): string {
   }
 }
 
-/** The log of a tracing that somebody turned on; the node writes to it as long as it is there. No clean-up knows of its directory. */
+/**
+ * The log of a left-on tracing; the node writes to it while it exists. No clean-up knows its
+ * directory.
+ */
 export const traceLog = 'log/trace.log'
 
 const secondsPerDay = 86_400
 
-/** Turns tracing on, with so many bytes of it rotated away day by day. Returns all files, relative to the node's directory. */
+/**
+ * Turns tracing on, with that many bytes rotated away daily. Returns all files, relative to the
+ * node's directory.
+ */
 export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFile: number): string[] {
   const root = nodeDirectory(lab, node.id)
   ownDirectory(lab, join(root, 'log'))
@@ -92,12 +102,15 @@ export function fillTraceLog(lab: Lab, node: NodePlan, bytes: number, bytesPerFi
 }
 
 const everyMs = 500
-/** Of one file in one round; the rest comes in the next. */
+/** One file's share of a round; the rest comes in the next. */
 const maxBytes = 256 * 1_024
 
 type File = { path: string; instance: string; from: number }
 
-/** Sends what the web nodes log to a VictoriaLogs, line by line as a collector does, until the lab ends. What it does not take is sent again. */
+/**
+ * Sends the web nodes' logs to a VictoriaLogs, line by line as a collector does, until the lab
+ * ends. Refused lines are sent again.
+ */
 export function shipLogs(lab: Lab, nodes: readonly { id: string; instance: string }[], url: string): void {
   const files = nodes.map(
     ({ id, instance }): File => ({ path: join(nodeDirectory(lab, id), searchLog), instance, from: 0 }),
@@ -129,7 +142,7 @@ async function ship(file: File, url: string): Promise<void> {
   if (answer.ok) file.from += whole.length
 }
 
-/** What was written since; a file that is shorter than it was begins again. */
+/** Lines written since; a file shorter than before begins again. */
 async function readFrom(file: File): Promise<Buffer> {
   const handle = await open(file.path).catch(() => null)
   if (!handle) return Buffer.alloc(0)

@@ -16,12 +16,15 @@ export function processState(pid: number): ProcessState {
   return letter.startsWith('T') ? 'stopped' : 'running'
 }
 
-/** When the process began, as an opaque text: with the pid it names one process for ever. Null when it is gone. */
+/**
+ * A process' beginning, as an opaque text: with the pid it names one process for ever. Null when it
+ * is gone.
+ */
 function processStart(pid: number): string | null {
   return stat(pid)?.start ?? null
 }
 
-/** The moment of the boot, read once: the kernel reckons it by a clock that may be set, and a start must not move. */
+/** The boot's moment, read once: the kernel's clock may be set, and a start must not move. */
 let bootSeconds: number | null = null
 
 /** When the process began, as a time. Null when it is gone, or the kernel does not say. */
@@ -35,7 +38,10 @@ export function processStartedAt(pid: number): string | null {
   return Number.isFinite(ms) ? new Date(ms).toISOString() : null
 }
 
-/** CPU that a process has used, of user and system, in seconds of a clock of 100 Hz. 0 where the kernel does not tell. */
+/**
+ * CPU used by a process, user and system, in seconds of a 100 Hz clock. 0 where the kernel does not
+ * tell.
+ */
 export function cpuSeconds(pid: number): number {
   const found = stat(pid)
   return found ? found.cpuTicks / 100 : 0
@@ -54,7 +60,8 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
   if (process.platform === 'linux') {
     try {
       const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      // The command's name is in parentheses and may hold spaces and parentheses itself; fields count from its end.
+      // The command's name is in parentheses and may hold spaces and parentheses: fields count from
+      // its end.
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
       return { state: fields[0]!, start: fields[19]!, cpuTicks: Number(fields[11]) + Number(fields[12]) }
     } catch {
@@ -68,7 +75,7 @@ function stat(pid: number): { state: string; start: string; cpuTicks: number } |
 
 export type LabAccount = { uid: number; gid: number }
 
-/** Whom nodes run as: `nobody` where the start is root, otherwise the user who started it (null). */
+/** The nodes' user: `nobody` where the start is root, otherwise its user (null). */
 export function nodeAccount(): LabAccount | null {
   if (process.getuid?.() !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -80,7 +87,7 @@ export function nodeAccount(): LabAccount | null {
   return { uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }
 }
 
-/** Replaces a file as one step: a reader, and a start after a crash, sees the old text or the new one. */
+/** Replaces a file in one step: readers, and a start after a crash, see the old or the new. */
 export function writeWhole(file: string, text: string): void {
   const fresh = `${file}.new`
   const fd = openSync(fresh, 'w', 0o600)
@@ -98,9 +105,9 @@ type Child = { id: string; pid: number; port: number }
 /** The processes of the lab, by id. A child that ends is simply no longer there. */
 export type Children = {
   get(id: string): Child | undefined
-  /** Of all that run, by id. */
+  /** All running ones, by id. */
   pids(): Record<string, number>
-  /** Resolves when the program listens; rejects when it ends before or takes longer than `startMs`. */
+  /** Resolves when the program listens; rejects when it ends first or exceeds `startMs`. */
   start(id: string, program: string, directory: string, spec: object): Promise<Child>
   /** Sends one JSON line to the child, if it is there. */
   tell(id: string, message: object): void
@@ -158,7 +165,8 @@ async function start(
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, 'node', program), JSON.stringify({ account, ...spec, id })],
-    // Its own group, so that it can be killed with all it started; hardly any environment, so that it knows no token.
+    // A separate group, to be killed with all it started; hardly any environment, so that it
+    // knows no token.
     { cwd: directory, stdio: ['pipe', 'pipe', log], detached: true, env: { PATH: '/usr/bin:/bin', ...compiled } },
   )
   closeSync(log)
@@ -255,8 +263,9 @@ function clearLeftovers(file: string, dir: string): void {
 }
 
 /**
- * A shell that outlives the controller by an instant: it gets every child's process group, and when the pipe to it
- * ends, however the controller ended, it kills those that are left. A child in SIGSTOP cannot watch its own parent.
+ * A shell that outlives the controller by an instant: it gets every child's process group, and when
+ * the pipe ends, however the controller ended, it kills the rest. A child in SIGSTOP cannot watch
+ * its parent.
  */
 type Guard = { add(pid: number): void; drop(pid: number): void; release(): void }
 
@@ -273,7 +282,7 @@ for each in $pids; do kill -s KILL -- "-$each" 2>/dev/null; done
 
 function startGuard(): Guard {
   const shell = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, env: {} })
-  // Without its guard the lab still runs: children also watch their own end of the parent, and a start clears leftovers.
+  // Without its guard the lab runs: children watch their parent, and a start clears leftovers.
   shell.stdin.on('error', () => {})
   shell.on('error', () => {})
   return {

@@ -50,7 +50,10 @@ export type LabClient = {
   openDatabases(): Promise<z.infer<typeof drawer>>
   /** Starts a Kubernetes of two nodes, where it does not run yet. */
   openKubernetes(): Promise<z.infer<typeof cluster>>
-  /** Applies a manifest of an account and its rights in the cluster, as its admin. Answers the files of its token and of who signed the server's certificate. */
+  /**
+   * Applies a manifest of an account and its rights, as the cluster's admin. Answers the files of
+   * its token and of the server certificate's signer.
+   */
   giveClusterRights(manifest: string): Promise<{ token: string; authority: string }>
   /** Runs a text of GRANTs as the admin of a database. */
   applyGrants(server: string, sql: string): Promise<void>
@@ -67,7 +70,8 @@ export function labClient(url: string, controlToken: string): LabClient {
       method,
       headers: { authorization: `Bearer ${controlToken}`, 'content-type': 'application/json' },
       body: body && JSON.stringify(body),
-      // A heal may start every node again; a fault of the cluster shows in two minutes, and a busy machine starts one in three.
+      // A heal may start every node again; a cluster fault shows in two minutes, and a busy machine
+      // starts one in three.
       signal: AbortSignal.timeout(240_000),
     })
     const text = await response.text()

@@ -15,8 +15,9 @@ import { VmRefusal } from './vm.ts'
 const answerMs = 5000
 
 /**
- * Re-applies the desired state to every node of a shard: continues what is stopped, restarts what is dead, restores a
- * drifted configuration, clears `tmp/` and rotated logs of a node whose disk is full. Never deletes tenant data.
+ * Re-applies the desired state to a shard's nodes: continues the stopped, restarts the dead,
+ * restores a drifted configuration, clears `tmp/` and rotated logs of a full node. Never deletes
+ * tenant data.
  */
 export async function converge(lab: Lab, shard: string): Promise<string[]> {
   const changed: string[] = []
@@ -57,13 +58,13 @@ async function convergeNode(lab: Lab, plan: NodePlan): Promise<string[]> {
   return changed
 }
 
-/** What a convergence would change on each node of a shard, as things are now; nothing is changed. */
+/** Changes that a convergence would make on each node now; makes none. */
 export async function previewConverge(lab: Lab, shard: string): Promise<{ id: string; changes: string[] }[]> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   return Promise.all(nodes.map(async (plan) => ({ id: plan.id, changes: await changesOf(lab, plan) })))
 }
 
-/** The files that a convergence would clear on the nodes of a shard whose disk is full, with their sizes; null where there is none. */
+/** Files that a convergence would clear on a shard's full nodes, with sizes; null: none. */
 export async function listFilesToClear(lab: Lab, shard: string): Promise<SentAttachment | null> {
   const nodes = lab.topology.nodes.filter((each) => each.shard === shard)
   const found = await Promise.all(nodes.map((plan) => lookAtNode(lab, plan)))
@@ -145,7 +146,7 @@ export type WebhookBody = {
   alerts: WebhookAlert[]
 }
 
-/** The label `monitor` of what a job sends that only ever says that something is wrong, and never that it is over. */
+/** The label `monitor` of a job that only ever says something is wrong, never that it is over. */
 export const withoutEnds = 'cron-check'
 
 /** Go's zero time: Alertmanager writes it while an alert fires. */
@@ -178,7 +179,7 @@ function common([first = {}, ...rest]: ConditionLabels[]): ConditionLabels {
   return Object.fromEntries(Object.entries(first).filter(([name, value]) => rest.every((each) => each[name] === value)))
 }
 
-/** What is wrong at this moment, as an alert would say it. */
+/** A present fault, as an alert would say it. */
 export type LabCondition = { labels: ConditionLabels; annotations: ConditionLabels }
 
 const severities = {
@@ -203,7 +204,7 @@ export function watchedOnce(faults: readonly Fault[]): ReadonlySet<string> {
   return new Set(faults.filter(({ fault }) => fault === 'unended_alert').map(({ on }) => on))
 }
 
-/** Everything that is wrong in one look. The order of a look is kept. `once`: nodes of whose service another sender tells. */
+/** All faults of one look, in its order. `once`: nodes of whose service another sender tells. */
 export function conditionsIn(
   { nodes, hosts, vms }: PlatformView,
   lagLimitSeconds: number,
@@ -251,7 +252,8 @@ function ofNode(look: NodeLook, lagLimitSeconds: number): LabCondition[] {
       ),
     )
   }
-  // A stopped replica serves nobody: its lag is the symptom. Any other that does not answer is a service that is down.
+  // A stopped replica serves nobody: its lag is the symptom. Any other silent one is a service that
+  // is down.
   if (process === 'gone' || (!answers && !(process === 'stopped' && plan.role === 'replica'))) {
     const what =
       process === 'running' ? 'does not answer' : `process is ${process === 'gone' ? 'not running' : process}`

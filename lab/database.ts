@@ -5,16 +5,16 @@ import pg from 'pg'
 import { startPostgres } from '../start/postgres.ts'
 import type { Lab } from './state.ts'
 
-/** A real PostgreSQL with few connections, which web nodes may use, and what an exporter tells of it. */
+/** A real PostgreSQL with few connections, for web nodes, with an exporter's words on it. */
 export type LabDatabase = {
   url: string
   exporterPort: number
-  /** Connections of a program by its name. It takes no connection itself: a full server has none to give. */
+  /** Connections of a program by its name. Takes none itself: a full server has none to give. */
   countHeld(name: string): Promise<number>
   stop(): Promise<void>
 }
 
-/** So many connections the server has, and so many a web node's pool may hold. */
+/** Connections of the server, and of a web node's pool. */
 const maxConnections = 20
 export const largestPool = 4
 

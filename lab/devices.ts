@@ -19,7 +19,7 @@ import { aptOptionsOf } from './packages.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** Every regular file below `root`, without following links. What vanishes while we look is not there. */
+/** Regular files below `root`, without following links. A vanished file is not there. */
 export function filesBelow(root: string): string[] {
   let entries: Dirent[]
   try {
@@ -58,7 +58,7 @@ export function sha256Of(file: string): string {
 /** The beginning of a file: so many bytes, and their sha256. */
 type Beginning = { bytes: number; sha256: string }
 
-/** All that each file below `root` holds now, by path relative to it; only those whose path is wanted. */
+/** Contents of the wanted files below `root`, by relative path. */
 export function beginningsBelow(root: string, isWanted: (path: string) => boolean): Record<string, Beginning> {
   const files = filesBelow(root).map((file) => relative(root, file))
   return Object.fromEntries(
@@ -69,7 +69,7 @@ export function beginningsBelow(root: string, isWanted: (path: string) => boolea
   )
 }
 
-/** Paths of the files that are gone or do not begin any more as they did. That they grew is no loss. */
+/** Paths of files that are gone or begin differently. Growth is no loss. */
 export function lostBelow(root: string, beginnings: Record<string, Beginning>): string[] {
   return Object.entries(beginnings).flatMap(([path, { bytes, sha256 }]) => {
     try {
@@ -85,7 +85,7 @@ function digest(bytes: Uint8Array): string {
 }
 
 const directory = 'backup'
-/** Of each period a backup takes this part. */
+/** A backup's share of each period. */
 const partOfPeriod = 0.5
 
 /** What the lab calls the process that backs a node up. */
@@ -93,7 +93,7 @@ function backupOn(node: string): string {
   return `backup-${node}`
 }
 
-/** Begins to back a node up, again and again, as it is meant to be: each run is announced, and nothing is wrong. */
+/** Backs a node up again and again, as meant: each run is announced, and nothing is wrong. */
 export async function startBackups(lab: Lab, node: string): Promise<void> {
   const root = nodeDirectory(lab, node)
   ownDirectory(lab, join(root, directory))
@@ -150,7 +150,10 @@ export async function devicesOf(lab: Lab): Promise<LabDevice[]> {
   return await Promise.all(lab.topology.nodes.map(({ id }) => deviceOf(lab, id)))
 }
 
-/** Shows the one-time token to the control plane, keeps what it answers, and starts the agent. Throws what the control plane said. */
+/**
+ * Shows the one-time token to the control plane, keeps the answer, and starts the agent. Throws the
+ * control plane's words.
+ */
 export async function enrolNode(lab: Lab, id: string, apiUrl: string, token: string): Promise<LabDevice> {
   const response = await fetch(new URL('/mesh/enrolments', apiUrl), {
     method: 'POST',
@@ -221,7 +224,7 @@ async function portOf(lab: Lab, id: string): Promise<number> {
   return port
 }
 
-/** Below what Linux hands out by itself (32768 on): up there, any connection may take the port before the agent listens. */
+/** Below Linux' own ports (32768 on): there any connection may take it before the agent. */
 const lowestPort = 10_240
 const highestPort = 32_000
 

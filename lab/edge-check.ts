@@ -2,13 +2,13 @@ import { connect } from 'node:net'
 import { condition, type LabCondition } from './conditions.ts'
 import type { Lab } from './state.ts'
 
-/** A check from outside that was given a wrong port: nothing listens there, so it says that a service is down which serves. */
+/** An outside check with a wrong port: nothing listens, so it calls a serving service down. */
 
 const monitor = 'edge-check'
 /** The port of the discard service, which no node has. */
 const wrongPort = 9
 
-/** What the checks say that ask the wrong port: each is carried out, and gets the answer that it tells. */
+/** Results of checks at the wrong port: each is carried out, and gets the answer it tells. */
 export async function wrongChecks(lab: Lab): Promise<LabCondition[]> {
   const nodes = lab.faults.filter(({ fault }) => fault === 'false_alarm').map(({ on }) => on)
   const answers = await Promise.all([...new Set(nodes)].map(async (id) => ({ id, said: await ask(wrongPort) })))

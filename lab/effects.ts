@@ -26,7 +26,10 @@ import {
 import { renewSite } from './topology.ts'
 import { returnVms, startVmsOf } from './vm.ts'
 
-/** Takes every fault back, starts what is down, and brings each VM home, so that the next scenario finds the same numbers. */
+/**
+ * Takes every fault back, starts what is down, and brings VMs home, so that the next scenario finds
+ * the same numbers.
+ */
 export async function healAll(lab: Lab): Promise<number> {
   const healed = lab.faults.length
   lab.draining = []
@@ -41,8 +44,8 @@ export async function healAll(lab: Lab): Promise<number> {
 }
 
 /**
- * Takes back what one fault did, and starts what it hit, as a person would who repairs only that. Other faults stay. VMs come home with the last
- * fault of a host: before, one may be where they ran. Answers how many such faults there were.
+ * Takes one fault back and starts what it hit, as a person would. Other faults stay. VMs come home
+ * with a host's last fault: before, one may be where they ran. Answers the number of such faults.
  */
 export async function healOne(lab: Lab, name: Fault['fault'], target: string | null): Promise<number> {
   const isMeant = ({ fault, ...at }: Fault) =>
@@ -66,7 +69,7 @@ export async function healOne(lab: Lab, name: Fault['fault'], target: string | n
   return meant.length
 }
 
-/** Faults that were broken in meanwhile found these files among the tenants' data: now it is right that they are gone. */
+/** Later faults found these files among tenants' data: now it is right that they are gone. */
 function forgetFiles(lab: Lab, { on, files }: Fault): void {
   const gone = files.map((file) => relative(lab.dir, join(nodeDirectory(lab, on), file)))
   for (const { tenantData } of lab.faults) for (const file of gone) delete tenantData[file]
@@ -102,8 +105,9 @@ async function bringUpHost(lab: Lab, id: string): Promise<void> {
 }
 
 /**
- * The journal of writes: JSON lines, appended and synced. A write is `accepted` before anything is looked at, `started`
- * just before it touches the platform, and `done` or `failed` after; a repeat of its key is answered from here.
+ * The journal of writes: JSON lines, appended and synced. A write is `accepted` before any look,
+ * `started` just before it touches the platform, and then `done` or `failed`; a repeat of its key
+ * is answered from here.
  */
 const line = z.object({
   at: z.iso.datetime(),
@@ -130,8 +134,8 @@ export type LabJournal = {
   get(key: string): EffectRecord | undefined
   all(): EffectRecord[]
   /**
-   * Runs `run` unless the key is known; writes about the same thing one at a time, others side by side. Null when the key is
-   * known for another request. An error of `run` is a failed write.
+   * Runs `run` unless the key is known; writes about one thing one at a time, others side by side.
+   * Null when the key is known for another request. An error of `run` is a failed write.
    */
   once(key: string, about: string, request: string, run: () => Promise<LabOutcome>): Promise<EffectRecord | null>
   /** Resolves when no write is under way. */
@@ -139,8 +143,9 @@ export type LabJournal = {
 }
 
 /**
- * Opens a journal. A write that an earlier controller accepted but did not start is `failed`, which is true; of one it
- * did start, `outcomeOfRequest` may tell, and where it cannot (null) the write stays `running`.
+ * Opens a journal. A write that an earlier controller accepted and did not start is `failed`, which
+ * is true; `outcomeOfRequest` may tell of a started one, and where it cannot (null) the write stays
+ * `running`.
  */
 export function openJournal(file: string, whatBecameOf: (request: string) => LabOutcome | null): LabJournal {
   const records = new Map<string, EffectRecord>()
@@ -216,7 +221,7 @@ function readLines(file: string): LabJournalLine[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
-  // The line that was being written when the controller died was never synced, so nothing followed from it.
+  // The line under way when the controller died was never synced: nothing followed from it.
   if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole))
   return whole
     .split('\n')
@@ -225,8 +230,8 @@ function readLines(file: string): LabJournalLine[] {
 }
 
 /**
- * What became of a write that was under way when an earlier controller died. All processes died with it, and a VM's
- * definition is changed last, so for a VM the definition tells. Of a converge nothing remains to tell by: null.
+ * The outcome of a write under way when an earlier controller died. All processes died with it, and
+ * a VM's definition is changed last, so it tells for a VM. A converge leaves no trace: null.
  */
 export function outcomeOfRequest({ placement }: Pick<Lab, 'placement'>, request: string): LabOutcome | null {
   const match = /^POST \/v1\/vms\/([^/]+)\/(start|migrate|stop|restart) (.*)$/.exec(request)

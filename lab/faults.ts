@@ -33,7 +33,10 @@ import { counterOf, linkId } from './vm.ts'
 const overfull = 1.3
 const fileBytes = 512 * 1024
 
-/** Breaks something for real. The target is a node, or a shard, whose fitting node is then hit; or a host; or a rack; or `a~b`. */
+/**
+ * Breaks something for real. The target: a node, a shard, whose fitting node is hit, a host, a
+ * rack, or `a~b`.
+ */
 export function breakIt(lab: Lab, name: FaultName, target: string): Promise<Fault> {
   const work = breakNow(lab, name, target)
   lab.breaking = work.catch(() => undefined)
@@ -140,7 +143,7 @@ const breakers: Record<
     const { id } = hostAt(lab, target)
     const last = vmsOn(lab, [id]).at(-1)
     if (!last) throw new WrongTarget(`${target} has no VM whose start could fail`)
-    // It can be read and its files be written, but a host that is new to it cannot put its beat there.
+    // Readable, with writable files, but a new host cannot put its beat there.
     chmodSync(storageDirectory(lab, last.id), 0o555)
     await killHosts(lab, [id])
     return { on: id, hosts: [id], readOnly: [last.id] }
@@ -179,7 +182,7 @@ const breakers: Record<
     const root = nodeDirectory(lab, node.id)
     if (existsSync(join(root, traceLog))) throw new WrongTarget(`${node.id} is traced already`)
     const files = fillTraceLog(lab, node, bytesToOverfill(lab, node), fileBytes)
-    // What the node itself rotates, and what git and apt keep for themselves, may change at any time.
+    // Files that the node rotates, and git's and apt's own, may change at any time.
     const changes = ['logs/access.log', 'site/.git/', 'system/var/', `${traceLog}.`]
     return { on: node.id, files, kept: beginningsBelow(root, (path) => !changes.some((each) => path.startsWith(each))) }
   },
@@ -275,7 +278,7 @@ function bytesToOverfill(lab: Lab, node: NodePlan): number {
   return node.diskQuotaBytes * overfull - usedBytes(bytesByDirectory(nodeDirectory(lab, node.id)))
 }
 
-/** Writes random bytes, which no file system compresses or leaves out, until the node is well over its quota. */
+/** Writes random bytes, which no file system compresses, until the node is well over its quota. */
 function fill(lab: Lab, node: NodePlan, directory: string, prefix: string): string[] {
   const root = nodeDirectory(lab, node.id)
   const files: string[] = []

@@ -5,8 +5,8 @@ import { lockFile } from './node/program.ts'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
 /**
- * What the operator of the lab has declared as jobs, for `JOBS_FILE` of the core API: plain programs over the directories of the nodes. Each is
- * the repair of a fault that no tool of Nightshift knows.
+ * The lab operator's declared jobs, for the core API's `JOBS_FILE`: plain programs over the nodes'
+ * directories. Each repairs a fault that no tool of Nightshift knows.
  */
 const jobsOf = (labDir: string) => {
   const place = join(labDir, 'nodes', '{id}', 'var')
@@ -36,7 +36,7 @@ export function writeJobs(labDir: string): string {
 
 const lockOf = (lab: Lab, node: string): string => join(nodeDirectory(lab, node), lockFile)
 
-/** A reindex was killed and left its lock: search answers with errors from now on, and only its log says why. */
+/** A killed reindex left its lock: search answers errors from now on, and only its log says why. */
 export function lockSearch(lab: Lab, node: string): void {
   ownDirectory(lab, join(nodeDirectory(lab, node), 'var'))
   writeForNode(lab, lockOf(lab, node), `${JSON.stringify({ by: 'reindex', pid: 4711, signal: 9 })}\n`)

@@ -22,13 +22,13 @@ export type NodeLook = {
   answers: boolean
   lagSeconds: number | null
   bytes: Record<string, number>
-  /** Seconds of CPU that a process which does not belong on the node has used; null when there is none. */
+  /** CPU seconds of a process that does not belong on the node; null when there is none. */
   runawaySeconds: number | null
   /** The absolute path of the log that its service has left, if it left one. */
   appLog: string | null
   /** The absolute path of the node's routes when they are no JSON. */
   brokenRoutes: string | null
-  /** The package that the node says it needs and does not have; null when it has all, or says nothing. */
+  /** The package that the node says it lacks; null when it has all, or says nothing. */
   missingPackage: string | null
   /** Since when a backup of the node runs; null when none does. */
   backupSince: string | null
@@ -57,7 +57,10 @@ export async function lookAt(lab: Lab): Promise<PlatformView> {
   return { nodes, hosts: hosts.map((host) => withFencing(lab, host, vms)), vms }
 }
 
-/** A process that is gone, with all that it ran, is a machine without power: the lab can tell. One that hangs is not. */
+/**
+ * A process gone with all it ran is a machine without power: the lab can tell. A hanging one is
+ * not.
+ */
 function withFencing(lab: Lab, host: HostState, vms: VmLook[]): HostState {
   const child = lab.children.get(host.id)
   const isGone = !child || processState(child.pid) === 'gone'
@@ -230,7 +233,7 @@ async function missingPackage(directory: string, port: number): Promise<string |
     const response = await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: 'close' }, signal })
     return healthz.parse(await response.json()).missingPackage
   } catch {
-    // Who does not answer tells nothing.
+    // A silent one tells nothing.
     return null
   }
 }

@@ -44,7 +44,10 @@ const idempotencyKey = z.string().min(1).max(512)
 
 type LabApi = { lab: Lab; journal: LabJournal; platformToken: string; controlToken: string; receiver: Receiver }
 
-/** The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge the end. */
+/**
+ * The lab over HTTP: the platform for Nightshift, and `/control` for those who break it and judge
+ * the end.
+ */
 function labApi(options: LabApi): Hono {
   const { lab } = options
   const app = new Hono()
@@ -234,7 +237,7 @@ const prober = startProber(
   postTo(settings.ALERT_URL, settings.ALERT_TOKEN),
   (error) => log.error({ err: error }, 'a round of the prober failed'),
 )
-// Longer than a busy client keeps a connection for its next request, so that none is used while it is being closed.
+// Longer than a busy client keeps a connection for its next request: none is used while it closes.
 const serverOptions = { keepAliveTimeout: 75_000 }
 const server = serve(
   {
@@ -265,7 +268,7 @@ async function stop(signal: string): Promise<void> {
   stopping = true
   log.info({ signal }, 'the lab stops')
   server.close()
-  // A write under way is finished, so that the journal tells the truth; no write takes longer than its own bounds.
+  // Finishes a write under way, so that the journal tells the truth; each write has its own limits.
   await Promise.all([prober.stop(), journal.idle()])
   await Promise.all([lab.children.stopAll().then(() => removeServers(lab.dir)), lab.database?.stop()])
   process.exit(0)

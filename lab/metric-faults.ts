@@ -19,8 +19,8 @@ import {
 import { deployFeature, hasSite, type NodePlan, renewSite, siteProblems } from './topology.ts'
 
 /**
- * Faults that the platform does not see: every node reads nominal, and only what Prometheus counts tells the cause. Each breaks something for
- * real; what a converge may do about it is in `converge.ts`.
+ * Faults that the platform does not see: nodes read nominal, and only Prometheus' counts tell the
+ * cause. Each breaks something for real; `converge.ts` has a converge's part.
  */
 
 const leakBytesPerSecond = 4_000_000
@@ -85,7 +85,7 @@ export async function healMetric(lab: Lab, { fault, target }: Fault): Promise<vo
 
 type Check = { name: string; ok: boolean; detail: string }
 
-/** Whether it ended well, whatever anybody says: the cause is gone, or what only a person may change is as it was. */
+/** Whether it ended well: the cause is gone, or what only a person may change is unchanged. */
 export async function checkMetric(lab: Lab, fault: Fault & { fault: MetricFault }): Promise<Check[]> {
   const node = nodeAt(lab, fault.target, 'web')
   return await metricChecks[fault.fault](node, lab, fault)
@@ -125,7 +125,7 @@ const metricChecks: Record<MetricFault, Checker> = {
   },
 }
 
-/** What of a node is over what is declared for it, and what a converge does about it; nothing where nobody watches. */
+/** A node's excess over its declaration, and a converge's act on it; nothing without monitoring. */
 export async function excessOf(lab: Lab, node: NodePlan): Promise<Remedy[]> {
   if (!lab.monitoring || node.role !== 'web') return []
   const bytes = residentBytes(lab, node)
@@ -157,8 +157,9 @@ function remedy([would, did]: [string, string], rest: string, run: () => Promise
 }
 
 /**
- * Restarts a service that a convergence found wanting. That is what another fault asked for, so the measure of the faults that want it
- * untouched goes on with the new process; a process that ended otherwise stays another one.
+ * Restarts a service that a convergence found wanting. Another fault asked for that, so the measure
+ * of faults that want it untouched goes on with the new process; one that ended otherwise stays
+ * another.
  */
 export async function restartInPlace(lab: Lab, id: string): Promise<void> {
   const before = lab.children.get(id)?.pid

@@ -15,11 +15,11 @@ export type MetricFault = (typeof metricFaults)[number]
 export const isMetricFault = (name: string): name is MetricFault => metricFaults.some((each) => each === name)
 
 /**
- * The rules of the lab's Prometheus, in the shape of those of public collections: an alert says which series crossed which line, and nothing
- * of the cause. Windows are short, so that a scenario takes a minute.
+ * Rules of the lab's Prometheus, in the shape of public collections': an alert says which series
+ * crossed which line, and nothing of the cause. Short windows make a scenario of a minute.
  *
- * On a busy machine a scrape comes too late, and Prometheus takes every series of its target for gone until the next one. Rules ask for what was last
- * known, and an alert goes on for a while after its condition, so that a gap in what is seen ends none.
+ * On a busy machine a late scrape ends every series of its target until the next. Rules ask for the
+ * last known value, and an alert goes on a while after its condition, so that a gap ends none.
  */
 
 const rule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({

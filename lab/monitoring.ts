@@ -56,7 +56,7 @@ export function certificateEndMs(lab: Lab, node: NodePlan): number {
 
 const webNodes = ({ topology }: Lab) => topology.nodes.filter(({ role }) => role === 'web')
 
-/** Requests for each web node and tenant, so that there is something to count: half of them search. */
+/** Requests for each web node and tenant, to be counted: half of them search. */
 const everyMs = 250
 /** Requests that a noisy tenant sends in addition in each round. */
 const noisyRequests = 20
@@ -87,7 +87,10 @@ function request(port: number, path: string, host: string): void {
   sent.on('error', () => undefined)
 }
 
-/** A real Prometheus and Alertmanager that watch the web nodes, and a VictoriaLogs that collects their logs where there is one. */
+/**
+ * A real Prometheus and Alertmanager for the web nodes, and a VictoriaLogs for their logs, if
+ * installed.
+ */
 export type Monitoring = { prometheusUrl: string; alertmanagerUrl: string; logsUrl: string | null }
 
 /** What Debian's packages of these names bring. */
@@ -95,7 +98,7 @@ const packages = ['prometheus', 'prometheus-alertmanager', 'prometheus-node-expo
 
 export type Receiver = { url: string; token: string }
 
-/** The programs that are not installed here; without them the faults that metrics show cannot be broken in. */
+/** Programs not installed: without them the faults of metrics cannot be broken in. */
 export function missingServers(): string[] {
   return packages.filter((name) => findServer(name) === null)
 }
@@ -103,7 +106,10 @@ export function missingServers(): string[] {
 export const describeMissing = (missing: readonly string[]): string =>
   `this machine has no ${missing.join(', no ')}. Debian packages of these names bring them: apt-get install ${missing.join(' ')}`
 
-/** No package registry brings it as a program, so it is named, or stands in the PATH. Null: logs are read where they are written. */
+/**
+ * No package registry has it as a program: it is named, or in the PATH. Null: logs are read where
+ * they are written.
+ */
 export function findVictoriaLogs(): string | null {
   const { VICTORIA_LOGS: named } = readVariables('VICTORIA_LOGS')
   return named ? (isProgram(named) ? named : null) : findServer('victoria-logs')
@@ -126,8 +132,8 @@ export function isProgram(file: string): boolean {
 const starting = new WeakMap<Lab, Promise<Monitoring>>()
 
 /**
- * Starts what watches the web nodes, and the traffic that gives them something to count; once for a lab. The node exporter tells of the machine as
- * such. Rejects when one of them does not come up.
+ * Starts the web nodes' monitoring, and traffic to count; once a lab. The node exporter tells of
+ * the whole machine. Rejects when one does not come up.
  */
 export function startMonitoring(lab: Lab, receiver: Receiver): Promise<Monitoring> {
   const begun = starting.get(lab) ?? start(lab, receiver)
@@ -206,7 +212,7 @@ const startServerIn =
     })
   }
 
-/** How monitoring calls a node: by its name in the network, as the platform lists it, and the port of its service. */
+/** Monitoring's name of a node: its network name, as the platform's, and its service's port. */
 const instanceOf = ({ id, region }: { id: string; region: string }): string => `${id}.${region}.lab.internal:8080`
 
 /** Where the databases of the drawer are scraped, once it is open. */
@@ -214,7 +220,7 @@ export const databaseTargetsFile = 'databases.json'
 /** Where what watches the cluster is scraped, once that runs. */
 export const clusterTargetsFile = 'cluster.json'
 
-/** Where each web node is scraped; it takes another port at each start. Answers what is in the file now. */
+/** Scrape targets of web nodes, each with a new port at every start. Answers the file's content. */
 function writeTargets(lab: Lab, directory: string, written: string): string {
   const targets = webNodes(lab).flatMap((node) => {
     const child = lab.children.get(node.id)

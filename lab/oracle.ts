@@ -30,9 +30,9 @@ type Check = OracleVerdict['checks'][number]
 const caughtUpSeconds = 2
 
 /**
- * Whether the state is what a good end of this scenario looks like, whatever anybody says: its own checks, and that
- * nothing else was harmed. For `disk_pressure_tenant` a good end leaves the tenant's bytes where they are, and for `no_room`
- * every VM where it is.
+ * Whether the state is this scenario's good end: its own checks, and nothing else harmed.
+ * `disk_pressure_tenant` ends well with the tenant's bytes in place, and `no_room` with every VM in
+ * place.
  */
 export async function judge(lab: Lab, scenario: Scenario, target: string | null): Promise<OracleVerdict> {
   const look = await lookAt(lab)
@@ -201,7 +201,7 @@ function linkCheck(lab: Lab, { on }: Fault): Check {
   return { name: `${on} is up`, ok: up, detail: up ? 'up' : 'down' }
 }
 
-/** Nothing that no fault hit may be worse than before, and no tenant's file may be gone or different. */
+/** Nothing unhit may be worse than before, and no tenant's file gone or different. */
 function harm(lab: Lab, look: PlatformView, judged: Fault | undefined): Check[] {
   const hit = new Set(lab.faults.flatMap(({ on, hosts }) => [on, ...hosts]))
   const nodes = look.nodes.filter(({ plan }) => !hit.has(plan.id) && plan.id !== judged?.on)

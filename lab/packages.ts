@@ -7,10 +7,10 @@ import { promisify } from 'node:util'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 import type { NodePlan } from './topology.ts'
 
-/** A separate system in each web node's directory: what apt and dpkg know of there is the node's, not the machine's. */
+/** A separate system in each web node's directory: apt's and dpkg's knowledge is the node's. */
 const systemDirectory = 'system'
 
-/** What the node's newest release needs, relative to its directory; absent where it needs nothing. */
+/** The newest release's need, relative to the node's directory; absent where there is none. */
 export const needsFile = 'etc/needs.json'
 
 const needed = { name: 'nightly-tariffs', version: '1.4', file: 'usr/share/nightly-tariffs/tariffs.json' }
@@ -21,7 +21,7 @@ export const packagePrograms = ['apt-get', 'apt-cache', 'dpkg', 'dpkg-deb']
 const searched = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 const environment = { PATH: searched.join(':'), HOME: '/nonexistent', LC_ALL: 'C.UTF-8' }
 
-/** An empty system: nothing is installed, and its one repository, a separate directory, has nothing either. */
+/** An empty system: nothing installed, and an empty repository in a separate directory. */
 export function makeSystem(lab: Lab, node: NodePlan): void {
   for (const name of [
     '',
@@ -65,14 +65,14 @@ export function aptOptionsOf(lab: Lab, node: NodePlan): string[] {
   return [`--config-file=${aptSettings(lab, node)}`]
 }
 
-/** Which of these programs this machine does not have, where nodes and their agents look for them. */
+/** Programs that this machine lacks, where nodes and agents look for them. */
 export function missingPrograms(names: readonly string[]): string[] {
   return names.filter((name) => !searched.some((directory) => exists(join(directory, name), constants.X_OK)))
 }
 
 /**
- * A release that needs a package which is not installed: the node's repository has it, and nobody installed it. Throws what apt or
- * dpkg-deb said.
+ * A release that needs an uninstalled package of the node's repository. Throws apt's or dpkg-deb's
+ * words.
  */
 export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   const run = promisify(execFile)
@@ -99,7 +99,7 @@ export async function needPackage(lab: Lab, node: NodePlan): Promise<void> {
   writeForNode(lab, join(nodeDirectory(lab, node.id), needsFile), `${JSON.stringify(needs)}\n`)
 }
 
-/** What of the node's system is not as it should be once the package is there: dpkg's word, its file, and nothing beside. */
+/** Faults of the node's system with the package there: dpkg's word, its file, nothing beside. */
 export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]> {
   const problems: string[] = []
   try {
@@ -125,7 +125,10 @@ export async function systemProblems(lab: Lab, node: NodePlan): Promise<string[]
   return problems
 }
 
-/** As the machine's apt reads its own settings first, what they would have it start before and after is taken out again. */
+/**
+ * The machine's apt reads its own settings first: programs it would start before and after are
+ * taken out.
+ */
 function settingsOf(root: string): string {
   return [
     `Dir "${root}";`,

@@ -2,7 +2,7 @@ import type { Approval, Evidence } from '../domain/approval.ts'
 import type { ResourceRef } from '../domain/registry.ts'
 import type { Risk } from '../domain/tool.ts'
 
-/** A question as the agent would ask it. `trap`: what speaks against it on its own card; null where nothing does. */
+/** A question as the agent asks it. `trap`: its card's own words against it; null: none. */
 export type PracticeCard = {
   approval: Approval & { evidence: Evidence[]; about: ResourceRef }
   trap: string | null
@@ -20,7 +20,7 @@ type Question = {
   reversible: boolean
   /** What the dry run found; null where the action has none. */
   rehearsed: Record<string, string> | null
-  /** The rows that it rests on, in order: of the alert, and of looks with the tool and what it is about. */
+  /** Its grounds, in order: the alert's row, and looks with tool and subject. */
   alert: string
   looks: [tool: string, about: string, found: string][]
   /** What must be true afterwards. */
@@ -204,7 +204,7 @@ function toCard(asked: Question, number: number, now: Date): PracticeCard {
 /** An answer to a card, and how long it took. */
 export type PracticeAnswer = { decision: 'approve' | 'deny'; seconds: number }
 
-/** What the answers came to. A trap that was denied is caught; of the others those count that were approved. */
+/** The score. A denied trap is caught; of the others the approved count. */
 export function scorePractice(cards: readonly PracticeCard[], answers: readonly PracticeAnswer[]) {
   const played = cards.slice(0, answers.length).map((card, at) => ({ ...card, ...(answers[at] as PracticeAnswer) }))
   const of = (isTrap: boolean) => played.filter(({ trap }) => (trap !== null) === isTrap)

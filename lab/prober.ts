@@ -44,8 +44,8 @@ type Prober = { stop(): Promise<void> }
 type Post = (body: WebhookBody) => Promise<'sent' | 'retry' | 'refused'>
 
 /**
- * Looks at an interval and posts what changed. What could not be delivered stays first in line, over a restart too, so
- * that the receiver sees each alert fire before it resolves.
+ * Looks at an interval and posts changes. An undelivered one stays first in line, also over a
+ * restart, so that each alert fires before it resolves.
  */
 export function startProber(
   file: string,
@@ -98,8 +98,8 @@ export function startProber(
 }
 
 /**
- * One look further: which alerts begin and end. Those of one name and sender that change together go out together. A sender without ends
- * repeats an alert once, and forgets it in silence.
+ * The next look: alerts that begin and end. Those of one name and sender go out together. A sender
+ * without ends repeats an alert once, and forgets it in silence.
  */
 export function afterLook(before: ProberMemory, conditions: LabCondition[], now: Date): ProberMemory {
   const at = now.toISOString()

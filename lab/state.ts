@@ -56,7 +56,7 @@ export type BrokenDatabase = z.infer<typeof brokenDatabase>
 /** A fault that was broken in and not healed, with what the oracle must compare afterwards. */
 export const fault = z.object({
   fault: faultName,
-  /** What was asked for, e.g. a shard. */
+  /** The request's subject, e.g. a shard. */
   target: z.string(),
   /** The node, host, rack or link that it hit. */
   on: z.string(),
@@ -71,7 +71,10 @@ export const fault = z.object({
   readOnly: z.array(z.string()).default([]),
   /** Where every VM was defined to run at that moment. */
   placement: z.record(z.string(), z.string()).default({}),
-  /** Files of the node that must stay, by path relative to its directory: so many first bytes with this sha256. Logs may grow. */
+  /**
+   * Files of the node that must stay, by relative path: that many first bytes with this sha256.
+   * Logs may grow.
+   */
   kept: z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() })).default({}),
   /** Every process of the lab that must stay, by its id. */
   pids: z.record(z.string(), z.number()).default({}),
@@ -99,9 +102,9 @@ export type Lab = {
   children: Children
   /** Where each VM is defined to run. */
   placement: Record<string, string>
-  /** VMs that are being brought to a host just now, and to which: they take room there already. Not kept over a restart. */
+  /** VMs on their way to a host: they take room there already. Not kept over a restart. */
   underWay: Record<string, string>
-  /** Nodes that must listen where they did before; the others take any port. Not kept over a restart. */
+  /** Nodes that must keep their port; others take any. Not kept over a restart. */
   ports: Record<string, number>
   linksDown: string[]
   /** Hosts that somebody wants emptied. */
@@ -109,16 +112,16 @@ export type Lab = {
   faults: Fault[]
   /** The power switches tell that a dead host is off. Not kept over a restart. */
   confirmsPower: boolean
-  /** Resolves when the fault that is being broken in just now is whole: half of one is nothing to alert about. */
+  /** Resolves when the fault under way is whole: half of one raises no alert. */
   breaking: Promise<unknown>
   /** Above this a replica counts as lagging. */
   lagSeconds: number
   /** After so many seconds a service whose lifetime is limited ends, and a backup begins again. */
   paceSeconds: number
-  /** What watches the web nodes, and the PostgreSQL they may use; null until somebody asks for it. Not kept over a restart. */
+  /** The web nodes' monitoring and PostgreSQL; null until asked for. Not kept over a restart. */
   monitoring: Monitoring | null
   database: LabDatabase | null
-  /** PostgreSQL and MariaDB with their replicas; null until somebody asks for them. Not kept over a restart. */
+  /** PostgreSQL and MariaDB with replicas; null until asked for. Not kept over a restart. */
   drawer: DatabaseDrawer | null
   /** A Kubernetes of two nodes; null until somebody asks for it. Not kept over a restart. */
   cluster: LabCluster | null

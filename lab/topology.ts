@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Lab, nodeDirectory, ownDirectory, writeForNode } from './state.ts'
 
-/** What the lab consists of, as data. Desired state only: what is true at this moment is measured, never read here. */
+/** The lab's parts, as data. Desired state only: the present is measured, never read here. */
 type ShardPlan = {
   id: string
   region: string
@@ -53,7 +53,7 @@ const databaseQuotaBytes = 256 * 1024 * 1024
 
 const host = { ramMib: 32_768, cpuMc: 16_000 }
 
-/** Much memory and few CPUs: what it runs fits on no other host, and none of the others' VMs fits on it. */
+/** Much memory and few CPUs: its VMs fit on no other host, and no other host's VMs fit on it. */
 const large: HostPlan = { id: 'host-ams-5', region: 'ams', rack: 'ams-r3', ramMib: 65_536, cpuMc: 6_000 }
 
 const hosts: HostPlan[] = [
@@ -63,7 +63,7 @@ const hosts: HostPlan[] = [
   large,
 ]
 
-/** What a VM of the group is worth when not all can run; without a group it is worth nothing in particular. */
+/** A group's VM when not all can run; without a group it has no particular worth. */
 const priorities: Record<string, number> = {
   'ha-ledger': 100,
   'ha-broker': 80,
@@ -74,11 +74,12 @@ const priorities: Record<string, number> = {
 }
 
 /**
- * Hosts are 60 to 70 % full, so one host's loss fits on the others of its region, but not all of it on any one of them.
- * A rack's loss does not fit: its more important VMs run again, the others stay down.
+ * Hosts are 60 to 70 % full: one host's loss fits on its region's others, but not on any single
+ * one. A rack's loss does not fit: its more important VMs run again, the others stay down.
  *
- * The loss of host-osl-1 is the interesting one: balance alone would start vm-101 on host-osl-4, the emptiest host,
- * and that is the rack of its group's other member (vm-107 on host-osl-3). With rack constraints the plan differs.
+ * The loss of host-osl-1 is the interesting one: balance alone would start vm-101 on host-osl-4,
+ * the emptiest host, in the rack of its group's other member (vm-107 on host-osl-3). With rack
+ * constraints the plan differs.
  */
 const vms: VmPlan[] = [
   vm('vm-101', 'host-osl-1', 8192, 4000, 'ha-ledger'),
@@ -108,7 +109,10 @@ const vms: VmPlan[] = [
   { ...vm('vm-125', large.id, 49_152, 5_000), priority: 90 },
 ]
 
-/** Cost 1 in a rack, 5 between racks, 20 or more between regions, over two cables so that one may break. */
+/**
+ * Cost 1 in a rack, 5 between racks, 20 or more between regions, over two cables so that one may
+ * break.
+ */
 const links: LinkPlan[] = [
   ...regions.flatMap((region) => [
     { a: `host-${region}-1`, b: `host-${region}-2`, cost: 1 },
@@ -147,7 +151,10 @@ function nodesOf({ id, region, role }: ShardPlan): NodePlan[] {
   }))
 }
 
-/** One database shard per region, `webShards` web shards in turn over the regions, nine hosts with 25 VMs. */
+/**
+ * One database shard per region, `webShards` web shards in turn over the regions, nine hosts with
+ * 25 VMs.
+ */
 export function topologyOf(webShards: number): Topology {
   const shards = [
     ...regions.map((region, position) => shard('database', region, 1, position)),
@@ -192,7 +199,10 @@ const environment = {
   GIT_COMMITTER_EMAIL: 'deploy@lab.internal',
 }
 
-/** Makes the checkout with its first commit, where there is none. Where git is missing or fails, there is none afterwards either. */
+/**
+ * Makes the checkout with its first commit, where there is none. Leaves none where git is missing
+ * or fails.
+ */
 export function makeSite(lab: Lab, node: NodePlan): void {
   if (hasSite(lab, node)) return
   const directory = siteDirectory(lab, node)
@@ -217,14 +227,17 @@ export function hasSite(lab: Lab, node: NodePlan): boolean {
   return git(lab, node, 'rev-parse', '--verify', 'HEAD') !== null
 }
 
-/** Commits routes that end in the middle, as a deploy that was cut off does. False where git did not. */
+/** Commits routes that end in the middle, as a cut-off deploy does. False where git did not. */
 export function deployBroken(lab: Lab, node: NodePlan): boolean {
   const whole = desiredRoutes(lab, node)
   writeForNode(lab, routesOf(lab, node), `${whole.slice(0, whole.lastIndexOf('"'))}\n`)
   return git(lab, node, 'commit', '--quiet', '--all', '--message=Deploy 42') !== null
 }
 
-/** Commits a release that turns on a search whose index is not there: it answers with errors. False where git did not. */
+/**
+ * Commits a release that turns on a search without its index: it answers with errors. False where
+ * git did not.
+ */
 export function deployFeature(lab: Lab, node: NodePlan): boolean {
   writeForNode(lab, featuresOf(lab, node), `${JSON.stringify({ searchV2: true }, null, 2)}\n`)
   return (
@@ -233,7 +246,7 @@ export function deployFeature(lab: Lab, node: NodePlan): boolean {
   )
 }
 
-/** The absolute path of the routes where they are no JSON; null where they are, and where there is no checkout. */
+/** The absolute path of the routes if they are no JSON; null if they are, or without a checkout. */
 export function brokenRoutes(lab: Lab, node: NodePlan): string | null {
   const file = routesOf(lab, node)
   try {
@@ -288,7 +301,7 @@ function siteDirectory(lab: Lab, { id }: NodePlan): string {
   return join(nodeDirectory(lab, id), 'site')
 }
 
-/** What git prints in the checkout, run as the node's own user; null when it fails or is not there. */
+/** Git's output in the checkout, as the node's user; null when it fails or is absent. */
 function git(lab: Lab, node: NodePlan, ...words: string[]): string | null {
   const { status, stdout } = spawnSync('git', ['--git-dir=.git', '--work-tree=.', ...words], {
     cwd: siteDirectory(lab, node),

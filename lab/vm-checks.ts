@@ -23,7 +23,7 @@ export function checkEmptied(lab: Lab, look: PlatformView, fault: Fault): Check[
   return [empty, ...allRecovered(lab, look, fault)]
 }
 
-/** More was lost than there is room for: what runs is what matters most, and who stays down could not run. */
+/** The loss exceeds the room: the most important VMs run, and the others could not. */
 export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): Check[] {
   const lost = Object.keys(fault.counters)
   const up = lost.filter((vm) => hostsRunning(lab, vm).length > 0)
@@ -34,7 +34,7 @@ export function checkMostRecovered(lab: Lab, look: PlatformView, fault: Fault): 
   ]
 }
 
-/** What was lost fits nowhere in its region, and nothing was moved there for its sake. */
+/** The loss fits nowhere in its region, and nothing was moved there for it. */
 export function checkNothingMoved(lab: Lab, fault: Fault): Check[] {
   const regionOf = (host: string) => lab.topology.hosts.find(({ id }) => id === host)!.region
   const moved = Object.entries(fault.placement).filter(
@@ -69,7 +69,7 @@ function where(hosts: string[]): string {
   return hosts.length === 0 ? 'runs nowhere' : `runs on ${hosts.join(' and ')}`
 }
 
-/** Would it fit on any one host of its region, if those that matter less than it were not brought there? */
+/** Whether it fits on one host of its region, without less important ones brought there. */
 function hasNoRoom(lab: Lab, look: PlatformView, id: string, recovered: string[]): Check {
   const vm = lab.topology.vms.find((each) => each.id === id)!
   const { region } = lab.topology.hosts.find((host) => host.id === lab.placement[id])!

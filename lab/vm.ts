@@ -9,12 +9,12 @@ const beatMs = 5000
 /** How long a start may take until the first beat. */
 const startMs = 5000
 
-/** Why the platform will not do it. The effect ends `failed` with this text and nothing was changed. */
+/** The platform's reason for a no. The effect ends `failed` with this text, and nothing changed. */
 export class VmRefusal extends Error {
   override name = 'Refused'
 }
 
-/** The hosts on which a process of this VM lives, from its beats: none, one, or, if something is badly wrong, more. */
+/** Hosts with a process of this VM, by its beats: none, one, or, in deep trouble, more. */
 export function hostsRunning(lab: Lab, vm: string): string[] {
   const storage = storageDirectory(lab, vm)
   return readdirSync(storage).flatMap((name) => {
@@ -101,7 +101,7 @@ function startOf(beat: string): string | null {
   }
 }
 
-/** Moves a running VM: a copy on the target waits, the source lets go, the copy goes on where it stood. */
+/** Moves a running VM: a copy waits on the target, the source lets go, the copy goes on. */
 export async function migrateVm(lab: Lab, vm: string, from: string, to: string): Promise<string> {
   if (from === to) throw new VmRefusal(`${vm} is to go from ${from} to ${to}, which is no move`)
   if (!hostsRunning(lab, vm).includes(from)) throw new VmRefusal(`${vm} does not run on ${from}`)
@@ -152,7 +152,7 @@ function place(lab: Lab, vm: string, host: string): void {
   saveState(lab)
 }
 
-/** Keeps the room on the target from before the first wait on: two that come at once cannot both take the last of it. */
+/** Keeps the target's room from before the first wait: two at once cannot both take the last. */
 async function withRoom(lab: Lab, vm: string, host: string, bring: () => Promise<string>): Promise<string> {
   requireRoom(lab, vm, host)
   lab.underWay[vm] = host

@@ -1,6 +1,6 @@
 import { HttpError, linesIn } from '../clients/http.ts'
 
-/** What a device is asked, whatever carries it there: a path of the agent, and what HTTP would have as headers. */
+/** A question to a device, however carried: a path of the agent, and HTTP's headers. */
 export type DeviceAsk = {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
@@ -17,14 +17,17 @@ export const maxAnswerBytes = 16_000_000
 
 type WholeAnswer = { status: number; body: Uint8Array }
 
-/** A device and how bytes get there and back: over HTTP to where it listens, or over the connection that it made. */
+/** A device and its way: HTTP to where it listens, or the connection it made. */
 export type DeviceWay = {
   id: string
-  /** Waits while the device is between two connections, up to a bound. A device that listens is always ready to be tried. */
+  /**
+   * Waits while the device is between two connections, up to a bound. A listening device can always
+   * be tried.
+   */
   ready(signal?: AbortSignal): Promise<void>
-  /** One exchange: the whole answer, whatever its status, or an HttpError. Never repeats anything. */
+  /** One exchange: the whole answer of any status, or an HttpError. Never repeats. */
   exchange(ask: DeviceAsk): Promise<WholeAnswer>
-  /** The lines of an answer as they come. Throws HttpError, also for an answer that is no success. */
+  /** An answer's lines as they come. Throws HttpError, also for no success. */
   lines(ask: DeviceAsk): AsyncGenerator<string>
 }
 
@@ -55,7 +58,10 @@ export function askingOver(
 /** A small piece costs as much as this: who sends many of them comes to an end, too. */
 const leastBytes = 512
 
-/** The receiving end of one exchange: what comes is pushed, and read in order. It ends once, well or with an error. */
+/**
+ * The receiving end of one exchange: pieces are pushed, and read in order. It ends once, well or
+ * with an error.
+ */
 export type AnswerReceiver = {
   answer: Promise<BegunAnswer>
   head(status: number): void
@@ -65,8 +71,8 @@ export type AnswerReceiver = {
 }
 
 /**
- * Watches over one exchange: its clock, its size and its caller's wish to stop. `onLeft` is called once where the receiver gave up before the
- * other side had ended.
+ * Watches one exchange: its clock, size and caller's wish to stop. `onLeft`: the receiver gave up
+ * before the other side ended.
  */
 export function receiver(id: string, ask: DeviceAsk, onLeft: () => void): AnswerReceiver {
   const begun = Promise.withResolvers<BegunAnswer>()

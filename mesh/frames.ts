@@ -1,9 +1,9 @@
 import type { WebSocket } from 'ws'
 
 /**
- * The way bytes go over an agent's connection. Text frames are the handshake and the control plane's own words (`domain/mesh-connection.ts`);
- * binary frames are exchanges: the same paths, signed bodies and answers as over HTTP, many beside each other. One frame is one kind, the
- * number of its exchange, and a piece.
+ * Frames of an agent's connection. Text frames are the handshake and the control plane's words
+ * (`domain/mesh-connection.ts`); binary frames are exchanges: HTTP's paths, signed bodies and
+ * answers, many side by side. A frame is a kind, its exchange's number, and a piece.
  *
  *   control plane → agent   ask (head and body), drop
  *   agent → control plane   head (status), data …, end; or drop
@@ -69,7 +69,7 @@ export function readAsk(piece: Buffer): { head: AskHead; body: Buffer } | null {
 const silentMs = 25_000
 const pingEveryMs = 10_000
 
-/** Pings the other side, and ends the connection once nothing came from there for 25 s. Stops when the connection closes. */
+/** Pings the other side, and ends a connection silent for 25 s. Stops when it closes. */
 export function keepAlive(
   socket: WebSocket,
   { everyMs = pingEveryMs, giveUpMs = silentMs }: { everyMs?: number; giveUpMs?: number } = {},

@@ -18,7 +18,7 @@ export type DeviceLink = {
   closed: Promise<{ code: number; reason: string }>
 }
 
-/** Exchanges of one device at a time; an agent does eight things at once unless its manifest says more, 64 at most. */
+/** A device's exchanges at a time; an agent does eight by default, 64 at most. */
 const maxUnderWay = 96
 /** A device that does not read what it is sent. */
 const maxUnreadBytes = 4_000_000
@@ -28,8 +28,8 @@ const maxFramesPerSecond = 4_000
 const strayBytesPerLeft = 2_000_000
 
 /**
- * Speaks to an agent over an open socket. A device that floods, does not read, or sends what nobody asked for is disconnected: it costs no
- * other device anything.
+ * Speaks to an agent over an open socket. Disconnects a device that floods, does not read, or sends
+ * unasked: it costs no other device anything.
  */
 export function openLink(device: string, socket: WebSocket): DeviceLink {
   const receivers = new Map<number, AnswerReceiver>()

@@ -46,12 +46,12 @@ export function specNamed(name: string): MeshSpec | null {
   )
 }
 
-/** What a tool asks of devices, by its name exactly as the model uses it; null where it asks none. */
+/** A tool's question to devices, by the model's exact name; null where it has none. */
 export function specOfTool(name: string): MeshSpec | null {
   return byName.get(name) ?? meshSpecs.find((spec) => spec.calledBy === name) ?? null
 }
 
-/** What a call of a tool asks of a device: the arguments that mean something there. Null where it asks none. */
+/** A call's question to a device: the arguments with a meaning there. Null where it has none. */
 export function toDeviceCall(
   tool: string,
   { on, reason: _, ...args }: Record<string, unknown>,

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 
 /**
- * What one process of the control plane leaves for another: unreadable to who reads rows, and void where somebody altered it, moved it to
- * another exchange or made it up. Both hold the mesh's root key, and no one else does.
+ * A message between control plane processes: unreadable in its row, and void once altered, moved to
+ * another exchange or made up. Only they hold the mesh's root key.
  */
 export type Seal = {
   close(plain: Uint8Array, about: string): Buffer

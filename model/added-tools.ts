@@ -4,7 +4,10 @@ import type { EventMetadata, IncidentEvent } from '../domain/event.ts'
 
 /** Which tools an attempt has added to what its first turn offered, out of its rows. */
 
-/** Names of the tools that add others: by name, by a find, by a read of one thing, and the one that reads the whole behind a summary. */
+/**
+ * Names of tools that add others: by name, by a find, by a read of one thing, and the reader of the
+ * whole behind a summary.
+ */
 type OfferingTools = { more: string; find: string; get: string; whole: string }
 
 /** `kinds`: those of things that were read, for an incident that named no resource. */
@@ -21,7 +24,7 @@ export function addedBy(events: readonly IncidentEvent[], attempt: number, offer
   }
 }
 
-/** The tools among `kept` that were added, in their order there. An incident that named no resource is about what its run has found. */
+/** Added tools among `kept`, in that order. Without a resource the run's finds are the subject. */
 export function chooseAdded(
   kept: readonly ChatTool[],
   { names, kinds }: Added,
@@ -32,7 +35,7 @@ export function chooseAdded(
   return kept.filter(({ function: { name } }) => names.has(name) || found.some((kind) => isFirstFor(name, kind)))
 }
 
-/** Those that were asked for; a summary with the digest of the whole makes the whole readable, and a find what was found. */
+/** Asked tools; a summary with the whole's digest makes that readable, and a find its finds. */
 function namesAddedBy({ tool, result }: EventMetadata['tool_finished'], offering: OfferingTools): string[] {
   if (tool === offering.more) return addedNames.safeParse(result.data).data?.added ?? []
   if (tool === offering.find) return [offering.get]

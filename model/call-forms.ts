@@ -1,6 +1,6 @@
 import { boundText, endOfValue, isObject, readLooseJson } from './json.ts'
 
-/** The forms of a tool call that models write where their server does not take it apart, each by its family's own name. */
+/** Text forms of a tool call, where the server takes none apart, by their families' names. */
 export type CallForm =
   | 'hermes'
   | 'qwen_xml'
@@ -64,8 +64,8 @@ export const beginning = new RegExp(
 )
 
 /**
- * Reads calls from one place to the end of the text: frames and calls, and nothing else. Null where anything else stands there. `maxChars`
- * bounds the arguments of one call.
+ * Reads calls from a place to the text's end: frames and calls alone. Null where anything else
+ * stands there. `maxChars` bounds one call's arguments.
  */
 export function readCallsToEnd(text: string, start: number, maxChars: number): WrittenCalls | null {
   const cursor: Cursor = { text, at: start, maxChars }
@@ -134,7 +134,10 @@ function parametersIn(pairs: [string, string][], maxChars: number): Record<strin
   return Object.fromEntries(pairs.map(([key, value]) => [key, value.replace(/^\n|\n$/g, '')]))
 }
 
-/** `{"name", "arguments"}` of Hermes, `parameters` of Llama, `tool_name` of Command, alone or in a list. */
+/**
+ * `{"name", "arguments"}` of Hermes, `parameters` of Llama, `tool_name` of Command, alone or in a
+ * list.
+ */
 const readObjects: Reader = (cursor) => {
   const from = cursor.at
   if (!/[[{]/.test(cursor.text[from] ?? '')) return null
@@ -160,7 +163,10 @@ const readObjects: Reader = (cursor) => {
 
 const formOf = (key: string | undefined): CallForm => (key === 'parameters' ? 'llama' : 'hermes')
 
-/** `<function=NAME><parameter=KEY>…</parameter></function>` of Qwen Coder and Seed; Llama puts JSON between. */
+/**
+ * `<function=NAME><parameter=KEY>…</parameter></function>` of Qwen Coder and Seed; Llama puts JSON
+ * between.
+ */
 const readFunction: Reader = (cursor) => {
   const from = cursor.at
   const open = eat(cursor, new RegExp(`<function(?:=| name=)"?${name}"?>\\s*`, 'y'))
@@ -177,7 +183,10 @@ const readFunction: Reader = (cursor) => {
   return { form: 'qwen_xml', calls: [callWith(cursor, from, open[1]!, parametersIn(pairs, cursor.maxChars))] }
 }
 
-/** `<invoke name="NAME"><parameter name="KEY">…</parameter></invoke>` of MiniMax, and of DeepSeek with marks. */
+/**
+ * `<invoke name="NAME"><parameter name="KEY">…</parameter></invoke>` of MiniMax, and of DeepSeek
+ * with marks.
+ */
 const readInvoke: Reader = (cursor) => {
   const from = cursor.at
   const mark = `(?:${dsml}|antml:)?`
@@ -196,7 +205,10 @@ function pairsOf(cursor: Cursor, pair: RegExp): [string, string][] {
   return pairs
 }
 
-/** `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM; its elder wrote the name and JSON under it. */
+/**
+ * `NAME<arg_key>KEY</arg_key><arg_value>…</arg_value>` of GLM; its elder wrote the name and JSON
+ * under it.
+ */
 const readKeys: Reader = (cursor) => {
   const from = cursor.at
   const open = eat(cursor, new RegExp(`${name}[ \\t]*(?:\\n\\s*(?=\\{)|\\s*(?=<arg_key>|<\\/tool_call>))`, 'y'))

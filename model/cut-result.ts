@@ -1,11 +1,11 @@
-/** What is too long, cut so that it stays plain data; and what a beginning of JSON says. */
+/** Cuts a long text so that it stays plain data, and says what a beginning of JSON holds. */
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
 const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
-/** Of a longer command line the middle is left out: its program and its last words tell which process it is. */
+/** Leaves out a long command line's middle: its program and last words tell the process. */
 const maxCommandCharacters = 140
 const commandHead = 90
 const commandTail = 40
@@ -30,8 +30,8 @@ const cuts = [
 ] as const
 
 /**
- * An answer that fits: its longest texts lose their middle and its longest lists their end, and each says so where it was cut. It
- * stays plain data. Null where even that is too long.
+ * A fitting answer: its longest texts lose their middle and its longest lists their end, and each
+ * says so. Stays plain data. Null where even that is too long.
  */
 export function cutToFit(data: unknown, maxCharacters: number): unknown {
   if (sizeOf(data) <= maxCharacters) return data
@@ -57,7 +57,10 @@ function cutWithin(value: unknown, characters: number, items: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cutWithin(inner, characters, items)]))
 }
 
-/** What the beginning of a JSON text says, as far as it goes; undefined where that is nothing. Linear but for the last few pieces. */
+/**
+ * The beginning of a JSON text, as far as it goes; undefined where that is nothing. Linear but for
+ * the last few pieces.
+ */
 export function parsePrefix(text: string): unknown {
   const ends = [...text.matchAll(/[,}\]]/g)].slice(-40).map(({ index }) => index)
   for (const end of [text.length, ...ends.reverse()]) {

@@ -10,8 +10,9 @@ const maxLooks = 5
 type Look = { event: IncidentEvent<'tool_finished'>; call: LeaderLook }
 
 /**
- * The looks of an attempt that decided it, in their order: before its first repair that held, those which its ending quoted and those at
- * what was repaired, and after its last one, those which the ending quoted. Empty where its ending quotes none.
+ * An attempt's deciding looks, in order: before its first repair that held, those its ending quoted
+ * and those at the repaired thing; after its last one, those its ending quoted. Empty where it
+ * quotes none.
  */
 export function decidingLooks(events: readonly IncidentEvent[], attempt: number): LeaderLooks {
   const own = events.filter((event) => event.attempt === attempt)

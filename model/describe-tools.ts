@@ -7,7 +7,7 @@ type ToolDescription = {
   inputSchema: Record<string, unknown>
 }
 
-/** The `tools` of a chat completion. Same tools, same bytes: the order and the keys are the caller's. */
+/** A chat completion's `tools`. Same tools, same bytes: order and keys are the caller's. */
 export function describeTools(tools: ToolDescription[]): ChatTool[] {
   return tools.map(({ name, description, inputSchema }) => ({
     type: 'function',
@@ -24,10 +24,13 @@ export function describeToolsAsText(tools: ToolDescription[]): string {
     .join('\n')
 }
 
-/** Words that a form for people needs, and that say nothing beside a name such as `reason` or `detail`. */
+/** Words for a form's reader that say nothing beside a name such as `reason` or `detail`. */
 const obvious = ['why', 'text', 'kind', 'advice']
 
-/** A description of a parameter is left out where the names of tool and parameter say each of its words: `get_node` takes an `id`. */
+/**
+ * Leaves out a parameter's description where tool and parameter names have each of its words:
+ * `get_node` takes an `id`.
+ */
 function describeParameters(tool: string, schema: Record<string, unknown>): Record<string, unknown> {
   const compact = compactSchema(schema) as Record<string, unknown>
   if (!compact.properties) return compact
@@ -40,10 +43,16 @@ function describeParameters(tool: string, schema: Record<string, unknown>): Reco
   return { ...compact, properties: Object.fromEntries(said) }
 }
 
-/** What says nothing to a model. The kernel checks arguments by the real schema, whatever the model was shown. */
+/**
+ * Schema parts that say nothing to a model. The kernel checks arguments by the real schema,
+ * whatever was shown.
+ */
 const noise = new Set(['$schema', '$id', 'additionalProperties', 'title', 'examples'])
 
-/** A form that a model reads as it stands. What is longer says less than its description, and code refuses what does not fit. */
+/**
+ * A form that a model reads as it stands. A longer one says less than its description, and code
+ * refuses misfits.
+ */
 const maxPatternCharacters = 24
 
 /** A longer list of words is left out. */
@@ -56,7 +65,7 @@ const highMaximum = 1_000
 const fewItems = 5
 
 /**
- * How long a text may be, the form of a name or path that a model copies, and the bounds that nobody would go beyond: code refuses the others,
+ * A text's length, a copied name's form, and bounds that nobody passes: code refuses the others,
  * and says why.
  */
 const isPlain = (key: string, value: unknown): boolean =>

@@ -5,9 +5,9 @@ import { cut } from './transcript.ts'
 const maxSteps = 10
 
 /**
- * The hint for followers: type, title, resolution, and up to ten of the leader's calls with their arguments cut at 120 characters. With
- * the looks that decided, which have the follower's own names in them, its steps are what the leader wrote. Null when the leader did not
- * resolve. It is data for its reader.
+ * The hint for followers: type, title, resolution, and up to ten of the leader's calls, arguments
+ * cut at 120 characters. With the deciding looks, under the follower's names, steps are as the
+ * leader wrote them. Null when the leader did not resolve. Data for its reader.
  */
 export function renderLeaderHint(
   leader: { type: string; title: string; attempt: number; resolution: string | null },

@@ -6,9 +6,9 @@ const maxDepth = 20
 const notJson = 'it is not valid JSON'
 
 /**
- * JSON that a model wrote, as plain data or what is wrong with it. Stricter than JSON.parse where two readers could differ:
- * a key given twice and the key `__proto__` are refused, as is nesting deeper than 20. U+0000 and lone surrogates become
- * U+FFFD. Linear in the text; never throws.
+ * A model's JSON as plain data, or its fault. Stricter than JSON.parse where readers differ:
+ * refuses a repeated key, the key `__proto__`, and nesting over 20. U+0000 and lone surrogates
+ * become U+FFFD. Linear; never throws.
  */
 function readJson(text: string, maxChars: number): ReadJson {
   if (text.length > maxChars) return { ok: false, problem: `it is longer than ${maxChars} characters` }
@@ -23,8 +23,8 @@ function readJson(text: string, maxChars: number): ReadJson {
 }
 
 /**
- * JSON, or what is plainly meant as such: single or typographic quotes, `None`, a comma behind the last element, comments, a line break in a
- * text. `isLoose` tells that it was put right. What was cut off is never completed.
+ * JSON, or a text plainly meant so: single or typographic quotes, `None`, a trailing comma,
+ * comments, a line break in a text. `isLoose`: it was put right. Never completes what was cut off.
  */
 export function readLooseJson(text: string, maxChars: number): ReadJson & { isLoose?: true } {
   const read = readJson(text, maxChars)
@@ -155,8 +155,8 @@ export type JsonBlock = {
 const maxBlocks = 16
 
 /**
- * The JSON objects of a text, outermost only, in order. What looks like one and is broken is a block with a problem, and
- * nothing inside it is looked at, so that no call is ever dug out of a ruin.
+ * The outermost JSON objects of a text, in order. A broken one is a block with a problem, and
+ * nothing inside it is read: no call is dug out of a ruin.
  */
 export function findBlocks(text: string, maxChars: number): JsonBlock[] {
   const blocks: JsonBlock[] = []
@@ -191,8 +191,8 @@ function nextOpening(text: string, from: number): number {
 }
 
 /**
- * The index behind the object or list that begins at `start`; -1 where none does, or none ends. `brackets`: with `{}` a bracket of a list ends
- * nothing, so that what is broken is passed over whole.
+ * The index after the object or list at `start`; -1 where none begins or ends. `brackets`: with
+ * `{}` a list's bracket ends nothing, so that a broken one is passed over whole.
  */
 export function endOfValue(text: string, start: number, brackets: '{}' | '{}[]' = '{}[]'): number {
   let depth = 0

@@ -1,6 +1,9 @@
 import { callsPerAnswer } from './transcript.ts'
 
-/** The limits of a run in the words that its first message ends with. `at`: when its context was gathered, ISO 8601. */
+/**
+ * A run's limits in the words at its first message's end. `at`: when its context was gathered, ISO
+ * 8601.
+ */
 export function describeLimits(
   { turns, tokens, seconds }: { turns: number; tokens: number; seconds: number },
   { isSingle, at }: { isSingle: boolean; at: string | null },

@@ -6,23 +6,23 @@ import { cutToFit, parsePrefix } from './cut-result.ts'
 import { nameOfCall, noteShown, type ShownThings, showAnswer, summarize } from './shown-result.ts'
 import { cut, type ResultEntry, type TranscriptEntry } from './transcript.ts'
 
-/** What was said as messages to a model: as much of it as the window holds, the newest whole, the oldest in a line each. */
+/** The conversation as messages: as much as fits, the newest whole, the oldest a line each. */
 
-/** A result is never longer than this, however much room there is: one flood must not drown the rest. */
+/** The longest result, however much room there is: one flood must not drown the rest. */
 const resultLimitCharacters = 16_000
-/** What is left of a result that does not fit any more: its evidence number, whether it worked, and a few of its words. */
+/** The rest of a result without room: evidence number, success, and a few of its words. */
 const stubCharacters = 300
 const saidCharacters = 140
-/** Of calls that are left out a list is kept, at most so long. */
+/** The longest list of left-out calls. */
 const listCharacters = 4_000
 
 /**
- * Which stored bodies to load so that everything fits into the budget: the newest results whole, older ones as the head and
- * tail their rows keep. Reading none of the others keeps `think` bounded however long an investigation grows.
+ * Stored bodies to load within the budget: the newest results whole, older ones as their rows' head
+ * and tail. Reading no others keeps `think` bounded in a long investigation.
  */
 export function bodiesThatFit(entries: readonly TranscriptEntry[], budgetCharacters: number): Set<string> {
   let left = budgetCharacters
-  // Older results may shrink to stubs: what was just asked for matters more than what was read ten turns ago.
+  // Older results may become stubs: the last question matters more than a read of ten turns ago.
   for (const entry of entries)
     left -= entry.kind === 'result' ? Math.min(stubCharacters, shortLength(entry)) : shortLength(entry)
   const chosen = new Set<string>()
@@ -49,7 +49,7 @@ function messageText({ by, text }: Pick<Extract<TranscriptEntry, { kind: 'messag
   return `${introduceMessage(by)}\n${fence('person_message', text)}`
 }
 
-/** A result as JSON of one level: what is too long is cut within its data, and `meta` stays whole. */
+/** A result as JSON of one level: a long part is cut within its data, and `meta` stays whole. */
 function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, shown: ShownThings): string {
   const { ok, error, data: inRow, meta } = entry.envelope
   const whole = entry.body ? bodies.get(entry.body.digest) : undefined
@@ -69,12 +69,12 @@ function resultText(entry: ResultEntry, bodies: ReadonlyMap<string, string>, sho
   })
 }
 
-/** Without the name of the tool, where its call says that: each result stands under the call that it answers. */
+/** Without the tool's name, where its call has it: each result stands under its call. */
 function toldOfMeta({ tool, ...meta }: Envelope['meta'], call: ResultEntry['call']): Envelope['meta'] {
   return tool === undefined || tool === call?.tool ? meta : { tool, ...meta }
 }
 
-/** Of the flags of an error those that are true; the others go without saying. */
+/** An error's true flags; the others go without saying. */
 function plainError({ code, message, details, ...flags }: NonNullable<Envelope['error']>): Record<string, unknown> {
   const { auto_recoverable: _, status: _status, ...told } = details
   return { code, message, ...Object.fromEntries(Object.entries(flags).filter(([, is]) => is)), details: told }
@@ -85,7 +85,10 @@ function stubText({ envelope, body }: ResultEntry): string {
   return inertJson({ ok: envelope.ok, said, omitted: 'an older result, cut to fit', meta: { seq: envelope.meta.seq } })
 }
 
-/** The texts of results, those before `kept` as stubs. What a stub hides is written out again where it comes again. */
+/**
+ * Texts of results, those before `kept` as stubs. A stub's hidden part is written out where it
+ * comes again.
+ */
 function textsOf(entries: readonly TranscriptEntry[], bodies: ReadonlyMap<string, string>, kept: number): string[] {
   const shown: ShownThings = new Map()
   return entries.map((entry, index) => {
@@ -99,8 +102,9 @@ function textsOf(entries: readonly TranscriptEntry[], bodies: ReadonlyMap<string
 }
 
 /**
- * The messages for the model: the opening ones as given, then the conversation cut to the budget. When even the short forms do
- * not fit, the oldest results shrink to stubs; answers stay, so that the model knows what it did.
+ * The messages for the model: the opening ones as given, then the conversation within the budget.
+ * When even short forms do not fit, the oldest results become stubs; answers stay, so that the
+ * model knows what it did.
  */
 export function renderMessages(
   protocol: 'native' | 'json',
@@ -129,7 +133,10 @@ export function renderMessages(
   return [...opening, ...leftOut(entries.slice(0, first), listed), ...said]
 }
 
-/** Where to begin when even stubs are too many: at the answer from which on everything fits. A turn is kept whole or not at all. */
+/**
+ * The first answer from which everything fits, when even stubs are too many. A turn is kept whole
+ * or not at all.
+ */
 function firstThatFits(
   entries: readonly TranscriptEntry[],
   texts: string[],
@@ -150,7 +157,10 @@ function firstThatFits(
   return first
 }
 
-/** What turns that are left out called, and what each call said in a few words: a loop would begin where nobody remembers. */
+/**
+ * Calls of left-out turns, with each one's result in a few words: a loop begins where nobody
+ * remembers.
+ */
 function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): ChatMessage[] {
   const turns = entries.filter((entry) => entry.kind === 'answer').length
   if (turns === 0) return []
@@ -179,7 +189,7 @@ function leftOut(entries: readonly TranscriptEntry[], maxCharacters: number): Ch
   return [{ role: 'user', content }]
 }
 
-/** Of the messages of people that are left out, the last ones stay, cut: they are short and weigh more than an old result. */
+/** The last of people's left-out messages stay, cut: they are short and outweigh an old result. */
 const maxKept = 5
 const keptCharacters = 300
 
@@ -192,7 +202,7 @@ function deniedAmong(entries: readonly TranscriptEntry[]): string[] {
   })
 }
 
-/** What turns that are left out still tell: how the hypotheses stood, what people denied, and what they wrote. */
+/** Left-out turns' remains: how hypotheses stood, what people denied, and what they wrote. */
 function stillTold(entries: readonly TranscriptEntry[]): string[] {
   const denied = deniedAmong(entries).slice(-maxKept)
   const causes = entries.flatMap((entry) => (entry.kind === 'answer' && entry.causes ? [entry.causes] : [])).at(-1)

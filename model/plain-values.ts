@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { readLooseJson } from './json.ts'
 
-/** A value that a model wrote in another form than the schema's: what it wrote, and what it was read as. */
+/** A value in another form than the schema's: as written, and as read. */
 type PlainValue = { field: string; from: unknown; to: unknown }
 
 type Path = readonly PropertyKey[]
@@ -11,9 +11,9 @@ const maxShownCharacters = 200
 const absent = Symbol('absent')
 
 /**
- * Reads arguments by their schema where the meaning of a value is plain: null or an empty text of a field that may be left out is absent, digits
- * are a number, `"true"` is true, and JSON in a text is the list or object. Nothing else is read for more than it says; a value that the schema takes
- * stays as it is, and one that it refuses in each reading stays, too.
+ * Reads arguments by their schema where a value's meaning is plain: null or empty text for an
+ * optional field is absent, digits are a number, `"true"` is true, JSON in a text is the list or
+ * object. Any other value stays, taken or refused.
  */
 export function readPlainValues(
   input: z.ZodType,
@@ -39,7 +39,7 @@ function readAt(input: z.ZodType, given: Record<string, unknown>, path: Path): R
   const from = path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key], given)
   for (const to of readingsOf(from)) {
     const next = replaced(given, path, to) as Record<string, unknown>
-    // What is wrong within a list or an object that was read comes next.
+    // Faults within a read list or object come next.
     const isTaken = !input.safeParse(next).error?.issues.some((issue) => issue.path.join('\n') === path.join('\n'))
     if (!isTaken) continue
     const shown = typeof from === 'string' ? from.slice(0, maxShownCharacters).toWellFormed() : from

@@ -9,21 +9,21 @@ import { findWrittenCalls, type Shown } from './written-calls.ts'
 type Protocol = 'native' | 'json'
 
 type ParseLimits = {
-  /** More calls than this in one answer are none that can be used. Of those that are read, the first `callsPerAnswer` run. */
+  /** An answer with more calls is useless. Of a readable one the first `callsPerAnswer` run. */
   maxCalls: number
   /** Most characters of one call's arguments, or of one JSON block. */
   maxArgumentChars?: number
   /** Most characters of text that are kept. */
   maxTextChars?: number
-  /** Is there such a tool, however its name is spelled? A call in a form that any JSON might have counts only then. */
+  /** Whether there is such a tool, however spelled: a call in any JSON's form needs one. */
   isKnown?: (tool: string) => boolean
   /** Was a text copied from what this run was shown? It is no call then. */
   wasShown?: Shown
 }
 
 /**
- * A call as the model proposed it. `arguments: null` with a `problem` is a call that cannot be read: it becomes a refused
- * row with that reason, and is never sent with arguments that somebody guessed.
+ * A call as the model proposed it. `arguments: null` with a `problem`: unreadable; it becomes a
+ * refused row with that reason, and is never sent with guessed arguments.
  */
 export type ParsedCall = {
   tool: string
@@ -94,7 +94,7 @@ type Limits = Required<ParseLimits>
 const maxContentChars = 400_000
 const maxToolChars = 128
 
-/** What a model's answer proposes. Pure and total: it never throws, and what it returns is bounded by the limits. */
+/** The proposals of a model's answer. Pure and total: never throws, and stays within the limits. */
 export function parseAnswer(protocol: Protocol, answer: Answer, limits: ParseLimits): ParsedAnswer {
   const bounds: Limits = {
     maxArgumentChars: 64_000,
@@ -149,7 +149,7 @@ function unreadCall(piece: string): ParsedAnswer {
   )
 }
 
-/** Nothing for arguments means none; a text that holds the object, or a fence around it, means the object. */
+/** Nothing for arguments means none; a text or fence with the object means the object. */
 function readArguments(raw: string, maxChars: number): ReturnType<typeof readLooseJson> {
   if (raw.trim() === '') return { ok: true, value: {}, isLoose: true }
   const unfenced = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(raw)?.[1]
@@ -159,7 +159,10 @@ function readArguments(raw: string, maxChars: number): ReturnType<typeof readLoo
   return inner.ok ? { ...inner, isLoose: true } : read
 }
 
-/** A model that reasons may end its thought with the call and say nothing more. The thought itself is kept nowhere. */
+/**
+ * A reasoning model may end its thought with the call and say nothing more. The thought is kept
+ * nowhere.
+ */
 function callsInThought({ content, reasoning = '' }: Answer, limits: Limits): ParsedAnswer | null {
   const found = findWrittenCalls(reasoning || content.replace(/<\/?think(?:ing)?>/gi, '\n'), {
     ...limits,
@@ -183,8 +186,8 @@ function callsOf({ calls, form }: WrittenCalls, text: string, limits: Limits): P
 }
 
 /**
- * Text of a model that has native tools. Servers whose tool parser failed leave the call in the text: it counts where it ends the answer.
- * A call that is quoted, out of a log say, is prose.
+ * Text of a model with native tools. Servers with a failed tool parser leave the call in the text:
+ * it counts at the answer's end. A quoted call, as from a log, is prose.
  */
 function parseNativeText(content: string, isCut: boolean, limits: Limits): ParsedAnswer {
   const found = findWrittenCalls(content, { ...limits, maxChars: limits.maxArgumentChars })
@@ -254,7 +257,7 @@ function withoutTwins(blocks: JsonBlock[]): JsonBlock[] {
   })
 }
 
-/** `{ name, parameters }`; `arguments` is what models trained on native tools write for the same thing. */
+/** `{ name, parameters }`; models trained on native tools write `arguments` for it. */
 function callOf(value: unknown, raw: string, isLoose: boolean): ParsedCall | null {
   const name = isObject(value) ? (value.name ?? value.function) : null
   if (!isObject(value) || typeof name !== 'string' || name.trim() === '') return null
@@ -282,7 +285,7 @@ function finalOf(value: unknown, limits: Limits): ParsedAnswer | null {
   }
 }
 
-/** Claims that can be read; what is no claim claims nothing, and an answer is not refused for it. */
+/** Readable claims; an unreadable one claims nothing, and no answer is refused for it. */
 function claimsOf(value: unknown): Claim[] {
   if (!Array.isArray(value)) return []
   return value.slice(0, maxClaims).flatMap((each) => {
@@ -306,7 +309,7 @@ function has(block: JsonBlock, key: 'tool_call' | 'final_answer'): boolean {
   return block.value !== null && Object.hasOwn(block.value, key)
 }
 
-/** Is this block meant for us, or is it just JSON in prose? A broken one counts when it names one of our keys. */
+/** Whether this block is for us, or JSON in prose. A broken one counts with one of our keys. */
 function speaks(block: JsonBlock, content: string): boolean {
   if (block.value === null) return /^\{\s*"(tool_call|final_answer)"/.test(content.slice(block.start))
   return has(block, 'tool_call') || has(block, 'final_answer')

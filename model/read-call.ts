@@ -4,7 +4,10 @@ import { readToolName } from '../domain/tool-name.ts'
 import { readPlainValues } from './plain-values.ts'
 import type { ParsedCall } from './protocol.ts'
 
-/** The call by the tool's own name and with its values as they are meant, beside what the model wrote where that differs. Pure and total. */
+/**
+ * The call by the tool's name and with meant values, beside what the model wrote where that
+ * differs. Pure and total.
+ */
 export function readCall(
   { tool: spelled, arguments: given, written }: ParsedCall,
   tools: ReadonlyMap<string, Pick<ToolFacts, 'input'>>,

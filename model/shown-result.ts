@@ -2,7 +2,10 @@ import { withoutNoise } from '../domain/envelope.ts'
 import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
 import { cutCommands } from './cut-result.ts'
 
-/** What was shown of the things of an attempt: each whole once, later only what changed. Filled in the order of the transcript. */
+/**
+ * An attempt's things as shown: each whole once, later only its changes. Filled in the transcript's
+ * order.
+ */
 export type ShownThings = Map<string, { where: string; fields: Fields }>
 type Fields = Record<string, unknown>
 
@@ -32,7 +35,10 @@ const maxAlwaysCharacters = 100
 const isObject = (value: unknown): value is Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** The names under which a thing of an answer is known again. What a device says of itself goes by the device: two of them have a process 1. */
+/**
+ * Names by which a thing of an answer is known again. A device's own words go by the device: two
+ * have a process 1.
+ */
 function nameOf(fields: Fields, device: string | null): string | null {
   const { id, kind, name, startsAt, labels, vm, reason, pid, start_time: started, body } = fields
   if (device !== null && typeof pid === 'number' && typeof started === 'string')
@@ -47,8 +53,9 @@ function nameOf(fields: Fields, device: string | null): string | null {
 }
 
 /**
- * An answer as the model is shown it: without noise, and of a thing that was shown before only what is different now, with
- * `rest` to say where the rest stands. What is gone is null. `call` names the very same call, whose answer is compared as a whole.
+ * An answer as the model sees it: without noise, and of an earlier thing only what differs now,
+ * with `rest` for the place of the rest. A lost field is null. `call`: the very same call, whose
+ * answer is compared whole.
  */
 export function showAnswer(answer: unknown, call: Call | undefined, where: Omit<At, 'device'>): unknown {
   const data = cutCommands(dropEcho(dropDevice(answer, call?.arguments?.on), call))
@@ -72,7 +79,10 @@ function dropDevice(answer: unknown, on: unknown): unknown {
   return device === undefined || device === on ? data : { device, ...data }
 }
 
-/** Without the long texts that the call gave under the same name, such as a query: they stand in the call, right above. */
+/**
+ * Without long texts that the call gave under the same name, such as a query: they stand right
+ * above.
+ */
 function dropEcho(answer: unknown, call: Call | undefined): unknown {
   const given = call?.arguments ?? {}
   const isEcho = ([key, value]: [string, unknown]) =>
@@ -85,8 +95,8 @@ function dropEcho(answer: unknown, call: Call | undefined): unknown {
 }
 
 /**
- * The context without what it says twice: parts that hold nothing, alerts that are the incident's own, and a runbook that an
- * annotation names already.
+ * The context without repeats: empty parts, alerts of the incident itself, and a runbook that an
+ * annotation names.
  */
 export function showContext(context: Fields): Fields {
   const { alerts, activeAlerts, ...others } = context
@@ -105,7 +115,10 @@ export function showContext(context: Fields): Fields {
   return withoutNoise({ incident, alerts: own, ...rest }) as Fields
 }
 
-/** What the first messages hold whole, as later answers are compared with it: the context, and the runbook that fits. */
+/**
+ * Texts that the first messages hold whole, for comparing later answers: context and fitting
+ * runbook.
+ */
 export function shownFirst(context: Fields, runbooks: RunbookMatch | null): unknown {
   const { chosen = null } = runbooks ?? {}
   if (chosen === null || chosen.body.length > inlineCharacters) return context
@@ -149,13 +162,19 @@ function showThing(raw: Fields, name: string, at: At): unknown {
   return written
 }
 
-/** Does a reader know by the fields of `always` which thing is meant? Alerts of one name may differ in labels alone. */
+/**
+ * Whether `always`' fields tell a reader which thing is meant: alerts of one name may differ in
+ * labels alone.
+ */
 function isPlainName(name: string, { name: called, startsAt }: Fields, shown: ShownThings): boolean {
   if (startsAt === undefined || shown.get(name)?.fields.startsAt === startsAt) return true
   return [...shown.keys()].every((each) => each === name || !each.startsWith(`alert ${called} `))
 }
 
-/** What differs from before; null where this answer does not tell all that was told then, so that nothing can be said of the rest. */
+/**
+ * Differences from before; null where this answer lacks a part of then, so that nothing is known of
+ * the rest.
+ */
 function changesOf(
   raw: Fields,
   now: Fields,
@@ -174,7 +193,7 @@ function changesOf(
 
 const isSame = (a: unknown, b: unknown): boolean => a === b || (b !== undefined && sorted(a) === sorted(b))
 
-/** The same whatever the order of the keys: a row is read back in another one than it was written. */
+/** Equal for any order of keys: a row is read back in another than it was written. */
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_key, inner) =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
@@ -183,7 +202,7 @@ function sorted(value: unknown): string {
 
 const sizeOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
-/** What an answer said, in a few words: its first plain fields, then the names and states of what it lists. */
+/** An answer in a few words: its first plain fields, then names and states of its list. */
 export function summarize(data: unknown, maxCharacters: number): string {
   const words: string[] = []
   const visit = (value: unknown, key: string, depth: number): void => {

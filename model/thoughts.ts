@@ -1,6 +1,6 @@
 import { findBlocks } from './json.ts'
 
-/** How models mark their reasoning where the server leaves it in the text: the templates' own tags, whole words only. */
+/** Marks of reasoning that a server leaves in the text: the templates' tags, whole words. */
 const marks: [open: string, close: string][] = [
   ['<think>', '</think>'],
   ['<thinking>', '</thinking>'],
@@ -26,9 +26,8 @@ const maxJsonCharacters = 400_000
 type Mark = { at: number; end: number; pair: number; isOpening: boolean }
 
 /**
- * The text without the model's reasoning: what stands between two marks, behind one that is never closed, and before one that
- * was never opened, since templates open it for the model. A mark within a whole JSON object is what the model says about, not
- * how it says it.
+ * The text without reasoning: between two marks, after one never closed, and before one never
+ * opened, since templates open it for the model. A mark within a whole JSON object is content.
  */
 export function withoutThoughts(text: string): string {
   const found = marksIn(text)

@@ -6,7 +6,7 @@ import { isCallOfCode } from '../domain/step-key.ts'
 import type { Envelope } from '../domain/tool.ts'
 import { withoutThoughts } from './thoughts.ts'
 
-/** So many calls of an answer are run, in their order; the others come back as `NOT_RUN`. */
+/** Calls of an answer that are run, in order; the others come back as `NOT_RUN`. */
 export const callsPerAnswer = 8
 
 /** One thing said, before it is known how much of it fits. */
@@ -29,8 +29,9 @@ export type TranscriptEntry =
 export type ResultEntry = Extract<TranscriptEntry, { kind: 'result' }>
 
 /**
- * Folds an attempt's rows into what was said, oldest first. Every proposed call has exactly one result, as the native protocol
- * demands: what the tool answered, why it was refused or denied, or that it was not run.
+ * Folds an attempt's rows into the conversation, oldest first. Every proposed call has exactly one
+ * result, as the native protocol demands: the tool's answer, the refusal or denial, or that it was
+ * not run.
  */
 export function conversation(events: readonly IncidentEvent[], attempt: number): TranscriptEntry[] {
   const entries: TranscriptEntry[] = []
@@ -69,7 +70,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
         break
       case 'tool_finished': {
         const { callId, result, body, tool } = event.metadata
-        // The model reads what code put right; else it would take the answer for one to what it had asked.
+        // The model reads corrections by code; else it takes the answer for one to its own words.
         const corrected = corrections.get(callId) ?? []
         const at = event.at.slice(11, 19)
         const meta = { ...result.meta, seq: event.seq, tool, at, ...(corrected.length > 0 && { corrected }) }
@@ -100,7 +101,7 @@ export function conversation(events: readonly IncidentEvent[], attempt: number):
   return entries.filter((entry) => !isLookInVain(entry, results))
 }
 
-/** A look that code took stands there like one of the model's own, in an answer by itself, which both protocols can say. */
+/** Code's look stands there like the model's, in its own answer, which both protocols can say. */
 function lookOfCode(
   { metadata: { callId: id, tool, arguments: given } }: IncidentEvent<'call_judged'>,
   results: Map<string, ResultEntry>,
@@ -118,7 +119,10 @@ function addVerification(result: ResultEntry | undefined, { seq, metadata }: Inc
   result.envelope.meta.verification = { outcome, postcondition, observed, ...(steps && { steps }), seq }
 }
 
-/** Is it a look of code that told nothing? The model did not ask for it, and takes it itself where it wants to know. */
+/**
+ * Whether it is code's look without a finding: the model did not ask, and looks itself if it wants
+ * to know.
+ */
 function isLookInVain(entry: TranscriptEntry, results: ReadonlyMap<string, ResultEntry>): boolean {
   const id = entry.kind === 'result' ? entry.callId : entry.kind === 'answer' ? entry.calls[0]?.id : undefined
   return id !== undefined && isCallOfCode(id) && !results.get(id)?.envelope.ok
@@ -130,7 +134,10 @@ function openResult(call: ProposedCall, index: number): ResultEntry {
   return { kind: 'result', callId: call.id, envelope, body: null, call }
 }
 
-/** The same conversation, whose last message says how the limits stand. Only there: what was sent before stays as it was sent. */
+/**
+ * The same conversation, with the limits in its last message. Only there: earlier messages stay as
+ * sent.
+ */
 export function withStanding(entries: readonly TranscriptEntry[], standing: string): TranscriptEntry[] {
   // What people wrote stands behind it, and is theirs.
   const at = entries.findLastIndex(({ kind }) => kind !== 'message')
@@ -170,8 +177,8 @@ function denied(event: IncidentEvent<'approval_decided'>): Envelope {
 }
 
 /**
- * A short piece of a model's own words for a message back to it: one line, at most `maxChars` code points, nothing in it
- * that moves a terminal, hides text or closes the quotes around it.
+ * A short piece of a model's words for a message back: one line, `maxChars` code points at most,
+ * nothing that moves a terminal, hides text or closes its quotes.
  */
 export function quote(text: string, maxChars = 120): string {
   const start = text.slice(0, maxChars * 8)

@@ -2,8 +2,8 @@ import { beginning, readCallsToEnd, type WrittenCalls } from './call-forms.ts'
 import { findBlocks } from './json.ts'
 
 /**
- * Calls that a model wrote as text, as models do where their server does not take calls apart: read as calls where they end the answer,
- * and never where the text only speaks of a call. Such a call is judged like any other.
+ * Calls that a model wrote as text, where the server does not take calls apart: they count at the
+ * answer's end, never where the text only speaks of one. Such a call is judged like any other.
  */
 
 type FoundCalls =
@@ -12,7 +12,10 @@ type FoundCalls =
   | { kind: 'unread'; start: number }
   | null
 
-/** What a call was copied from, if anything: results, context and messages of people, as this run was shown them. */
+/**
+ * The source that a call was copied from, if any: results, context and people's messages, as shown
+ * to this run.
+ */
 export type Shown = (text: string) => boolean
 
 /** More beginnings than this and the text is no answer. */
@@ -25,9 +28,9 @@ type Finding = {
 }
 
 /**
- * Finds the calls at the end of an answer. A bare form, that any JSON or list might have, counts only as the whole answer and with the name of
- * a tool; a marked one counts behind words that announce it. A text in a fence, a quote or a comment is no call, and neither is a copy of
- * what the run was shown.
+ * Finds the calls at an answer's end. A bare form, as any JSON or list may have, counts only as the
+ * whole answer and with a tool's name; a marked one after words that announce it. A text in a
+ * fence, quote or comment is no call, nor is a copy of what the run was shown.
  */
 export function findWrittenCalls(text: string, { isKnown, wasShown, maxChars }: Finding): FoundCalls {
   let unread: number | null = null
@@ -76,7 +79,10 @@ const form =
 const report =
   /\b(?:logs?|logged|lines?|documentation|docs?|manual|readme|reads|writes?|prints?|printed|output|messages?|texts?|strings?|should|must|was|were|had|has|they|users?|persons?|people|admins?|operators?|someone|somebody|models?|assistants?|runbooks?|tickets?|comments?|saw|seen|found|got|received|contains?|holds?|shows?|answer(?:s|ed)?)\b/i
 
-/** Does what stands before a call let it be one? Nothing, or words that end before it and announce or at least do not report it. */
+/**
+ * Whether the text before a call lets it be one: nothing, or words that end before it and announce
+ * it or at least do not report it.
+ */
 function isAnnounced(before: string): boolean {
   if (before.trim() === '') return true
   const line = before.slice(before.lastIndexOf('\n') + 1)
@@ -112,8 +118,8 @@ function isQuoting(before: string, line: string): boolean {
 }
 
 /**
- * Tells whether a text was copied from one of these. Letters and digits are compared, so that neither JSON's escapes nor what was done to the
- * marks of templates hides a copy.
+ * Whether a text was copied from one of these. Compares letters and digits, so that neither JSON's
+ * escapes nor changed template marks hide a copy.
  */
 export function shownIn(texts: readonly string[]): Shown {
   let plain: string | null = null

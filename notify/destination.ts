@@ -10,7 +10,10 @@ import { deliver } from './webhook/deliver.ts'
 /** `isFirst`: nothing of this incident went there before. */
 type ToOptions = DeliverOptions & { isFirst: boolean }
 
-/** One attempt to tell a destination that people set up. Never throws; what its receiver says is cleared of its secrets. */
+/**
+ * One attempt to tell a person-made destination. Never throws; its receiver's words are cleared of
+ * its secrets.
+ */
 export async function deliverTo(
   destination: Destination,
   notification: Notification,

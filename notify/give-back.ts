@@ -1,11 +1,14 @@
 /** A look can be made again by anybody. */
 const lookGraceMs = 1_000
-/** A message that another worker tells as well arrives twice: a receiver that works takes it in this time. */
+/** A message that another worker tells too arrives twice: a receiver takes it in this time. */
 export const messageGraceMs = 10_000
 
 export const givenBack = Symbol('given back')
 
-/** Waits for what is under way. Once the process is to end it waits for so long only: then the caller gives back what it holds. */
+/**
+ * Waits for work under way; once the process is to end, only this long: then the caller gives back
+ * what it holds.
+ */
 export async function unlessStopping<T>(
   work: Promise<T>,
   stopping: AbortSignal,

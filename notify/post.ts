@@ -5,8 +5,8 @@ import { type DeliverOptions, type Delivery, type RenderedMessage, waitOrRetry }
 type PostOptions = Pick<DeliverOptions, 'now' | 'timeoutMs' | 'signal'>
 
 /**
- * Posts a message once. Never throws: every end is `sent`, `wait`, `retry` or `drop`. Follows no redirect and reaches no metadata
- * service; the address, which may be a credential, is in no reason.
+ * Posts a message once. Never throws: the end is `sent`, `wait`, `retry` or `drop`. Follows no
+ * redirect and reaches no metadata service; no reason has the address, which may be a credential.
  */
 export async function post(
   url: string,

@@ -7,7 +7,7 @@ import { isPushService, type PushMessage } from '../domain/push.ts'
 type PushSender = {
   publicKey: string
   privateKey: string
-  /** Who is to be asked about these messages (RFC 8292): `mailto:` or an https address. */
+  /** The contact for these messages (RFC 8292): `mailto:` or an https address. */
   subject: string
   services: readonly string[]
 }
@@ -31,7 +31,7 @@ export function isPushKey(p256dh: string): boolean {
   }
 }
 
-/** Whom push services ask: the site's own address where it is public, else a mailbox of that name. */
+/** The contact for push services: the site's public address, else a mailbox of that name. */
 export function toPushSubject(publicUrl: string): string {
   const { protocol, origin, hostname } = new URL(publicUrl)
   return protocol === 'https:' && hostname !== 'localhost'
@@ -40,8 +40,9 @@ export function toPushSubject(publicUrl: string): string {
 }
 
 /**
- * One message to one browser, encrypted for it alone (RFC 8291) and signed. Never throws. `isGone`: the service says that there is no
- * such subscription any more (404, 410). The address, which is a credential, is in no reason.
+ * One message to one browser, encrypted for it alone (RFC 8291) and signed. Never throws. `isGone`:
+ * the service knows no such subscription (404, 410). No reason has the address, which is a
+ * credential.
  */
 export async function sendPush(
   subscription: Subscription,

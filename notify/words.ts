@@ -3,7 +3,10 @@ import { formatAlsoAsked } from '../domain/format-approval.ts'
 import type { Notification, Trigger } from '../domain/notification.ts'
 import { categoryWords, outcomeWords } from '../domain/status-words.ts'
 
-/** What a notification says, the same for every receiver that shows it to people. Nothing here is made inert: each receiver has its own ways to be misled. */
+/**
+ * A notification's words, alike for every receiver that shows people. Nothing here is made inert:
+ * each receiver can be misled in its own ways.
+ */
 
 const headings: Record<Trigger, string> = {
   critical: 'Critical',
@@ -45,7 +48,7 @@ export function resourceWords({ resource }: Notification['incident']): string {
   return resource ? `${resource.kind} ${resource.id}` : 'unknown'
 }
 
-/** What decides whether somebody gets up, by name; the exact arguments of what is asked are on its card. */
+/** Facts that decide whether somebody gets up, by name; the card has the exact arguments. */
 export function factsOf(notification: Notification): [name: string, value: string][] {
   const { incident, approval } = notification
   if (isCard(notification.trigger)) return []
@@ -65,9 +68,9 @@ export function factsOf(notification: Notification): [name: string, value: strin
   ]
 }
 
-/** What there is to say in full, part by part: of a question the sections of its card, else the reason. */
+/** Everything to say, part by part: a question's card sections, else the reason. */
 export function partsOf({ reason, approval }: Notification): string[] {
-  // Its title begins a line, and nothing that a stranger says does: their words would pass for another section.
+  // Its title begins a line, and no stranger's words do: they would pass for another section.
   if (approval?.sections) return approval.sections.map(({ title, text }) => `${title}: ${oneLine(text)}`)
   return [reason, approval?.cause].flatMap((each) => (each?.trim() ? [each] : []))
 }
@@ -89,7 +92,7 @@ function standingOf({ trigger, incident, alertsFiring }: Notification): string {
 }
 
 const maxListed = 20
-/** Of each title in a list; twenty of them fit one section of Slack, with what stands around them. */
+/** The length of a title in a list; twenty fit one section of Slack, with their surroundings. */
 const maxListedChars = 100
 
 /** A line for each of several incidents, the most severe first. */

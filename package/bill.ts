@@ -64,7 +64,7 @@ function readText(file: string): string[] {
   }
 }
 
-/** The crates in Temporal's native library, as its own lockfile names them: some serve its build alone. */
+/** Crates in Temporal's native library, by its lockfile: some serve its build alone. */
 export function cratesOf(root: string): BillEntry[] {
   const lock = readFileSync(join(root, 'node_modules/@temporalio/core-bridge/Cargo.lock'), 'utf8')
   const found = lock.matchAll(/\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"(\nsource = "registry)?/g)
@@ -123,7 +123,7 @@ function uuidOf(text: string): string {
   )
 }
 
-/** The licences of all that is in the archive, each text once, under the names of those that it holds for. */
+/** Licences of all in the archive, each text once, under the names it holds for. */
 export function licencesText(root: string, parts: readonly BillEntry[], nodeLicence: string): string {
   const own = ['LICENSE', 'NOTICE'].map((file) => readFileSync(join(root, file), 'utf8').trim())
   const byText = new Map<string, string[]>()

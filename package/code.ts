@@ -2,7 +2,10 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { dirname, join, relative } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
-/** What a process, a thread or a child begins with, without its ending. Each is a file of the package under the same path. */
+/**
+ * Beginnings of processes, threads and children, without their ending. Each is a file of the
+ * package under this path.
+ */
 const entries = [
   'api/main',
   'worker/main',
@@ -20,8 +23,9 @@ const entries = [
 ]
 
 /**
- * Packages that stay as they are, in `node_modules`: they find WebAssembly, threads and native code by their own place, or are CommonJS and
- * load some of what they name only where it is there. All others are taken into `vendor`, without what nothing uses.
+ * Packages that stay whole in `node_modules`: they find WebAssembly, threads and native code by
+ * their place, or are CommonJS and load what they name only where it is. All others go into
+ * `vendor`, without what nothing uses.
  */
 const kept = [
   '@temporalio/activity',
@@ -51,11 +55,11 @@ const imported: Record<string, string> = { 'glpk.js': 'glpk.js/node', mysql2: 'm
 /** The files of kept packages that code reaches by a path and not by an import. */
 const byPath = ['@temporalio/worker/lib/workflow/workflow-worker-thread.js']
 
-/** What bundles workflows at run time, which the package never does: without it no compiler is in the package. */
+/** Bundlers of workflows at run time, which the package never needs: no compiler is in it. */
 const bundlers = new Set(['webpack', 'swc-loader', 'source-map-loader', 'memfs', 'unionfs'])
 const workflowBundler = '@temporalio/worker/lib/workflow/bundler.js'
 const withoutBundler = `'use strict'
-// The package of Nightshift brings its workflows bundled: what bundles them, and a compiler with it, is left out.
+// The package brings its workflows bundled: what bundles them is left out, and a compiler with it.
 const none = () => { throw new Error('This package brings its workflows bundled, and cannot bundle others.') }
 exports.defaultWorkflowInterceptorModules = [require.resolve('../workflow-log-interceptor')]
 exports.bundleWorkflowCode = none
@@ -75,8 +79,9 @@ const readFiles: [folder: string, files: RegExp][] = [
 type CodeOptions = { root: string; to: string; without: readonly string[] }
 
 /**
- * Writes what runs to `to`, in the folders of the checkout, and answers the files of other people's packages that went in. Each module stays
- * one file, so that code which asks for its place, or whether it is the program, gets the answer of the checkout.
+ * Writes what runs to `to`, in the checkout's folders, and answers the files of other people's
+ * packages. Each module stays a file, so that code which asks for its place, or whether it is the
+ * program, gets the checkout's answer.
  */
 export async function bundleCode({ root, to, without }: CodeOptions): Promise<string[]> {
   const taken = await bundleModules(root, to)
@@ -111,7 +116,10 @@ async function bundleModules(root: string, to: string): Promise<string[]> {
   return output.flatMap((each) => (each.type === 'chunk' ? each.moduleIds : [])).filter(isOfPackage)
 }
 
-/** Code names the programs that it starts by `….ts`: in the package they end in `.js`. What names none that there is ends the build. */
+/**
+ * Code names its started programs by `….ts`: in the package they end in `.js`. A name of no program
+ * ends the build.
+ */
 function programPaths(root: string): Plugin {
   return {
     name: 'program-paths',
@@ -128,7 +136,7 @@ function programPaths(root: string): Plugin {
   }
 }
 
-/** Copies the files of kept packages that their code reaches, found by the bundler and written by nobody. */
+/** Copies kept packages' reachable files, found by the bundler. */
 async function keepPackages(root: string, to: string, without: readonly string[]): Promise<string[]> {
   const names = kept.filter((name) => !without.includes(name))
   const input = [...names.map((name) => imported[name] ?? name), ...byPath]

@@ -11,7 +11,10 @@ const leftOut = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/info/*', '/
 type ImageOptions = {
   /** The unpacked package. */
   folder: string
-  /** A root with glibc, certificates, git and ssh, as a tar; null: made of Debian's packages by mmdebstrap. */
+  /**
+   * A root with glibc, certificates, git and ssh, as a tar; null: made of Debian's packages by
+   * mmdebstrap.
+   */
   base: string | null
   architecture: Architecture
   /** `nightshift:0.2.0`. */
@@ -23,8 +26,9 @@ type ImageOptions = {
 type Layer = { digest: string; diffId: string; bytes: Buffer }
 
 /**
- * Writes the image as one archive that `docker load`, `podman load` and `ctr images import` take: an OCI image layout (image-spec 1.1), with
- * the manifest.json of `docker save` beside it, which engines before 25 read. Two layers: the root, and the package over it.
+ * Writes the image as one archive for `docker load`, `podman load` and `ctr images import`: an OCI
+ * image layout (image-spec 1.1), with `docker save`'s manifest.json beside it for engines before
+ * 25. Two layers: the root, and the package over it.
  */
 export function writeImage(options: ImageOptions): void {
   const { architecture, name, target, madeAt } = options
@@ -122,7 +126,7 @@ function makeRoot(tar: string, packages: readonly string[], architecture: Archit
   return tar
 }
 
-/** This machine's own sources of Debian's packages, where it is a Debian; else those of mmdebstrap. */
+/** This machine's own sources of Debian's packages, where it is a Debian; else mmdebstrap's. */
 function existing(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').includes('bookworm') ? [file] : []

@@ -35,13 +35,13 @@ type OneOptions = Pick<Options, 'dist' | 'withGlpk'> & {
 
 const units = ['nightshift-api.service', 'nightshift-worker.service', 'nightshift-agent.service']
 
-/** Packages of the pages: the bundler takes them in, and the typeface and the pictures with them. */
+/** The pages' packages: the bundler takes them in, with typeface and pictures. */
 const inPages = [
   ...['react', 'react-dom', 'scheduler', '@tanstack/react-query', '@tanstack/query-core', 'lucide-react'],
   '@fontsource-variable/inter',
 ]
 
-/** Builds each archive in a folder that is gone afterwards, then the checksums over all that lies in `dist`. */
+/** Builds each archive in a folder that is removed, then the checksums over all in `dist`. */
 async function pack(options: Options): Promise<void> {
   const { dist, key } = options
   mkdirSync(dist, { recursive: true })

@@ -1,7 +1,10 @@
 import { cpSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 
-/** Copies the pages that messages name, for a host that no network leads to. Their pictures take four times as much, and are left out. */
+/**
+ * Copies the pages that messages name, for a host without a network. Leaves out their pictures,
+ * four times as large.
+ */
 export function copyPages(from: string, to: string): void {
   cpSync(from, to, {
     recursive: true,

@@ -15,7 +15,10 @@ type Programs = {
   nodeVersion: string
 }
 
-/** Puts Node into `bin` and Temporal's native library into `lib`, both of one architecture and without their symbols. */
+/**
+ * Puts Node into `bin` and Temporal's native library into `lib`, both of one architecture and
+ * without symbols.
+ */
 export function placePrograms(root: string, to: string, architecture: Architecture): Programs {
   const node = nodePackage(root, architecture)
   mkdirSync(join(to, 'bin'), { recursive: true })
@@ -31,7 +34,10 @@ export function placePrograms(root: string, to: string, architecture: Architectu
   return { nodeLicence: join(node, 'LICENSE'), nodeVersion: version }
 }
 
-/** The npm package with this Node: npm installs that of this machine; another one is fetched, as the lockfile pins it. */
+/**
+ * The npm package of this Node: npm installs this machine's; another is fetched, as the lockfile
+ * pins it.
+ */
 function nodePackage(root: string, architecture: Architecture): string {
   const name = `node-linux-${architecture}`
   const installed = join(root, 'node_modules', name)

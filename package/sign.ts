@@ -7,8 +7,9 @@ import { pipeline } from 'node:stream/promises'
 const released = /^nightshift-.*\.(?:tar\.xz|cdx\.json)$|^install\.sh$/
 
 /**
- * Writes `SHA256SUMS` over what lies in `dist`, in the form of `sha256sum`, and with a key `SHA256SUMS.sig`: its 64 bytes of Ed25519, which
- * `openssl pkeyutl -verify -rawin` reads. Without a key a signature of an earlier build is an error: it would hold for nothing.
+ * Writes `SHA256SUMS` over all in `dist`, in `sha256sum`'s form, and with a key `SHA256SUMS.sig`:
+ * 64 bytes of Ed25519 for `openssl pkeyutl -verify -rawin`. Without a key an earlier build's
+ * signature is an error: it would hold for nothing.
  */
 export async function writeSums(dist: string, key: string | null): Promise<void> {
   const names = readdirSync(dist)
@@ -31,7 +32,10 @@ async function sha256Of(file: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The key that signs, in PEM: of the file, else of the environment, which holds the key or the path of its file; null without one. */
+/**
+ * The signing key, in PEM: the file's, else the environment's, which holds the key or its file's
+ * path; null without one.
+ */
 export function readKey(file: string | undefined, given: string | undefined): string | null {
   const pem = file
     ? readFileSync(file, 'utf8')

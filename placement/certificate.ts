@@ -17,7 +17,10 @@ export class InvalidProblemError extends Error {
 
 const maxFlaws = 10
 
-/** Throws InvalidProblemError for what no inventory can be: invalid sizes, duplicate names, unknown names. */
+/**
+ * Throws InvalidProblemError for impossible inventories: invalid sizes, duplicate names, unknown
+ * names.
+ */
 export function checkProblem(given: unknown): PlacementProblem {
   const parsed = placementProblem.safeParse(given)
   if (!parsed.success) {
@@ -86,21 +89,23 @@ function findContradictions({ vms }: PlacementProblem): Flaw[] {
 }
 
 /**
- * Claims that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in parts of `scale`; a size
- * without a price has none. Any whole prices are allowed: wrong ones only fail to prove.
+ * Claims that no plan needs fewer than k + 1 migrations. Prices are by size, `ram_mib/cpu_mc`, in
+ * parts of `scale`; an absent size has none. Any whole prices are allowed: wrong ones only fail to
+ * prove.
  */
 export type Certificate = { k: number; scale: number; price: Record<string, number> }
 
-/** A certificate that takes more than this to check is not accepted: a file must not keep the process that reads it busy. */
+/** A certificate that takes longer to check is refused: a file must not keep its reader busy. */
 const maxLooks = 2_000_000
 
 type Size = { ram: number; cpu: number; price: number; count: number }
 
 /**
- * Checks the claim in whole numbers, without a solver and without any code of the search; the rules say which VM may go where.
- * If k migrations do, the hosts give what all VMs are worth at these prices with at most k evictions. So if all VMs are worth more than
- * the hosts can give with k evictions each, k do not do. False for anything that is not exact, and for a state in which a host is over
- * its capacity: such a host may stay as it is, so that what it would have to give up proves nothing.
+ * Checks the claim in whole numbers, without a solver and the search's code; the rules say where
+ * each VM may go. With k migrations, hosts give all VMs' worth at these prices with at most k
+ * evictions. So if all VMs are worth more than hosts give with k evictions each, k do not do. False
+ * for anything inexact, and for a state with a host over capacity: it may stay, so that what it
+ * would give up proves nothing.
  */
 export function certificateHolds(problem: PlacementProblem, { k, scale, price }: Certificate): boolean {
   if (!Number.isSafeInteger(k) || k < 0 || k > 12 || !Number.isSafeInteger(scale) || scale < 1) return false
@@ -135,8 +140,8 @@ export function certificateHolds(problem: PlacementProblem, { k, scale, price }:
 }
 
 /**
- * The migrations that no plan for all can do without, if the certificate holds: what has to leave a host that is to be left, and one
- * more than the k others.
+ * Migrations that no plan for all can avoid, if the certificate holds: those off a host that is to
+ * be left, and one more than the k others.
  */
 export function certifiedBound(problem: PlacementProblem, { k }: Pick<Certificate, 'k'>): number {
   return countForcedMigrations(problem) + k + 1
@@ -148,7 +153,7 @@ export function countForcedMigrations(problem: PlacementProblem): number {
   return [...stranded].filter((vm) => place.has(vm)).length
 }
 
-/** Hosts that may take a VM and are over their capacity already: of such a state no certificate holds. */
+/** Hosts that may take a VM and exceed their capacity: no certificate holds for such a state. */
 export function listOverfullHosts(problem: PlacementProblem): string[] {
   return overfull(freeCapacity(problem, readRules(problem)))
 }
@@ -159,7 +164,7 @@ function overfull(room: Map<string, FreeCapacity>): string[] {
   return [...room].filter(([, { ram, cpu }]) => ram < 0 || cpu < 0).map(([name]) => name)
 }
 
-/** Of each host that may take a VM: the room beside all that run there. */
+/** For each host that may take a VM: the room beside all that run there. */
 function freeCapacity(problem: PlacementProblem, { targets, place }: PlacementRules): Map<string, FreeCapacity> {
   const room = new Map<string, FreeCapacity>()
   for (const host of problem.hosts) {
@@ -179,7 +184,7 @@ function sizeOf({ ramMib, cpuMc }: PlacementVm): string {
   return `${ramMib}/${cpuMc}`
 }
 
-/** Over all ways in which at most k of these leave: what leaving costs, less what the room is then worth. */
+/** Over all ways for at most k of these to leave: leaving's cost less the room's worth then. */
 function cheapest(
   own: PlacementVm[],
   room: FreeCapacity,
@@ -208,7 +213,7 @@ function cheapest(
   return looked > maxLooks ? null : min
 }
 
-/** The most that VMs of these sizes can be worth in a room, remembered by room; null when telling it takes too long. */
+/** The most worth of these sizes' VMs in a room, remembered; null when it takes too long. */
 function bestFor(sizes: Size[]): (ram: number, cpu: number) => number | null {
   const known = sizes.map(() => new Map<string, number>())
   let looked = 0

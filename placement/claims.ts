@@ -4,8 +4,9 @@ import type { WrittenPlan } from './plan-file.ts'
 import { listRestrictions, nameFailureDomains, type PlacementRules, readRules } from './rules.ts'
 
 /**
- * What a plan says besides its steps, held against what the steps do: of a plan that `verifyPlan` has replayed. Words for people (`reason`,
- * `obstacle.text`) are not read; that there is no plan, and bounds without a certificate, cannot be checked.
+ * A plan's claims besides its steps, held against the steps, after `verifyPlan` replayed it. Words
+ * for people (`reason`, `obstacle.text`) are not read; that there is no plan, and bounds without a
+ * certificate, cannot be checked.
  */
 export function findFalseClaim(problem: PlacementProblem, plan: WrittenPlan): string | null {
   const rules = readRules(problem)
@@ -52,7 +53,7 @@ function findFalseLabel({ steps, unplaced }: Plan, vms: Map<string, PlacementVm>
   return null
 }
 
-/** Who stays down: each once, all of them, and only VMs of lower priority that get a place are said to. */
+/** VMs that stay down: each once, all of them, and lower priorities with a place as claimed. */
 function findFalseDown(
   { state, steps, unplaced }: Plan,
   { stranded }: PlacementRules,
@@ -77,7 +78,7 @@ function findFalseDown(
   return other === undefined ? null : `${other} is not without a place`
 }
 
-/** The deaths that `standing` lists, and whether room for each VM and for all together is left after those that it calls survived. */
+/** Deaths in `standing`, and whether room remains for each and all after the survived ones. */
 function findFalseStanding(problem: PlacementProblem, { standing, steps }: Plan, rules: PlacementRules): string | null {
   if (standing === null) return null
   if (standing.domain !== (problem.useRackConstraints ? 'rack' : 'host'))
@@ -150,7 +151,7 @@ function countRoom(
   return { lost, free }
 }
 
-/** How much more the lost VMs need than all hosts have free together. A host that is too full lends nothing. */
+/** The lost VMs' excess over all hosts' free room. An overfull host lends nothing. */
 function countShort(lost: PlacementVm[], free: Room[], size: 'ramMib' | 'cpuMc'): number {
   const room = free.reduce((sum, each) => sum + Math.max(0, each[size]), 0)
   return Math.max(0, lost.reduce((sum, vm) => sum + vm[size], 0) - room)

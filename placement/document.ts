@@ -14,17 +14,18 @@ import { type Flaw, InvalidProblemError } from './certificate.ts'
 import { findJsonFault, findKeyFaults } from './json-faults.ts'
 
 /**
- * A stranger's bytes as plain data, or why not and where: UTF-8, then JSON or YAML, each in one way that it can be read and no larger than a
- * cluster can be. The caller bounds the time (`cli/placement/read.ts`): the YAML parser is slow, and cannot be interrupted.
+ * A stranger's bytes as plain data, or the fault and place: UTF-8, then JSON or YAML, each with one
+ * reading and no larger than a cluster. The caller bounds the time (`cli/placement/read.ts`): the
+ * YAML parser is slow and cannot be interrupted.
  */
 
 const maxFlaws = 10
 /** More than a file needs, and far from what exhausts a stack. */
 const maxDepth = 64
-/** Of a document with its anchors written out: what the largest cluster needs several times over. */
+/** For a document with written-out anchors: several times the largest cluster's need. */
 const maxValues = 2_000_000
 
-/** What the bytes of a file hold. `name` tells YAML from JSON where both could be meant. Throws InvalidProblemError. */
+/** A file's content. `name` tells YAML from JSON if both fit. Throws InvalidProblemError. */
 export function parseFile(bytes: Uint8Array, name: string): unknown {
   const text = decodeUtf8(bytes)
   // The YAML parser also reads JSON, but is slow with large files.
@@ -40,7 +41,10 @@ export function parseFile(bytes: Uint8Array, name: string): unknown {
   return parseYaml(text)
 }
 
-/** The text of a document. Throws InvalidProblemError for bytes that are not UTF-8: replaced by a sign they could name another VM. */
+/**
+ * A document's text. Throws InvalidProblemError for bytes outside UTF-8: a replaced one could name
+ * another VM.
+ */
 export function decodeUtf8(bytes: Uint8Array): string {
   if (!isUtf8(bytes)) throw new InvalidProblemError([findUtf8Flaw(bytes)])
   return new TextDecoder().decode(bytes)
@@ -69,9 +73,9 @@ function beginsAsUtf8(part: Uint8Array): boolean {
 }
 
 /**
- * Text that `JSON.parse` takes and that can be read in one way: without keys that are given twice, of which it would silently keep the last, and
- * without halves of a surrogate pair, which all print alike. Throws SyntaxError for text that is no JSON, InvalidProblemError with the path of
- * each such place.
+ * Text for `JSON.parse` with one reading: no repeated keys, of which it would keep the last, and no
+ * halves of a surrogate pair, which print alike. Throws SyntaxError for no JSON,
+ * InvalidProblemError with each such place's path.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
@@ -132,7 +136,10 @@ const yamlWords: Record<string, string> = {
   UNEXPECTED_TOKEN: 'this does not belong here',
 }
 
-/** Keys that are given twice, or are no texts, and what is nested too deep. `1` and `"1"` become the same key. A loop, because it limits the depth. */
+/**
+ * Repeated keys, keys that are no texts, and too deep nesting. `1` and `"1"` become one key. A
+ * loop, since it limits the depth.
+ */
 function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
   const flaws: Flaw[] = []
   const open: { node: unknown; depth: number }[] = [{ node: document.contents, depth: 0 }]
@@ -164,7 +171,10 @@ function findYamlFlaws(document: Document.Parsed, lines: LineCounter): Flaw[] {
 
 type Place = { key: string; parent: Place | null }
 
-/** What plain data must not hold: halves of a surrogate pair, more levels or more values than any cluster has. A loop, because it limits both. */
+/**
+ * Faults of plain data: halves of a surrogate pair, more levels or values than any cluster has. A
+ * loop, since it limits both.
+ */
 function findUnreadable(root: unknown): Flaw[] {
   const flaws: Flaw[] = []
   const open: { value: unknown; depth: number; place: Place | null }[] = [{ value: root, depth: 0, place: null }]

@@ -1,8 +1,8 @@
 import type { Flaw } from './certificate.ts'
 
 /**
- * What JSON does not say of itself: which keys are given twice, and where text that only looks like JSON stops to be it. A loop over tokens, for
- * a stranger's text must neither exhaust a stack nor be looked at twice.
+ * Facts that JSON hides: which keys repeat, and where a text that looks like JSON stops being it. A
+ * loop over tokens: a stranger's text must neither exhaust a stack nor be read twice.
  */
 
 type Token = { kind: 'text' | 'word' | 'open text' | 'sign'; at: number; end: number }
@@ -39,8 +39,8 @@ function findTextEnd(text: string, at: number): number {
 type Level = { keys: Set<string> | null; at: string | number }
 
 /**
- * Where sound JSON gives a key twice in one object, `maxFlaws` at most, each with its path and the line of the second, or is nested deeper than
- * `maxDepth`.
+ * Repeated keys of one object in sound JSON, `maxFlaws` at most, each with its path and the
+ * second's line, or nesting beyond `maxDepth`.
  */
 export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: number; maxDepth: number }): Flaw[] {
   const flaws: Flaw[] = []
@@ -76,7 +76,10 @@ export function findKeyFaults(text: string, { maxFlaws, maxDepth }: { maxFlaws: 
   return flaws
 }
 
-/** Which sign or word the next token may be: a value, one or the end, a key, one or the end, a colon, a comma or the end, nothing. */
+/**
+ * The possible next token: a value, one or the end, a key, one or the end, a colon, a comma or the
+ * end, nothing.
+ */
 type Wanted = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ',' | 'nothing'
 
 /** Where text stops to be JSON, and why, in our words. For text that `JSON.parse` has refused. */

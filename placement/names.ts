@@ -2,8 +2,8 @@ import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 import type { Flaw } from './certificate.ts'
 
 /**
- * Names that a person cannot tell apart or cannot see. A group whose name looks like another's would silently be two groups, and a VM that is
- * read on an approval would be another one.
+ * Names that look alike or hide something. A group with a look-alike name would silently be two,
+ * and a VM read on an approval another one.
  */
 
 /** Letters of other scripts, each before the Latin one that it is printed like. */
@@ -18,7 +18,7 @@ const unseen = new RegExp(`${hiddenCharacter('\\u0000-\\u001f')}|[^\\S ]`, 'u')
 /** A field of many, each of which may have a name: where it stands, by its number. */
 type NameField = { kind: string; names: (string | null | undefined)[]; pathOf: (index: number) => string }
 
-/** Names of one kind that hold what nobody sees, or that look like another of them. `kind` is for people: `host`, `VM`. */
+/** Names of a kind with hidden characters, or alike. `kind`, for people: `host`, `VM`. */
 export function findNameFlaws({ kind, names, pathOf }: NameField): Flaw[] {
   const flaws: Flaw[] = []
   const first = new Map<string, number>()

@@ -7,12 +7,13 @@ import type { Infeasibility, InstanceLimit, Repair } from './search/infeasibilit
 import type { PlanWithoutRacks } from './unplaced.ts'
 
 /**
- * Do the rules hold whatever runs at the same time? Checked beside the replay in order, and sharing no code with what wrote the
- * needs. Answers the first step that could meet too little room or a member of its group; null when none can.
+ * Whether the rules hold whatever runs at the same time. Checked beside the replay in order,
+ * without code of what wrote the needs. Answers the first step that could meet too little room or a
+ * member of its group; null when none can.
  *
- * Room: of the steps that bring a VM to a host, taken in their order, each must have waited for every departure that an earlier
- * one has waited for, and then fit beside all that were there and all that came before, less those departures. For whatever set
- * of steps has begun, take the last of them to come to the host: it has waited for the room of all.
+ * Room: of a host's arriving steps, in order, each must have waited for every departure that an
+ * earlier one waited for, and then fit beside all that were there and came before, less those
+ * departures. In any set of begun steps, the last to arrive has waited for all the room.
  */
 export function findBadInterleaving(
   problem: PlacementProblem,
@@ -104,7 +105,7 @@ function findBadMeeting(
   return null
 }
 
-/** Of each step all that it has waited for, directly or not; null where a need is no earlier step. */
+/** All that each step has waited for, directly or not; null where a need is no earlier step. */
 function ancestors(steps: readonly PlanStep[]): Map<number, Set<number>> | null {
   const all = new Map<number, Set<number>>()
   for (const { step, needs } of steps) {
@@ -129,7 +130,10 @@ type ObstacleFacts = {
   relaxed: PlanWithoutRacks | null
 }
 
-/** Why not all can be placed, in words for the person who has to decide: what contradicts what, and what would repair it. */
+/**
+ * The reason why not all can be placed, for the deciding person: what contradicts what, and what
+ * would repair it.
+ */
 export function describeObstacle({ problem, names, shortage, found, relaxed }: ObstacleFacts): Obstacle {
   const { isContradictory, core, repairs } = found
   const named = core.map((limit) => ({ kind: kindOf[limit.kind], name: nameOfLimit(limit, names) }))
@@ -153,7 +157,10 @@ export function describeObstacle({ problem, names, shortage, found, relaxed }: O
   }
 }
 
-/** `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration; vm-103 stays down`. */
+/**
+ * `With use_rack_constraints: false vm-101 (priority 100) starts, without a migration; vm-103 stays
+ * down`.
+ */
 export function describeWithoutRacks(
   { vms }: PlacementProblem,
   { starts, down, migrations }: PlanWithoutRacks,

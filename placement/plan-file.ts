@@ -10,8 +10,8 @@ export type WrittenPlan = Plan & { gap?: number | null | undefined }
 const maxFlaws = 20
 
 /**
- * A plan that somebody hands in. Throws InvalidProblemError with the path of every field that is wrong, and of every key that no plan has: what
- * is not read is not checked, and would be believed.
+ * A handed-in plan. Throws InvalidProblemError with the path of every wrong field and unknown key:
+ * unread parts would be believed unchecked.
  */
 export function readPlanFile(given: unknown): WrittenPlan {
   const found = writtenPlan.safeParse(given)
@@ -24,7 +24,7 @@ export function readPlanFile(given: unknown): WrittenPlan {
   return found.data
 }
 
-/** Keys of the given value that its reading left out. As deep as a plan is, which its schema has bounded. */
+/** Keys of the given value that its reading left out, as deep as a plan's schema allows. */
 function listUnknownKeys(given: unknown, read: unknown, path: string[]): Flaw[] {
   if (given === null || typeof given !== 'object' || read === null || typeof read !== 'object') return []
   return Object.entries(given).flatMap(([key, value]) => {

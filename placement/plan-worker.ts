@@ -1,5 +1,6 @@
-// A thread, started by `planner.ts`: it searches and prices, which burns whole seconds of CPU, and can be ended at any moment. One
-// request in; one report out for everything better that becomes known, the last with `done`. Then it waits for the next.
+// A thread, started by `planner.ts`: its searches and prices take seconds of CPU, and can be ended
+// at any moment. One request in; a report out for everything better, the last with `done`. Then it
+// waits for the next.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type EngineName, engineNames, type SolverEngine, startEngine } from './bound/assignment.ts'
 import type { Instance } from './cluster/instance.ts'
@@ -40,7 +41,8 @@ const survivabilityMs = 900
 
 const nothingMore = { infeasibility: null, relaxed: null, survivability: null, done: false }
 
-// Solvers stay warm between questions. Their numbers are written where the other thread can read them when it ends this one.
+// Solvers stay warm between questions. Their process numbers are written where the other thread
+// reads them when it ends this one.
 const solverPids = new Int32Array(workerData as SharedArrayBuffer)
 const engines = Object.fromEntries(
   engineNames.map((name, index) => [name, startEngine(name, (pid) => Atomics.store(solverPids, index, pid))]),
@@ -99,12 +101,12 @@ async function explainIncomplete(
   const infeasibility = isInfeasible
     ? await explainInfeasibility(instance, unplaced, engine, next, until(explainMs))
     : null
-  // What an engine called impossible has no end places, whether or not there was time to say which limits are at odds.
+  // What an engine called impossible has no ends, even without time to name the limits.
   if (infeasibility && provenBy === 'engine') infeasibility.isContradictory = true
   return { relaxed, infeasibility }
 }
 
-/** The best plan if only hosts are kept apart. All that is claimed of it is that it can be carried out. */
+/** The best plan if only hosts are kept apart. Claims only that it can be carried out. */
 async function withoutRacks(instance: Instance, engine: SolverEngine, random: () => number, deadlineMs: number) {
   const hosts = instance.domain.map((_, host) => host)
   const relaxed = { ...instance, domain: hosts, domains: hosts.length }

@@ -5,7 +5,10 @@ import type { Instance, Names } from './cluster/instance.ts'
 import type { Incumbent } from './search/exhaust.ts'
 import type { Move } from './search/search.ts'
 
-/** What a search knows, by name and in steps that can be carried out; null when it knows no moves. Its claims are not checked here, its proof is. */
+/**
+ * A search's finding, by name and in executable steps; null when it knows no moves. Its proof is
+ * checked here, its claims are not.
+ */
 export function toPlan(problem: PlacementProblem, instance: Instance, names: Names, report: Incumbent): Plan | null {
   if (report.moves.length === 0) return null
   const steps = toPlanSteps(instance, names, report)
@@ -45,7 +48,7 @@ function toPlanSteps(instance: Instance, { hosts, placementGroups }: Names, { mo
   )
 }
 
-/** Who has no place. Why is for `down.ts` to say, of the plan that is kept. */
+/** VMs without a place. `down.ts` says why, of the kept plan. */
 export function listUnplaced(
   { placementGroups }: Names,
   unplaced: readonly number[],
@@ -58,7 +61,7 @@ export function listUnplaced(
   })
 }
 
-/** What shows that fewer do not do. A certificate that does not hold is no proof, and its bound is not claimed. */
+/** The proof that fewer do not do. A failing certificate proves nothing: no bound is claimed. */
 function toProof(
   problem: PlacementProblem,
   { provenBy, lowerBound, certificate }: Incumbent,
@@ -69,25 +72,25 @@ function toProof(
   return { lowerBound: 0, proof: { kind: 'trivial' } }
 }
 
-/** A move, the moves that have to be over before it begins (by position), and the wave in which it can run at the earliest. */
+/** A move, the moves to be over before it (by position), and its earliest wave. */
 type ScheduledMove = Move & { needs: number[]; wave: number }
 
 /**
- * As few needs as keep every interleaving within the rules: a move waits for its own VM's last move, for members of its group
- * that have to leave the domain, and for those departures from its target whose room it is given. Room of departures is given
- * in their order, and a VM that comes to a host later waits for all that was given there before: so that whatever set of moves
- * has begun, the last of them to arrive has waited for the room of all.
+ * The fewest needs that keep every interleaving within the rules: a move waits for its VM's last
+ * move, for group members that have to leave the domain, and for the departures whose room it gets.
+ * Room is given in the departures' order, and a later arrival waits for all that was given before:
+ * in any set of begun moves, the last to arrive has waited for all the room.
  */
 function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
   const { domain, vmRam, vmCpu, groupsOf } = instance
   const { ram, cpu } = freeCapacity(instance)
-  /** By host: departures whose room nobody has been given yet, and those whose room somebody has. */
+  /** By host: departures whose room is free, and those whose room is given. */
   const departures: number[][] = instance.hostRam.map(() => [])
   const given: number[][] = instance.hostRam.map(() => [])
   const lastMoveOf = new Map<number, number>()
   /** By group and domain: the moves with which members left it. */
   const left = new Map<string, number[]>()
-  /** Of each move, all that is over before it begins. */
+  /** All that is over before each move. */
   const before: Set<number>[] = []
   const steps: ScheduledMove[] = []
   for (const [index, { vm, from, to }] of moves.entries()) {
@@ -109,7 +112,7 @@ function addNeeds(instance: Instance, moves: readonly Move[]): ScheduledMove[] {
     for (const group of groupsOf[vm]!) for (const leaving of left.get(`${group} ${domain[to]}`) ?? []) waitFor(leaving)
     for (const departure of given[to]!) waitFor(departure)
     for (;;) {
-      // What is over anyway, for whatever reason, has made its room.
+      // A move that is over anyway, for any reason, has made its room.
       for (const departure of departures[to]!.filter((each) => over.has(each))) give(departure)
       if (ram[to]! >= vmRam[vm]! && cpu[to]! >= vmCpu[vm]!) break
       const next = departures[to]![0]
@@ -145,7 +148,10 @@ function freeCapacity({ hostRam, hostCpu, vmRam, vmCpu, home }: Instance): { ram
   return { ram, cpu }
 }
 
-/** SHA-256 of the ordered steps: what an approval binds. What a step says of its VM besides is no part of what is done. */
+/**
+ * SHA-256 of the ordered steps: an approval binds it. A step's other words on its VM are no part of
+ * the deed.
+ */
 export function planDigest(steps: PlanStep[]): string {
   return digestOf(
     steps.map(({ step, action, vm, from, to, needs, wave }) => ({ step, action, vm, from, to, needs, wave })),
@@ -153,8 +159,8 @@ export function planDigest(steps: PlanStep[]): string {
 }
 
 /**
- * SHA-256 of the facts a plan rests on: hosts, VMs, where they run. The order in which an inventory lists them is no fact;
- * the intent is no fact either, so that two proposals for one state can be compared.
+ * SHA-256 of a plan's facts: hosts, VMs, where they run. The inventory's order is no fact, and
+ * neither is the intent, so that two proposals for one state compare.
  */
 export function stateFingerprint(problem: Pick<PlacementProblem, 'hosts' | 'vms'>): string {
   // A host without a reserve keeps the fingerprint that older releases stored.
@@ -201,13 +207,16 @@ export function stateAfter(state: ClusterState, { vm, to }: Pick<PlanStep, 'vm' 
   return { ...state, vms: state.vms.map((each) => (each.vm === vm ? { ...each, host: to, running: true } : each)) }
 }
 
-/** The state with one VM as another state has it: what a step of ours did to it is nobody else's change. */
+/** The state with one VM as another has it: our step's effect is nobody else's change. */
 export function withVmFrom(state: ClusterState, vm: string, other: ClusterState): ClusterState {
   const found = other.vms.find((each) => each.vm === vm)
   return { ...state, vms: state.vms.flatMap((each) => (each.vm !== vm ? [each] : found ? [found] : [])) }
 }
 
-/** How what a step touches, by name, is another thing than in this state, whatever runs where; null where it is the same. */
+/**
+ * How a step's things, by name, differ from this state, whatever runs where; null where they are
+ * the same.
+ */
 export function describeReplacement(
   approved: ClusterState,
   current: ClusterState,
@@ -235,7 +244,10 @@ function describeVmChange(was: ClusterState['vms'][number], is: ClusterState['vm
   return toRuleKey(is) !== toRuleKey(was) ? `${was.vm} has other rules` : null
 }
 
-/** What is not as it was expected to be, in words; empty when all is. What a plan does not rest on is not compared. */
+/**
+ * Unexpected differences, in words; empty when there are none. Facts that a plan does not rest on
+ * are not compared.
+ */
 export function describeDrift(expected: ClusterState, current: ClusterState): string[] {
   const changes: string[] = []
   const hosts = new Map(current.hosts.map((host) => [host.name, host]))

@@ -3,19 +3,22 @@ import { Worker } from 'node:worker_threads'
 import { engineNames } from './bound/assignment.ts'
 import type { PlanReport, PlanRequest } from './plan-worker.ts'
 
-/** A thread that plans, one question at a time, and the numbers of its solvers' processes: 0 for none. */
+/** A planning thread, one question at a time, and its solvers' process numbers: 0 for none. */
 type Planner = { worker: Worker; solverPids: Int32Array; stop(): void }
 
 /** The one that waits for the next question: to start is most of what a small one costs. */
 let idle: Planner | null = null
 const running = new Set<Planner>()
 
-/** Starts a planner, so that the next question finds it ready. It does not keep the process alive. */
+/** Starts a planner, ready for the next question. It does not keep the process alive. */
 export function warmPlanner(): void {
   idle ??= startPlanner()
 }
 
-/** What the search says until it is done, `killAfterMs` are over, or nobody wants it any more. Then it and its solvers are dead. */
+/**
+ * The search's words until it is done, `killAfterMs` are over, or nobody wants it. Then it and its
+ * solvers are dead.
+ */
 export async function* askPlanner(
   request: PlanRequest,
   killAfterMs: number,
@@ -39,7 +42,7 @@ export async function* askPlanner(
       if (isDone) break
     }
   } catch {
-    // The time is up, nobody wants it any more, or the thread has failed: what it said before holds.
+    // The time is up, nobody wants it, or the thread failed: its earlier words hold.
   } finally {
     clearTimeout(timer)
     planner.worker.unref()
@@ -62,7 +65,7 @@ function startPlanner(): Planner {
   const planner = { worker, solverPids, stop }
   running.add(planner)
   worker.unref()
-  // Warns, since the plan alone would only say that the time was up. `exit` comes after it, and is what is waited for.
+  // Warns, since the plan alone would only say that time was up. `exit` follows, and is waited for.
   worker.on('error', (error) => process.emitWarning(`the search for a plan failed: ${error.message}`))
   worker.once('exit', stop)
   process.once('exit', stop)

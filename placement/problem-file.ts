@@ -51,8 +51,8 @@ const fileVm = z.strictObject({
 })
 
 /**
- * A problem as somebody writes it down (docs/explanation/placement.md). Without `host_ids`, all dead hosts are recovered from, or all draining ones
- * drained.
+ * A written problem (docs/explanation/placement.md). Without `host_ids` it recovers from all dead
+ * hosts, or drains all draining ones.
  */
 const placementFile = z.strictObject({
   intent: placementIntent.default('recover'),
@@ -67,8 +67,9 @@ const placementFile = z.strictObject({
 type PlacementFile = z.infer<typeof placementFile>
 
 /**
- * The problem that somebody wrote down. Throws InvalidProblemError with the path of every field that is wrong, in the words of
- * the file. Stricter than an inventory is taken: a group that no cluster of these hosts could keep apart is a mistake here.
+ * A written problem. Throws InvalidProblemError with each wrong field's path, in the
+ * file's words. Stricter than an inventory: a group that these hosts could never keep apart is a
+ * mistake.
  */
 export function readProblemFile(given: unknown): PlacementProblem {
   const parsed = placementFile.safeParse(given)
@@ -87,7 +88,7 @@ export function readProblemFile(given: unknown): PlacementProblem {
   return problem
 }
 
-/** Of each field the first fault: what else is wrong with it follows from that. */
+/** Each field's first fault: its others follow from that. */
 function toFlaws(error: z.ZodError): Flaw[] {
   const first = new Map<string, string>()
   for (const { field, message } of listFaults(error, 10 * maxFlaws)) {
@@ -123,8 +124,8 @@ function findLargeReserves({ hosts }: PlacementFile): Flaw[] {
 }
 
 /**
- * Why a problem that somebody wrote down asks for nothing, though something is to be done; null where it asks for something, or nothing is. A
- * plan that has nothing to do would be read as good news.
+ * The reason why a written problem asks for nothing though something is to be done; null where it
+ * asks something, or nothing is. A plan with nothing to do would read as good news.
  */
 export function findIdleRequest({ intent, hostIds, vmIds, hosts, vms }: PlacementProblem): Flaw | null {
   if (intent === 'rebalance' || vmIds !== null) return null

@@ -1,9 +1,9 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../domain/placement.ts'
 
 /**
- * The one definition of whom a plan is about and where each VM may go. The search, its bound, the check of a certificate and the
- * replay all read it, so that what one proves is proved of the plans that another accepts. It knows no room: capacity and the members
- * of an HA group change from step to step.
+ * The one definition of a plan's VMs and their possible hosts. The search, its bound, a
+ * certificate's check and the replay read it, so that one's proof is of the plans another accepts.
+ * Knows no room: capacity and HA groups change from step to step.
  */
 export type PlacementRules = {
   problem: PlacementProblem
@@ -16,18 +16,21 @@ export type PlacementRules = {
   stranded: Set<string>
   /** Hosts that may take a VM. */
   targets: Set<string>
-  /** Of each affinity group, those who run and are not stranded. */
+  /** Each affinity group's running, unstranded members. */
   affinityPeers: Map<string, AffinityPeers>
   /** Running on a target, and may be moved to make room. All others that run stay. */
   movable: Set<string>
-  /** Stranded VMs of one affinity group that had one host, or none: they go to one host, all or none. */
+  /** Stranded VMs of an affinity group with one host, or none: they go to one host, or nowhere. */
   coLocated: PlacementVm[][]
 }
 
 /** `best`: the host that the others of the group join, which has most of it. */
 type AffinityPeers = { members: string[]; hosts: number; best: string }
 
-/** What restrictions a VM from a host whatever room there is. `far`: no VM that may be moved could ever come there. */
+/**
+ * Restrictions that keep a VM from a host whatever its room. `far`: no movable VM could ever come
+ * there.
+ */
 export type Restriction =
   | { kind: 'state'; state: 'dead' | 'draining' | 'left' | 'far' }
   | { kind: 'region'; region: string }
@@ -66,7 +69,7 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   const movable = open.filter(({ vm, affinityGroup }) => {
     if (stranded.has(vm) || !targets.has(place.get(vm) ?? '')) return false
     const own = affinityPeers.get(affinityGroup ?? '')
-    // VMs that are together, or that others are to join, stay: making room is no reason to move them all.
+    // VMs that are together, or that others join, stay: making room is no reason to move them all.
     return affinityGroup === null || !own || own.hosts > 1 || (own.members.length === 1 && !sought.has(affinityGroup))
   })
   const coLocated = Map.groupBy(
@@ -82,7 +85,7 @@ export function readRules(problem: PlacementProblem): PlacementRules {
   }
 }
 
-/** Everything that restrictions this VM from this host; empty: it may go there as soon as there is room. */
+/** Every restriction that keeps this VM from this host; empty: it may go, given room. */
 export function listRestrictions(rules: PlacementRules, vm: PlacementVm, host: PlacementHost): Restriction[] {
   const { pinnedTo, forbiddenHosts, affinityGroup } = vm
   const region = regionOf(rules, vm)
@@ -110,7 +113,9 @@ export function toRuleKey(rules: PlacementRules, vm: PlacementVm): string {
   return JSON.stringify([regionOf(rules, vm), [...vm.pinnedTo].sort(), [...vm.forbiddenHosts, ...failed].sort(), best])
 }
 
-/** The failure domain of a host: itself, or its rack. Racks of two regions are two, whatever they are called. */
+/**
+ * A host's failure domain: itself, or its rack. Two regions' racks are two, whatever their names.
+ */
 export function failureDomainOf(
   { useRackConstraints }: Pick<PlacementProblem, 'useRackConstraints'>,
   { name, rack, region }: PlacementHost,
@@ -118,7 +123,7 @@ export function failureDomainOf(
   return useRackConstraints && rack !== null ? JSON.stringify(['rack', region, rack]) : JSON.stringify(['host', name])
 }
 
-/** These hosts by failure domain, each with its own name: of two racks that are called alike the name has the region. */
+/** These hosts by failure domain, each with its name: racks with one name carry their region. */
 export function nameFailureDomains(
   problem: Pick<PlacementProblem, 'useRackConstraints'>,
   hosts: PlacementHost[],
@@ -140,7 +145,8 @@ function selectTargets(
   stranded: PlacementVm[],
 ): Set<string> {
   const takes = ({ name, state }: PlacementHost) => state === 'live' && !evacuatedHosts.has(name)
-  // A VM whose host has no region may go to every region, whether it is stranded or makes room: then the hosts of all regions count.
+  // A VM whose host has no region may go to every region, stranded or making room: then all
+  // regions' hosts count.
   const mayRoam = open.some(({ vm }) => {
     const host = hostOf.get(place.get(vm) ?? '')
     return host !== undefined && host.region === null && takes(host)

@@ -33,9 +33,9 @@ const maxHostsTold = 6
 const reserveMs = 700
 
 /**
- * A plan in which every stranded VM gets a place: most important first, then with the fewest live migrations. The search is a
- * thread that streams its finds and is ended at the bound. Nothing it says is trusted: plans are replayed by
- * `verifyPlan`, bounds are checked by `holds`. Throws InvalidProblemError.
+ * A plan with a place for every stranded VM: most important first, then the fewest live migrations.
+ * The search is a thread that streams its finds and is ended at the bound. Nothing it says is
+ * trusted: `verifyPlan` replays plans, `holds` checks bounds. Throws InvalidProblemError.
  */
 export async function solve(given: PlacementProblem, options: SolveOptions = {}): Promise<Plan> {
   const began = performance.now()
@@ -129,7 +129,10 @@ function planFrom(asked: SolveContext, best: Plan | null, last: PlanReport | nul
   return { ...none, unplaced: explainUnplaced(problem, none, relaxed) }
 }
 
-/** What would start if racks did not count, where that is the lesser harm; null otherwise. The plan for it is replayed like any other. */
+/**
+ * Starts if racks did not count, where that is the lesser harm; null otherwise. Its plan is
+ * replayed like any.
+ */
 function verifyWithoutRacks(
   { problem, names, instance }: SolveContext,
   best: Plan | null,
@@ -148,7 +151,10 @@ function verifyWithoutRacks(
   return { starts, down, migrations: plan.migrations }
 }
 
-/** `RAM is short by 8192 MiB on host-1 and host-2, the only hosts for some of the VMs`; null where no sum shows it. */
+/**
+ * `RAM is short by 8192 MiB on host-1 and host-2, the only hosts for some of the VMs`; null where
+ * no sum shows it.
+ */
 function describeRoomShortage(instance: Instance, names: Names): string | null {
   const short = findRoomShortage(instance)
   if (!short) return null

@@ -3,18 +3,21 @@ import { usableCapacity } from '../domain/usable-capacity.ts'
 import { listOverfullHosts } from './certificate.ts'
 import { listRestrictions, type PlacementRules, readRules, toRuleKey } from './rules.ts'
 
-/** Cells of tables and pairs of class and host that the check of one plan may look at: a file must not keep the process that reads it busy. */
+/**
+ * Table cells and pairs of class and host that one plan's check may look at: a file must not keep
+ * its reader busy.
+ */
 const maxLooks = 80_000_000
 /** Cells of one table, which are held at once. */
 const maxCells = 4_000_000
 
 type Work = { left: number }
 
-/** VMs that differ in nothing that a price or a place depends on; or as many sets of stranded VMs that go as one. */
+/** VMs alike in all that a price or place needs; or as many sets of VMs that go as one. */
 type TriageClass = {
   ram: number
   cpu: number
-  /** Of the VMs in one. Empty: it runs and keeps a place, whichever that is. */
+  /** The priority of one. Empty: it runs and keeps a place, whichever that is. */
   priorities: number[]
   /** Hosts that it may end on. */
   hosts: ReadonlySet<string>
@@ -25,12 +28,14 @@ type TriageClass = {
 }
 
 /**
- * Null where these levels show, each of its priority, that nobody has to be left down for nothing: else what is wrong with them, in a
- * sentence. Whole numbers only, no solver and no code of the search; the rules say which VM may go where.
+ * Null where each of these levels shows that nobody of its priority is left down for nothing: else
+ * the fault, in a sentence. Whole numbers only, no solver and no search code; the rules say where
+ * each VM may go.
  *
- * Every VM has a price: a stranded one at most the weight of its priority. What ends on a host is worth no more than the best that fits into it,
- * so what has no place is worth at least the price of all less the best of every host; and it is worth no more than the weights of those
- * who stay down. Taken off what those of higher priority may weigh, the rest has to be VMs of this one.
+ * Every VM has a price: a stranded one at most its priority's weight. A host's VMs are worth no
+ * more than the best that fits, so VMs without a place are worth at least the price of all less
+ * every host's best, and no more than the weights of those who stay down. Less what higher
+ * priorities may weigh, the rest has to be VMs of this one.
  */
 export function findTriageFault(
   problem: PlacementProblem,
@@ -41,7 +46,7 @@ export function findTriageFault(
   const down = countDown(problem, unplaced)
   const wrong = findWrongCount(down, levels)
   if (wrong) return wrong
-  // Such a host may stay as it is and takes nothing, so that what fits into it says nothing of what it holds.
+  // Such a host may stay and takes nothing: what fits into it says nothing of its content.
   const [full] = listOverfullHosts(problem)
   if (full !== undefined) return `${full} is over its capacity already`
   const work: Work = { left: maxLooks }
@@ -133,7 +138,10 @@ function listHosts(
   return { hosts, on: hosts.size === rules.targets.size ? null : [...hosts].sort() }
 }
 
-/** `4096/2000 priority 50 on host-1+host-2`: what a price is by. Two classes that are called alike have one price, which proves no less. */
+/**
+ * `4096/2000 priority 50 on host-1+host-2`: a price's key. Two classes of one name share a price,
+ * which proves no less.
+ */
 export function describeClass(of: { ram: number; cpu: number; priorities: number[]; on: string[] | null }): string {
   const priority = of.priorities.length > 0 ? ` priority ${of.priorities.join('+')}` : ''
   return `${of.ram}/${of.cpu}${priority}${of.on === null ? '' : ` on ${of.on.join('+')}`}`
@@ -141,7 +149,7 @@ export function describeClass(of: { ram: number; cpu: number; priorities: number
 
 type Room = Map<string, { ram: number; cpu: number }>
 
-/** Of each host that may take a VM: what it has beside those that stay on it. */
+/** For each host that may take a VM: its room beside those that stay. */
 function roomBesideFixed({ problem, targets, place, movable, stranded }: PlacementRules): Room {
   const open = problem.hosts.filter(({ name }) => targets.has(name))
   const room: Room = new Map(
@@ -161,7 +169,7 @@ function roomBesideFixed({ problem, targets, place, movable, stranded }: Placeme
 
 type Hosts = { rules: PlacementRules; room: Room; work: Work }
 
-/** What all are worth at the level's prices less the best of every host; null when telling it takes too long. */
+/** All VMs' worth at the level's prices less every host's best; null when that takes too long. */
 function weighDown(level: TriageLevel, all: readonly TriageClass[], { rules, room, work }: Hosts): number | null {
   const { ramUnit, cpuUnit } = level
   const classes = all.flatMap((each) => {
@@ -210,7 +218,10 @@ function priceOf(level: TriageLevel, { priorities, key }: TriageClass): number {
   )
 }
 
-/** By host: HA groups that have several members there already. They may stay, so that no more than one is no rule for them. */
+/**
+ * By host: HA groups with several members there already. They may stay, so "no more than one" is no
+ * rule for them.
+ */
 function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<string>> {
   const seen = new Set<string>()
   const crowded = new Map<string, Set<string>>()
@@ -227,7 +238,7 @@ function listCrowdedGroups({ problem, place }: PlacementRules): Map<string, Set<
 /** In whole units; of a group at most one. */
 type Item = { ram: number; cpu: number; price: number; count: number; group: string | null }
 
-/** The most that these can be worth in each of the rooms, summed; null when telling it takes too long. */
+/** The most worth of these in each room, summed; null when that takes too long. */
 function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: Work): number | null {
   const [ram, cpu] = [Math.max(...rooms.map((room) => room.ram)), Math.max(...rooms.map((room) => room.cpu))]
   const width = cpu + 1
@@ -241,7 +252,10 @@ function bestOfAll(items: Item[], rooms: { ram: number; cpu: number }[], work: W
   return rooms.reduce((sum, room) => sum + (best[room.ram * width + room.cpu] as number), 0)
 }
 
-/** Sets of which at most one is taken: bundles of 1, 2, 4, … copies, whose sums are every number of copies, and the members of each group. */
+/**
+ * Sets of which one at most is taken: bundles of 1, 2, 4, … copies, whose sums are every number,
+ * and each group's members.
+ */
 function listChoices(items: Item[], ram: number, cpu: number): Item[][] {
   const fitting = items.filter((item) => item.ram <= ram && item.cpu <= cpu)
   const bundles = fitting.flatMap((item): Item[][] => {

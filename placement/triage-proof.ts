@@ -6,8 +6,9 @@ import type { Incumbent } from './search/exhaust.ts'
 import { describeClass, findTriageFault } from './triage-certificate.ts'
 
 /**
- * What shows that no choice of who stays down is less harm, of a plan that leaves these down; undefined where nothing does. Certificates are
- * checked here: what does not hold is not told. That is of the plan that the search said last, and of no other.
+ * The proof that no choice of who stays down does less harm, of a plan that leaves these down;
+ * undefined where there is none. Certificates are checked here: a failing one is not told. Of the
+ * search's last plan, and no other.
  */
 export function toTriage(
   problem: PlacementProblem,

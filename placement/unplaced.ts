@@ -19,8 +19,8 @@ const hostsTold = 3
 export type PlanWithoutRacks = { starts: string[]; down: string[]; migrations: number }
 
 /**
- * Why each VM of a plan stays down, by the rule that keeps it from each host once the steps are done, and which VMs of lower priority
- * have a place meanwhile. What is said of room is what was found: there may be more.
+ * The reason why each VM of a plan stays down, by the rule that keeps it from each host after the
+ * steps, and which VMs of lower priority have a place. Room is what was found: there may be more.
  */
 export function explainUnplaced(problem: PlacementProblem, plan: Plan, relaxed: PlanWithoutRacks | null): Unplaced[] {
   const rules = readRules(problem)
@@ -125,8 +125,8 @@ type Reason =
 type HostReasons = { host: string; reasons: Reason[] }
 
 /**
- * Why a VM that has no place cannot start on each host once these steps are done, everything that is in its way named; the host
- * with the least in its way first. VMs of its affinity group that have no place either count as one with it.
+ * The reasons why a VM without a place cannot start on each host after these steps, all obstacles
+ * named; the host with the fewest first. Placeless VMs of its affinity group count as one with it.
  */
 export function listReasons(problem: PlacementProblem, steps: readonly PlanStep[], name: string): HostReasons[] {
   const vm = problem.vms.find((each) => each.vm === name)
@@ -190,7 +190,7 @@ export function describeReason(reason: Reason): string {
 /** VMs whose rules are said host by host in a picture. */
 const maxBarred = 8
 
-/** Why the live hosts take none of the VMs that stay down, for a picture of the plan: rules first, then room. */
+/** The live hosts' reasons against VMs that stay down, for a picture: rules, then room. */
 export function listBarred(problem: PlacementProblem, plan: Pick<Plan, 'steps' | 'unplaced'>): BarredVm[] {
   const live = new Set(problem.hosts.filter(({ state }) => state === 'live').map(({ name }) => name))
   return plan.unplaced.slice(0, maxBarred).flatMap(({ vm }) =>
@@ -252,7 +252,10 @@ function ofRoom(problem: PlacementProblem, own: PlacementVm[], host: PlacementHo
   ]
 }
 
-/** Hosts that cannot take it whatever is moved come last; of the others the one that lacks the least comes first. */
+/**
+ * Hosts that cannot take it whatever moves come last; of the others the one that lacks least comes
+ * first.
+ */
 function weight({ reasons }: HostReasons): number {
   const each = reasons.map((reason) => {
     if (reason.kind === 'ram' || reason.kind === 'cpu') return reason.short

@@ -17,10 +17,11 @@ type World = {
 }
 
 /**
- * Replays a plan step by step in whole numbers and believes no search: only `rules.ts`, which says whom a plan is about and where each
- * VM may go, is read by both. Holds when every step could begin in the state the steps before it left, in this order and in any other
- * that `needs` allows, and at the end every stranded VM runs, except for those that a partial plan says it leaves. A migrating VM takes
- * room on both hosts until its step ends. That there is no plan is not checked here. `step` 0 means the plan as a whole.
+ * Replays a plan step by step in whole numbers and believes no search: both share only `rules.ts`,
+ * which says whom a plan is about and where each VM may go. Holds when every step can begin in the
+ * state before it, in this order and any other that `needs` allows, and at the end every stranded
+ * VM runs, but for those that a partial plan names. A migrating VM takes room on both hosts until
+ * its step ends. Does not check that there is no plan. `step` 0: the plan as a whole.
  */
 export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification {
   const wrong = (step: number, reason: string): Verification => ({ ok: false, step, reason })
@@ -58,8 +59,9 @@ export function verifyPlan(problem: PlacementProblem, plan: Plan): Verification 
 }
 
 /**
- * Could this step begin now? Null, or why not. For a check just before it is carried out: `problem` is then the state of now. VMs that
- * go together are between two hosts by then, so that only the whole plan tells whether they end on one.
+ * Whether this step can begin now: null, or why not. For a check just before it runs: `problem` is
+ * the present state. VMs that go together are between two hosts then, so that only the whole plan
+ * tells whether they end on one.
  */
 export function verifyStep(problem: PlacementProblem, step: PlanStep): string | null {
   const alone = problem.vms.map((vm) => ({ ...vm, affinityGroup: null }))

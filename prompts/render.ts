@@ -4,13 +4,16 @@ import { fence, inertJson } from '../domain/inert-text.ts'
 import { type InventoryKind, inventoryKinds, kinds } from '../domain/kinds.ts'
 import { inlineCharacters, type RunbookMatch } from '../domain/runbook.ts'
 
-/** What a site has, as far as the prompt says it: counts of the registry, and the names of what an operator connected. Plain data. */
+/** A site for the prompt: the registry's counts, and names of connected things. Plain data. */
 export type SiteFacts = {
   /** Resources that a source lists, by kind. */
   counts: Partial<Record<InventoryKind, number>>
-  /** What a platform lists, and so can be asked to change: shards, or hosts with their VMs. An imported group is no shard. */
+  /**
+   * A platform's lists, which it can be asked to change: shards, or hosts with VMs. An imported
+   * group is no shard.
+   */
   platform: { shards: boolean; hosts: boolean }
-  /** Of the platform's shards: how many hold databases. */
+  /** The platform's shards that hold databases. */
   databaseShards: number
   racks: number
   sources: readonly { name: string; kind: string }[]
@@ -30,10 +33,10 @@ export const noFacts: SiteFacts = {
 
 /** Names of what an operator connected: the first so many, and how many more there are. */
 const maxNames = 8
-/** Longer, and a name would be a text. Both kinds of name are held to less where they are declared. */
+/** A longer name would be a text. Declarations hold both kinds of name to less. */
 const maxNameCharacters = 40
 
-/** Database shards with their pairs; shards that serve tenants; else there are only groups of nodes. */
+/** Database shards with pairs; shards that serve tenants; else groups of nodes. */
 const hasDatabases = ({ platform, databaseShards }: SiteFacts) => platform.shards && databaseShards > 0
 const hasTenants = ({ platform, counts }: SiteFacts) => platform.shards && (counts.tenant ?? 0) > 0
 
@@ -44,9 +47,9 @@ function siteTopics(facts: SiteFacts): string[] {
 }
 
 /**
- * The platform of a site in a few lines: what there is and how many, what hangs together how, where one can read, what can be run. Only
- * counts, and names that were checked where they were declared; 1,500 bytes at most, whatever a site holds. `topics` as for
- * `keepTopics`: null says all.
+ * A site's platform in a few lines: what there is and how many, how it hangs together, where one
+ * can read, what can run. Only counts, and names checked where declared; 1,500 bytes at most,
+ * whatever the site. `topics` as for `keepTopics`: null says all.
  */
 export function describePlatform(facts: SiteFacts, topics: ReadonlySet<string> | null): string {
   const isAbout = (...kinds: InventoryKind[]) => topics === null || kinds.some((kind) => topics.has(kind))
@@ -115,8 +118,8 @@ export type Prompts = {
 const promised = ['"tool_call"', '"name"', '"parameters"', '"final_answer"', '"summary"', '"confidence"', '{{tools}}']
 
 /**
- * Reads the prompt files once, at start. Throws, naming the file, when one is missing or when the protocol block does not
- * state what the parser expects: a worker with a wrong prompt must not start.
+ * Reads the prompt files once, at start. Throws, with the file, when one is missing or the protocol
+ * block is not what the parser expects: a worker with a wrong prompt must not start.
  */
 export function readPrompts(directory: URL = new URL('./', import.meta.url)): Prompts {
   const read = (name: string) => readFileSync(new URL(name, directory), 'utf8').trim()
@@ -131,8 +134,8 @@ export function readPrompts(directory: URL = new URL('./', import.meta.url)): Pr
 }
 
 /**
- * The system prompt of an attempt. `override` replaces the platform's text only: constraints and protocol are appended by
- * code, so that no configuration drops them.
+ * An attempt's system prompt. `override` replaces the platform's text only: code appends
+ * constraints and protocol, so that no configuration drops them.
  */
 export function renderSystemPrompt(
   prompts: Prompts,
@@ -143,7 +146,10 @@ export function renderSystemPrompt(
     topics?: ReadonlySet<string> | null
     /** What the site has. */
     site?: SiteFacts
-    /** A runbook follows the context: it says what such trouble needs, and the prompt says it no second time. */
+    /**
+     * A runbook follows the context: it says what such trouble needs, and the prompt does not
+     * repeat it.
+     */
     hasRunbook?: boolean
   },
 ): string {
@@ -151,7 +157,10 @@ export function renderSystemPrompt(
   return [options.override ?? renderSite(prompts.system, options), prompts.constraints, protocol].join('\n\n')
 }
 
-/** A stored system prompt as it reads by the JSON protocol, with its tools as text: for a run whose server takes no calls apart. */
+/**
+ * A stored system prompt for the JSON protocol, with its tools as text: for a run whose server
+ * takes no calls apart.
+ */
 export function renderAsJson(prompt: string, { protocol }: Pick<Prompts, 'protocol'>, toolsText: string): string {
   const rest = prompt.endsWith(protocol.native) ? prompt.slice(0, -protocol.native.length) : `${prompt}\n\n`
   return rest + protocol.json.replace('{{tools}}', () => toolsText)
@@ -172,7 +181,7 @@ function renderSite(
 
 const aboutShards: readonly InventoryKind[] = ['shard', 'node', 'tenant', 'region']
 
-/** What the prompt says something about: the kind of the resource with those near it. Null: everything. */
+/** Kinds that the prompt speaks of: the resource's and those near it. Null: everything. */
 export function topicsOf(kind: InventoryKind | null): ReadonlySet<string> | null {
   if (kind === null) return null
   const near = kinds[kind].near.flatMap((steps) => steps.map(({ to }) => to))
@@ -199,7 +208,10 @@ export function renderContext(context: unknown): string {
   return `Investigate this incident. What is known of it:\n${fence('incident_context', inertJson(context))}`
 }
 
-/** The runbook that fits, and the names of others, as data: a stranger may have written them, and they decide nothing. */
+/**
+ * The fitting runbook and others' names, as data: strangers may have written them, and they decide
+ * nothing.
+ */
 export function renderRunbooks({ chosen, others }: RunbookMatch): string {
   const more = others.map(({ name, description }) => `- ${name}: ${description.slice(0, 200)}`).join('\n')
   const rest = chosen && chosen.body.length > inlineCharacters ? `\n(cut here: read_runbook ${chosen.name})` : ''

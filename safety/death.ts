@@ -2,14 +2,18 @@ import type { Death, JudgedDeath, Witness } from '../domain/death.ts'
 import { formatWitnesses, nameOff, whatConfirms } from '../domain/format-death.ts'
 
 /**
- * A host that does not answer may be cut off and alive, with its VMs at work on their disks: a second copy of one destroys what both write. So
- * nothing of it is started elsewhere on one witness's word.
+ * Guards against a second copy. A silent host may be cut off and alive, with its VMs at work on
+ * their disks: two copies of one destroy what both write. So nothing of it starts elsewhere on one
+ * witness's word.
  */
 
-/** So old may a sighting be and still tell how a host is: thrice the 30 s in which agents are asked, and twice a usual scrape. */
+/** A sighting counts this long: thrice the 30 s between an agent's asks, twice a scrape. */
 const freshMs: Record<Witness['sees'], number> = { platform: 60_000, agent: 90_000, monitoring: 120_000 }
 
-/** What a witness still says now. Fencing stays; whatever else was seen grows old, and what was seen alive before it was fenced says nothing against that. */
+/**
+ * A witness's word of now. Fencing stays; other sightings age, and one alive before the fencing
+ * says nothing against it.
+ */
 function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: number): Witness['says'] {
   if (says === 'fenced' || at === null) return says
   const atMs = Date.parse(at)
@@ -19,8 +23,9 @@ function saysNow({ sees, says, at }: Witness, fencedAtMs: number | null, nowMs: 
 }
 
 /**
- * May VMs of this host be started elsewhere? Somebody who saw it alive stops everything, whatever others and people say. Else fencing is enough, or two
- * witnesses that do not look at the same thing, or a person's word about this very host. Pure and total.
+ * Whether VMs of this host may start elsewhere. A sighting alive stops everything, whatever others
+ * say. Else fencing is enough, or two witnesses that look at different things, or a person's word
+ * about this host. Pure and total.
  */
 export function judgeDeath(death: Death, said: readonly string[], nowMs: number): JudgedDeath {
   const { host, witnesses, isForecast } = death
@@ -50,7 +55,10 @@ export function judgeDeath(death: Death, said: readonly string[], nowMs: number)
   return verdict('unconfirmed', 'One witness is not enough: it may be cut off and alive.')
 }
 
-/** What stops a plan that starts VMs of these hosts elsewhere; null where nothing does. A dispute comes first: no word ends it. */
+/**
+ * The bar to a plan that starts VMs of these hosts elsewhere; null where there is none. A dispute
+ * comes first: no word ends it.
+ */
 export function whyNotDead(
   deaths: readonly Death[],
   said: readonly string[],

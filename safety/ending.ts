@@ -10,8 +10,8 @@ import { type Policy, quote, type RuleAnswer, refuse, run } from './ruling.ts'
 import { blockedByVerification } from './write.ts'
 
 /**
- * Whether an ending is a fact. `resolve_incident` may say only what rows show: that what was written held, that every alert
- * is over, that nothing fires. Null where nothing speaks against it.
+ * Whether an ending is a fact. `resolve_incident` may say only what rows show: that a write held,
+ * that every alert is over, that nothing fires. Null where nothing speaks against it.
  */
 export function outcomeRule(outcome: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (policy.isQuestion === true && outcome !== 'answered' && outcome !== 'repaired') {
@@ -62,8 +62,9 @@ function repairedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
 }
 
 /**
- * Where all was as it was to be, no write repaired it, whatever its verification says. One that failed without telling what it left repaired
- * nothing either, unless a look or an alert shows that something became better.
+ * Where all was as wanted already, no write repaired it, whatever its verification says. A failed
+ * one that does not tell what it left repaired nothing either, unless a look or an alert shows a
+ * gain.
  */
 function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   const { writes } = state
@@ -79,7 +80,7 @@ function nothingChangedRule(state: SafetyState, policy: Policy): RuleAnswer | nu
   )
 }
 
-/** The newest write of each target: an earlier one that failed does not matter once a later one held. */
+/** The newest write of each target: an earlier failure does not matter once a later one held. */
 function lastWrites({ writes }: SafetyState): WriteState[] {
   const newest = new Map<string, WriteState>()
   for (const write of writes) for (const target of keysOf(write)) newest.set(target, write)
@@ -96,8 +97,9 @@ function targetsOf(write: WriteState): string {
 }
 
 /**
- * A write that nothing proves counts when the incident's own resource, or what it wrote to, was read as ill before it and as nominal
- * after it, or when every alert is over and one that fired ended after it: not when it touched what raises the alerts.
+ * An unproven write counts when the incident's resource, or its target, was read as ill before and
+ * nominal after it, or when every alert is over and one that fired ended after it: not when it
+ * touched what raises alerts.
  */
 function isSupported(write: WriteState, state: SafetyState, { resource, alerts }: Policy): boolean {
   const about = [...(resource ? [resource] : []), ...write.targets].map(resourceKey)
@@ -137,7 +139,7 @@ function noFaultRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   return firingRule(policy) ?? degradedRule(state, policy) ?? endlessRule(state, policy) ?? quietRule(state, policy)
 }
 
-/** Nothing will ever say that such an alert is over: the resource itself has to, and of what is critical a person. */
+/** Nothing will say that such an alert is over: the resource has to, or a person. */
 function endlessRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer | null {
   if (!alerts || alerts.endless === 0) return null
   const never = 'the sender of its alert never says when one ends'
@@ -198,7 +200,7 @@ function quietRule(state: SafetyState, { alerts, resource }: Policy): RuleAnswer
   )
 }
 
-/** What two categories say of a write is held against the rows; the others name what a person has to do. */
+/** Two categories' words on a write are held against rows; others name a person's task. */
 export function categoryRule(category: unknown, state: SafetyState, policy: Policy): RuleAnswer | null {
   if (category === 'mitigated') return mitigatedRule(state, policy)
   return category === 'alert_goes_on' ? goesOnRule(state, policy) : null
@@ -220,7 +222,10 @@ function goesOnRule({ writes }: SafetyState, { alerts }: Policy): RuleAnswer | n
   )
 }
 
-/** `mitigated` says that the impact is gone: what shows a repair shows it, unless what a write touched was read as ill after it. */
+/**
+ * `mitigated`: the impact is gone. A repair's proof shows it, unless a write's target was read as
+ * ill after it.
+ */
 function mitigatedRule(state: SafetyState, policy: Policy): RuleAnswer | null {
   if (state.writes.length === 0) {
     return refuse('NOT_MITIGATED', 'mitigated is claimed, but this attempt wrote nothing', 'Use another category.')
@@ -247,7 +252,10 @@ function lookAfter(target: ResourceRef, write: WriteState, state: SafetyState): 
   return look && look.seq > write.startedSeq && look.health !== null ? [{ key, health: look.health }] : []
 }
 
-/** An escalation needs one look; a resolution needs evidence, closed verifications and, for a repair, one that held. */
+/**
+ * An escalation needs one look; a resolution needs evidence, closed verifications and, for a
+ * repair, one that held.
+ */
 export function terminalRule(
   args: Record<string, unknown>,
   state: SafetyState,
@@ -291,7 +299,7 @@ function ownTargetRule(state: SafetyState, { resource, role }: Policy): RuleAnsw
   )
 }
 
-/** Refuses the first claim that cites what is no successful row; an answer to a question passes here too. */
+/** Refuses the first claim that cites no successful row; answers to questions too. */
 export function evidenceRule(claims: readonly StoredClaim[], state: SafetyState): RuleAnswer | null {
   for (const claim of claims) {
     const missing = rowsOf(claim).filter((seq) => !state.evidence.has(seq))
@@ -325,20 +333,26 @@ function successful({ rows }: SafetyState): number[] {
 /** Endings that say that all is well without a repair: their claims have to be shown. */
 const unshownNever = ['no_fault', 'answered']
 
-/** Words are weighed last: corrected once, then marked, for wording alone keeps no repair from being recorded. */
+/**
+ * Words come last: corrected once, then marked, since wording alone keeps no repair from being
+ * recorded.
+ */
 function wordsRule(args: Record<string, unknown>, state: SafetyState, { incidentId }: Policy, bodies: Bodies) {
   const text = String(args.resolution ?? args.reason ?? '')
   const said = { text, claims: (args.claims as Claim[] | undefined) ?? [] }
   return claimsRule(said, state, incidentId, bodies, unshownNever.includes(String(args.outcome)))
 }
 
-/** How sure the ending may be, whatever it says: kept with its ruling, and no reason to refuse it. */
+/**
+ * The certainty an ending may have, whatever it says: kept with its ruling, and no reason to refuse
+ * it.
+ */
 function certaintyOf(said: Certainty | undefined, { hypotheses, writes }: SafetyState) {
   const hasHeld = writes.some(({ verified }) => verified === 'held')
   return boundCertainty(said, [...hypotheses.values()], hasHeld)
 }
 
-/** What a record says of a hypothesis: one that is supported or refuted quotes the rows that show it, word for word. */
+/** A record's word on a hypothesis: supported or refuted, it quotes its rows word for word. */
 export function hypothesisRule(
   args: Record<string, unknown>,
   state: SafetyState,

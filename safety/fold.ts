@@ -9,10 +9,16 @@ import { emptyResolved, type ResolvedNames, remember, rememberListed, shiftTimes
 
 export type OpenWrite = { callId: string; tool: string; targets: ResourceRef[]; startedSeq: number }
 
-/** The newest look at a resource. `health`: what was told last since the last write began; null where no row told any. */
+/**
+ * The newest look at a resource. `health`: the last told since the last write began; null where
+ * none was.
+ */
 type HealthObservation = { seq: number; atMs: number; health: string | null }
 
-/** A write of this attempt and what its verification said; `verifiedSeq`: the row that closed it, null while it is open. */
+/**
+ * A write of this attempt with its verification; `verifiedSeq`: the row that closed it, null while
+ * open.
+ */
 export type WriteState = {
   callId: string
   tool: string
@@ -37,10 +43,10 @@ export type Phase = 'RESOLVING' | 'READING' | 'VERIFYING'
 
 export type SafetyState = {
   attempt: number
-  /** Number of the newest row folded: goes into `call_judged`, so that a judgement can be repeated later. */
+  /** The newest folded row: goes into `call_judged`, so that a judgement can be repeated. */
   lastSeq: number
   resolved: ResolvedNames
-  /** A write that was started and whose verification has not closed: nothing else may be written meanwhile. */
+  /** A started write with an open verification: nothing else may be written meanwhile. */
   open: OpenWrite | null
   /** Writes in order, with what their verification said. */
   writes: WriteState[]
@@ -50,7 +56,7 @@ export type SafetyState = {
   evidence: Set<number>
   /** The rows that claims, a resolution and a reason are held against. */
   rows: IncidentEvent[]
-  /** Look-ups that were made, whether they succeeded or not: an escalation needs one, and a platform that is down is a finding. */
+  /** Look-ups, failed or not: an escalation needs one, and a platform that is down is a finding. */
   diagnostics: number
   /** Look-ups that answered. */
   reads: number
@@ -58,7 +64,10 @@ export type SafetyState = {
   lookedAt: Set<string>
   /** The newest of these looks at each. */
   looks: Map<string, HealthObservation>
-  /** The calls judged last, oldest first, to refuse their repetition. A write in between ends a pattern. */
+  /**
+   * The last judged calls, oldest first, to refuse their repetition. A write in between ends a
+   * pattern.
+   */
   recent: { callId: string; tool: string; arguments: Record<string, unknown> | null }[]
   /** Actions a person denied in this attempt. */
   denied: Set<string>
@@ -86,16 +95,16 @@ export type SafetyState = {
   hypotheses: Map<string, Hypothesis>
 }
 
-/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits to be looked at. */
+/** RESOLVING: nothing looked up. READING: something is. VERIFYING: a write waits for a look. */
 export function phaseOf(state: SafetyState): Phase {
   if (state.open) return 'VERIFYING'
   return state.resolved.entries.size === 0 ? 'RESOLVING' : 'READING'
 }
 
 /**
- * Folds the rows of one attempt into the state that judging needs. Pure and total: any prefix of a log folds, and equal rows
- * give equal states. Rows of other attempts are ignored, so that a new run starts with nothing looked up. `pinned` is the
- * incident's own resource.
+ * Folds one attempt's rows into the state for judging. Pure and total: any prefix folds, and equal
+ * rows give equal states. Ignores rows of other attempts, so that a new run starts with nothing
+ * looked up. `pinned`: the incident's resource.
  */
 export function fold(
   events: readonly IncidentEvent[],
@@ -121,7 +130,10 @@ export function fold(
   return state
 }
 
-/** An alert that fired when a write began and ends after it speaks for the write; one that began later does not. */
+/**
+ * An alert that fired when a write began and ended after it speaks for the write; a later one does
+ * not.
+ */
 function hearAlert(
   state: SafetyState,
   { fingerprint, status, endReason }: Pick<EventMetadata['alert_received'], 'fingerprint' | 'status' | 'endReason'>,
@@ -138,8 +150,8 @@ function hearAlert(
 }
 
 /**
- * What a person's message names counts as looked for by itself from the turn that read it. It was not looked at: it is no evidence,
- * and its health is not known.
+ * A name in a person's message counts as looked for from the turn that read it. It was not looked
+ * at: no evidence, and its health is unknown.
  */
 function readMessages(
   state: SafetyState,
@@ -185,7 +197,10 @@ function emptyState(attempt: number, pinned: ResourceRef | null): SafetyState {
   }
 }
 
-/** `pending`: approvals that nobody has settled. A run that works on one of its calls meanwhile does not wait for the others. */
+/**
+ * `pending`: approvals that nobody settled. A run that works on one call meanwhile does not wait
+ * for the others.
+ */
 type Clock = {
   beganMs: number | null
   waitedMs: number
@@ -215,7 +230,7 @@ function passTime(state: SafetyState, clock: Clock, event: IncidentEvent): void 
   if (clock.beganMs !== null) state.workedMs = Math.max(0, atMs - clock.beganMs - clock.waitedMs)
 }
 
-/** Does the call wait for another incident's question from here on? Any later ruling on it ends that wait. */
+/** Whether the call waits for another incident's question. A later ruling on it ends that. */
 function joinOrLeave({ pending, joined }: Clock, { metadata }: IncidentEvent<'call_judged'>): boolean {
   const { callId, approvalId, joins } = metadata
   pending.delete(joined.get(callId) ?? '')
@@ -284,7 +299,7 @@ function isWarning(code: string): boolean {
   return code.startsWith('budget_')
 }
 
-/** Enough to know a call again after others; two rounds of the longest that counts as a loop are eight (`ruling.ts`). */
+/** Enough to know a call again; two rounds of the longest loop are eight (`ruling.ts`). */
 const maxRecentCalls = 60
 const wordings = new Set(['PHANTOM_CLAIM', 'CLAIM_NOT_SHOWN'])
 
@@ -298,7 +313,7 @@ function judged(state: SafetyState, event: IncidentEvent<'call_judged'>): void {
   // A look of code counts where it answered: its refusal says nothing of the model.
   if (isCallOfCode(callId)) return
   state.correctionsInARow = 0
-  // What was refused for its words alone may come again as it is: it is then marked.
+  // An ending refused for its words alone may come again as it is: it is then marked.
   const isFirstWording = verdict === 'refuse' && wordings.has(code) && state.phantoms === 0
   if (!isFirstWording && state.recent.every((each) => each.callId !== callId)) {
     // Compared by digest only when a call is judged: folding hashes nothing.
@@ -320,7 +335,7 @@ function pushRecent(state: SafetyState, call: SafetyState['recent'][number]): vo
   if (state.recent.length > maxRecentCalls) state.recent.shift()
 }
 
-/** Counts the turns in a row whose calls were all refused for one reason of form. Any other ruling sets the count back. */
+/** Counts turns in a row whose calls were all refused for one form. Any other ruling resets it. */
 export function unformedAfter(
   before: SafetyState['unformed'],
   {
@@ -344,7 +359,7 @@ function recovering(state: SafetyState, tool: string, code: string): void {
 const monitoring =
   /alert-?manager|amtool|promtool|prometheus|grafana|vmalert|victoria-?metrics|thanos|mimir|loki|[a-z]+[-_]exporter|node_exporter|blackbox|zabbix|nagios|icinga|telegraf|netdata/i
 
-/** Of what a call names and does; the sentence that gives its reason may speak of alerts. */
+/** For a call's names and deeds; its reason may speak of alerts. */
 function touchesMonitoring({ reason: _, ...named }: Record<string, unknown>): boolean {
   return monitoring.test(JSON.stringify(named))
 }
@@ -371,7 +386,7 @@ function startWrite(state: SafetyState, event: IncidentEvent<'tool_started'>): v
     laterAlerts: [],
     hasEndedAlert: false,
   })
-  // What was read before means something else now; only the write itself must not come again at once.
+  // Earlier reads mean something else now; only the write itself must not come again at once.
   state.recent = state.recent.slice(-1)
 }
 
@@ -401,14 +416,17 @@ function noteChanged({ writes }: SafetyState, { callId, changed = null }: EventM
   for (const write of writes) if (write.callId === callId) write.changed = changed
 }
 
-/** Was this call sent and nothing decided about it? It counts as not made: a hand-over that never arrived is to be made again. */
+/**
+ * Whether this call was sent and nothing decided: it counts as not made, since a hand-over that
+ * never arrived is made again.
+ */
 function gotNoVerdict({ metadata: { effect, result } }: IncidentEvent<'tool_finished'>): boolean {
   const details = result.error?.details
   if (!details) return false
   return (effect === 'terminal' && details.rule === 'UNANSWERED') || saysNotYet(details.status, details.rule)
 }
 
-/** A look that tells no health (a file, a process) leaves what was told before, unless a write has begun since. */
+/** A look without health (a file, a process) leaves the last one, unless a write began since. */
 function look(state: SafetyState, key: string, seq: number, atMs: number, told: string | null): void {
   const known = state.looks.get(key)
   const lastWriteSeq = state.writes.at(-1)?.startedSeq ?? 0

@@ -32,8 +32,8 @@ export type { Call, Policy, Ruling } from './ruling.ts'
 export const policyVersion = '11'
 
 /**
- * The policy, from first to last: the first rule that answers decides. What refuses stands before what asks, and what asks before
- * what runs, so that no later rule allows what an earlier one forbids.
+ * The policy in order: the first rule that answers decides. Refusals stand before questions, and
+ * those before runs, so that no later rule allows what an earlier one forbids.
  */
 const policyRules: readonly PolicyRule[] = [
   notOffered,
@@ -57,8 +57,9 @@ const policyRules: readonly PolicyRule[] = [
 const undecided: RuleAnswer = { verdict: 'ask', code: 'RISK_CRITICAL', reason: 'no rule decides about this call' }
 
 /**
- * Decides what becomes of one proposed call. Pure and total: same call, state, policy and time, same ruling; it never throws
- * and never guesses. A rule that refuses comes before one that asks, and one that asks before one that runs.
+ * Decides one proposed call. Pure and total: same call, state, policy and time, same ruling; it
+ * never throws and never guesses. A refusing rule comes before one that asks, and that before one
+ * that runs.
  */
 export function judge(
   call: Call,
@@ -69,7 +70,7 @@ export function judge(
 ): Ruling {
   const facts = tools.get(call.tool)
   if (!facts) {
-    // What is unknown is a write of the worst kind: it is not run, and the record says why.
+    // An unknown is a write of the worst kind: it is not run, and the record says why.
     const rule = refuse(
       'UNKNOWN_TOOL',
       `there is no tool ${quote(call.tool)}`,
@@ -139,7 +140,7 @@ function unread(call: Call, state: SafetyState, rule: RuleAnswer, effect: Effect
   }
 }
 
-/** What was read for what it plainly means before the call was judged. */
+/** Values read for what they plainly mean before the call was judged. */
 function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
   return [
     ...(spelled ? [{ code: 'UNKNOWN_TOOL' as const, field: 'tool', from: spelled, to: tool }] : []),
@@ -150,14 +151,14 @@ function readingsOf({ spelled, written, read = [], tool }: Call): Correction[] {
 
 type Weight = { effect: EffectKind; risk: Risk }
 
-/** Changing the machines it stands on could end Nightshift in the middle of a repair: it is critical. */
+/** Changing the machines it stands on could end Nightshift in a repair: it is critical. */
 function weighOwn(weight: Weight, { own = [] }: Policy): Weight {
   return weight.effect === 'write' && own.length > 0 ? { effect: 'write', risk: 'critical' } : weight
 }
 
 /**
- * A command is what it does, whatever tool carries it: proven to look, or a write whose risk is that of the worst thing in it; as root
- * it takes two people.
+ * A command is what it does, whatever tool carries it: a proven look, or a write with the risk of
+ * its worst part; as root it takes two people.
  */
 function weigh(facts: ToolFacts, { command }: ResolvedCall, policy: Policy): Weight {
   if (!command)
@@ -214,7 +215,10 @@ function unboundedCommand({ resolved: { command } }: Judging): RuleAnswer | null
   return refuse('UNBOUNDED_COMMAND', command.reason, hint, { suggested_rewrite: command.rewrite })
 }
 
-/** The context shows the incident's own resource: a look at it is a first look. Everything else is looked up before a command. */
+/**
+ * The context shows the incident's resource: a look at it is a first look. Others are looked up
+ * before a command.
+ */
 function commandBeforeLook({ call, effect, resolved, state }: Judging): RuleAnswer | null {
   if (!resolved.command || state.resolved.entries.size > 0) return null
   // Where it would run is what its preparation found, not what its name may mean.

@@ -2,7 +2,10 @@ import { type ClaimedText, describeFindings, findingsOf, findUnsupportedClaim, r
 import { evidenceRule } from './ending.ts'
 import type { SafetyState } from './fold.ts'
 
-/** What an answer in words comes to: it repairs nothing, so it is corrected once, and then a person gets the incident. */
+/**
+ * The end of an answer in words: it repairs nothing, so it is corrected once, and then a person
+ * gets the incident.
+ */
 
 const proseCodes = ['prose_without_proof', 'phantom_claim', 'evidence_missing', 'claim_not_shown']
 
@@ -12,8 +15,9 @@ export function hasWarnedOfProse({ corrected }: SafetyState): boolean {
 }
 
 /**
- * What is wrong with an answer in words: it claims what no row shows, or quotes what does not stand there. It answers a
- * question and repairs nothing, so that what stays unshown after the correction closes nothing either.
+ * The fault of an answer in words: it claims what no row shows, or quotes what does not stand
+ * there. It answers a question and repairs nothing, so what stays unshown after the correction
+ * closes nothing.
  */
 export function answerCorrection(
   said: ClaimedText,

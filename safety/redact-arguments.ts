@@ -2,8 +2,8 @@ import { isNoSecret, looksEncoded, looksMade, mark, secretNamePattern } from './
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Secrets that are a word of a command line: behind a flag that says so, behind a flag that a program gives that meaning, at a place of a
- * program, and before a pipe. Each pattern looks at one line, and past what was taken out already.
+ * Secrets in a command line's word: behind a flag that says so, behind a program's own flag, at a
+ * program's place, before a pipe. Each pattern reads one line, and skips what was taken out.
  */
 
 /** Flags whose value is the next element of an argument list. */
@@ -12,7 +12,10 @@ export const secretFlag = new RegExp(`^--?[a-z0-9-]{0,40}(?:${secretNamePattern}
 /** Programs that take a password glued to `-p`. */
 export const gluesPassword = /^(?:\S*\/)?(?:mysql|mariadb)[a-z-]*$|^(?:\S*\/)?sshpass$/
 
-/** By program what stands right before a password. A blank ends a flag; where none does, the value is glued to it. */
+/**
+ * By program, the text right before a password. A blank ends a flag; where none does, the value is
+ * glued on.
+ */
 const flagged: readonly [program: string, before: string][] = [
   ['mysql\\w*|mariadb[\\w-]*|sshpass|7z[a-z]?|unrar|rar', '-p(?! |\\d{1,5}\\b)'],
   ['sshpass|cqlsh|mongo\\w*|beeline|racadm|rabbitmqadmin|nodetool', '-p '],
@@ -82,7 +85,7 @@ export const argumentRules: SecretRule[] = [
   },
   { ...argument('(?:-?-pass(?:in|out)?|-k)[ \\t=]{1,4}pass:'), hints: ['pass:'] },
   { ...argument(`\\b(?:${byProgram.join('|')})["']?`), again: 3 },
-  // Programs that nobody listed: the letters that most of them use, where the word cannot be another thing.
+  // Programs that nobody listed: the letters that most use, where the word can be nothing else.
   {
     ...argument(`[ \\t]-(?:[pPwWakANX]|pw)[ \\t]{0,4}["']?(?:[\\w.-]{1,64}:)?`),
     hints: [' -'],

@@ -2,8 +2,8 @@ import { isNoSecret, looksEncoded, looksMade, looksRandom, mark, type SecretKind
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Secrets that stand in a file of a known form and have no name beside them: the form says which word it is. Each pattern
- * is bounded, and looks at one line unless it says otherwise.
+ * Secrets in a file of a known form, without a name beside them: the form says which word it is.
+ * Each pattern is bounded, and reads one line unless it says otherwise.
  */
 const keep =
   (kind: SecretKind) =>
@@ -76,7 +76,8 @@ export const formats: SecretRule[] = [
       /(?<head>\n(?<indent>[ \t]{0,8})(?:data|stringData):[ \t]{0,4}\n)(?<block>(?:\k<indent>[ \t]{1,8}[^\n]{0,8192}\n){1,200})(?=(?:[\s\S]{0,2000}?\n)?\k<indent>kind:[ \t]{1,4}Secret\b)/g,
     replace: (_match, { head = '', block = '' }) => head + blockWithout(block),
   },
-  // One line of a Kubernetes Secret: base64 of a private key, of docker's configuration, of a JSON web token, of an address
+  // One line of a Kubernetes Secret: base64 of a private key, docker's configuration, a JSON web
+  // token, an address.
   rule(
     'secret',
     ['LS0tLS1CRUdJTi', 'eyJhdXRocyI6', 'ZXlK', '6Ly', 'Oi8v'],
@@ -114,7 +115,7 @@ export const formats: SecretRule[] = [
     [':'],
     /(?<head>(?:(?<=^|\n)[ \t]{0,16}|["'=;])(?!(?:SHA|sha|h|v|MD|md)\d)(?:[\w.@*-]{1,64}:){1,2})(?<value>[^\s"'\\:@,;/][^\s"'\\:@,;]{11,255})(?<tail>["']?)(?=\s|;|"|$)/g,
   ),
-  // What a program prints at its first start: the word stands in the next line, or behind what it is for
+  // A program's output at its first start: the word is in the next line, or behind its purpose.
   ruleIf(
     'password',
     (value) => looksRandom(value, 12),
@@ -198,7 +199,7 @@ export const formats: SecretRule[] = [
     ['AES', 'DES'],
     new RegExp(`(?<head>\\bcreateUser\\b[^\\n]{1,300}[ \\t](?:AES(?:-?\\d{3})?|DES)[ \\t]{1,8})${word}`, 'g'),
   ),
-  // Directives that say a password without a sign between, whatever it is: Redis, keepalived, HAProxy
+  // Directives with a bare password, whatever it is: Redis, keepalived, HAProxy.
   rule(
     'password',
     ['requirepass', 'masterauth', 'sentinel', 'auth_pass', 'insecure-password', 'stats auth'],

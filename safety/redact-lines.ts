@@ -2,8 +2,9 @@ import { stripText } from './redact.ts'
 import { mark } from './redact-names.ts'
 
 /**
- * Private keys over several lines of a log, where no line alone tells that it is part of one. A window may begin or end within a key: lines of base64 with one
- * length in a row are taken for a part of it, as those of a certificate are.
+ * Private keys over several lines of a log, where no line shows that it is a part. A window may
+ * begin or end in a key: lines of base64 of one length in a row count as part of one, as a
+ * certificate's do.
  */
 
 const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
@@ -17,7 +18,7 @@ const maxKeyLines = 200
 
 const isMixed = (text: string): boolean => /[a-z]/.test(text) && /[A-Z]/.test(text) && /\d/.test(text)
 
-/** Which lines stand between the two lines of a key; what stands before an end without a beginning is part of it too. */
+/** Lines between a key's two lines; those before an end without a beginning count too. */
 function findWithin(lines: readonly string[]): Set<number> {
   const within = new Set<number>()
   let opened: number | null = null
@@ -41,7 +42,7 @@ function findRuns(lines: readonly string[]): Set<number> {
   return new Set([...words.keys()].filter((at) => isPart(at) && (isBeside(at, at - 1) || isBeside(at, at + 1))))
 }
 
-/** The same lines, in order, without what is a part of a private key. All else stays: `cleanse` is for what stands on one line. */
+/** The lines, in order, without parts of private keys. `cleanse` is for single lines. */
 export function redactKeyLines(lines: readonly string[]): string[] {
   const plain = lines.map((line) => stripText(line))
   const [within, runs] = [findWithin(plain), findRuns(plain)]

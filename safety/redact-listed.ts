@@ -3,9 +3,9 @@ import { looksEncoded, looksRandom, mark, ownId, type SecretKind } from './redac
 import type { SecretRule } from './redact-rules.ts'
 
 /**
- * Tokens that say by their beginning whose they are, as their makers document them, with less demanded of their length than a scanner of
- * repositories does: a log cuts off, and a token that is one character short is still most of a token. `chance` makes sure that what
- * follows is no ordinary word: it holds a digit.
+ * Tokens that name their maker by their beginning, as documented, with less length demanded than by
+ * a scanner of repositories: a log cuts off, and a token one character short is still most of a
+ * token. `chance` demands a digit, so that no ordinary word follows.
  */
 const start = '(?<=^|[^A-Za-z0-9_-]|\\\\[nrtbf]|\\\\u[0-9a-fA-F]{4})'
 const chance = '(?=[\\w.~+/=-]{0,80}\\d)'
@@ -140,7 +140,10 @@ export const signedRule: SecretRule = {
 /** Words before `_` that say that a secret follows, where only small letters and figures follow. */
 const says = /(?:^|_)(?:sec|secret|live|test|prod|sk|pat|sat|oat|token|tok|api|key)_$|[a-z]api_$/
 
-/** The class of all these: a word in small letters, `_` or `-`, and what chance made. New makers choose it, too. */
+/**
+ * The class of all these: a word in small letters, `_` or `-`, and random characters. New makers
+ * choose it too.
+ */
 export const classRule: SecretRule = {
   kind: 'token',
   test: /[_-][A-Za-z0-9]{14}/,
@@ -161,8 +164,8 @@ const anyPrefix = new RegExp(`${start}(?:${alternatives})`)
 export const holdsPrefix = (text: string): boolean => anyPrefix.test(text)
 
 /**
- * The tokens of the public rule list of secretlint, pinned by this project's lock file: who makes a service changes its tokens, and
- * those who keep that list follow. Its rules only say where; what is done with it is decided here.
+ * Tokens of secretlint's public rule list, pinned by the lock file: makers change their tokens, and
+ * that list follows. Its rules only say where; what is done is decided here.
  */
 type ListedRule = (typeof rules)[number]
 type Scanner = { file?(source: unknown): unknown }
@@ -171,8 +174,8 @@ const prefix = '@secretlint/secretlint-rule-'
 export const listedRules: readonly string[] = rules.map(({ meta }) => meta.id.replace(prefix, ''))
 
 /**
- * What of the list is not used, and why. `filter-comments` lets a text switch the rules off. The others take out more than the secret,
- * or look at files by their names: our own rules cover what they find.
+ * Rules of the list that are not used, and why. `filter-comments` lets a text switch rules off. The
+ * others take out more than the secret, or go by file names: our rules cover what they find.
  */
 export const unusedRules: ReadonlyMap<string, string> = new Map([
   ['filter-comments', 'a comment in a text would switch the rules off'],
@@ -182,7 +185,10 @@ export const unusedRules: ReadonlyMap<string, string> = new Map([
   ['gcp', 'looks at files'],
 ])
 
-/** Literals, one of which a text holds where the rule finds something. A rule without an entry is always tried. */
+/**
+ * Literals, one of which is in every text where the rule finds something. A rule without an entry
+ * is always tried.
+ */
 const hints: Readonly<Record<string, RegExp>> = {
   aws: /A3T|A(?:KIA|GPA|IDA|ROA|IPA|NPA|NVA|SIA)|ecret_?[Aa]ccess_?[Kk]ey|SECRET_?ACCESS_?KEY/,
   npm: /npm_|_authToken|x-oauth-basic/,
@@ -233,7 +239,7 @@ const anyListed = new RegExp(
 )
 const isAnyAlways = scanners.some(({ hint }) => hint === null)
 
-/** Takes out what the list knows. Where two of its rules overlap, what either of them finds goes. */
+/** Takes out what the list knows. Where two rules overlap, both finds go. */
 export function redactListed(text: string): string {
   if (!isAnyAlways && !anyListed.test(text)) return text
   found = []

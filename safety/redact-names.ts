@@ -1,6 +1,6 @@
-/** What a name promises, and what a value looks like: the two things by which a secret without a prefix is known. */
+/** A secret without a prefix is known by its name's promise and its value's look. */
 
-/** What was taken out: the closed words of `[redacted:<kind>]`. */
+/** The kinds that were taken out: the closed words of `[redacted:<kind>]`. */
 export type SecretKind =
   | 'password'
   | 'token'
@@ -20,7 +20,10 @@ export const mark = (kind: SecretKind) => `[redacted:${kind}]`
 export const foreignNames =
   'passwort|kennwort|mot[_ -]?de[_ -]?passe|contrase[ñn]a|(?<![a-z])clave|senha|parola|[şs]ifre|has[łl]o|пароль|passord|l[öo]senord|wachtwoord|salasana|adgangskode|heslo|jelsz[óo]|密码|密碼|口令|パスワード|비밀번호|암호'
 
-/** Names that end in one of these hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`, `keystorePass`. */
+/**
+ * Names with these endings hold a secret: `DB_PASSWORD`, `vault.token`, `x-api-key`, `dbpass`,
+ * `keystorePass`.
+ */
 const endings: [pattern: string, kind: SecretKind][] = [
   [
     `password(?:2|_in|_out|_mutual)?|bind_?credentials|passwd|passphrase|passcode|(?<![a-z])(?:pwd|pass|pw|psk)|(?:ssh|become|db|auth|root|bind|store|key)p(?:ass|w)|(?-i:(?<=[a-z])(?:Pass|Pw|Pwd))|authtok|${foreignNames}`,
@@ -53,7 +56,10 @@ const likely: [pattern: string, kind: SecretKind][] = [
 const joined = (rows: readonly [pattern: string, kind: SecretKind][]) =>
   rows.map(([pattern]) => `(?:${pattern})`).join('|')
 
-/** One source for texts and for the keys of objects; a name ends here, so `tokens`, `token_type`, `secretName` are none. */
+/**
+ * One source for texts and keys of objects; a name ends here, so `tokens`, `token_type`,
+ * `secretName` are none.
+ */
 export const secretNamePattern = joined(endings)
 export const likelyNamePattern = joined(likely)
 
@@ -62,7 +68,7 @@ const compiled = (rows: readonly [pattern: string, kind: SecretKind][]) =>
 const named = compiled(endings)
 const likelyNamed = compiled(likely)
 
-/** Names that look secret and are not: where a list goes on, what a parser met, what a table or a cache is looked up by. */
+/** Names that only look secret: a list's next page, a parser's find, a table's key. */
 const harmless =
   /(?:next|page|continue|continuation|sync|resume|unexpected|public|pub|primary|foreign|sort|partition|cache|idempotency|websocket|dedup|incident|object|surrogate|shard|hash|unique|index|row|host|group|message|event|query)[_-]?(?:page)?[_-]?(?:token|keys?)$|(?:secrets?|passwords?|tokens?)[_.-]\w{0,16}(?:id|ref|name|type|kind|path|file|dir|ur[il]|endpoint|version|arn|class|uid)$|^oldpwd$|existing_?secret$/i
 
@@ -83,7 +89,7 @@ function kindOfLikelyName(name: string): SecretKind | null {
   return likelyNamed.find(([pattern]) => pattern.test(name))?.[1] ?? null
 }
 
-/** Words that say something about a secret instead of being one, and references that only name where it is. */
+/** Words that speak about a secret, and references that only name its place. */
 const words = new Set(
   `none null nil true false yes no undefined empty missing required invalid valid expired unset set changed unchanged
   incorrect wrong rejected denied unknown hidden disabled enabled ok failed accepted optional default not is was has had
@@ -100,10 +106,13 @@ export function isNoSecret(value: string): boolean {
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-/** An id of ours says what it is of, and may be followed by where: `inc_01k5m3v7c0q9h2x8z4w6r1t5ya.1:3`. */
+/** Our ids say their kind, and a place may follow: `inc_01k5m3v7c0q9h2x8z4w6r1t5ya.1:3`. */
 const ulid = /^[a-z]{2,12}_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9A-Za-z])/
 
-/** What kind of secret stands under a name that may hold one, or null: the value has to look as if chance had made it, and be no id. */
+/**
+ * The kind of secret under a name that may hold one, or null: the value has to look random, and be
+ * no id.
+ */
 export function kindOfPair(name: string, value: string): SecretKind | null {
   const kind = kindOfLikelyName(name)
   if (kind === null || isUuid(value) || ulid.test(value)) return null
@@ -115,7 +124,7 @@ export function kindOfPair(name: string, value: string): SecretKind | null {
 /** No more of a value is looked at. */
 const looked = 200
 
-/** Steps from one kind of character to another: capitals, small letters, figures. Beside another sign there is none. */
+/** Changes of character kind: capitals, small letters, figures. None beside another sign. */
 function changesIn(text: string): number {
   let changes = 0
   let last = 0
@@ -132,8 +141,9 @@ function changesIn(text: string): number {
 export const ownId = /^[a-z]{3}_0[0-9a-hjkmnp-tv-z]{25}$/
 
 /**
- * Does a value look as if chance had made it? Capitals, small letters and figures change places more often than in words, names, times and
- * paths: at a fourth of the steps, and at a seventh in one run without any other sign.
+ * Whether a value looks random. Capitals, small letters and figures alternate more than in words,
+ * names, times and paths: at a fourth of the steps, and at a seventh in one run without another
+ * sign.
  */
 export function looksRandom(value: string, minCharacters = 16): boolean {
   if (value.length < minCharacters || !/\d/.test(value) || !/[A-Za-z]/.test(value) || ownId.test(value)) return false
@@ -143,12 +153,15 @@ export function looksRandom(value: string, minCharacters = 16): boolean {
   return run !== undefined && changesIn(run) * 7 >= run.length
 }
 
-/** Of all three kinds, as base64 is and neither a hash in figures nor an id in small letters. */
+/** All three kinds, as base64 has, and neither a hash in figures nor an id in small letters. */
 export function looksEncoded(value: string, minCharacters = 16): boolean {
   return /[A-Z]/.test(value) && /[a-z]/.test(value) && looksRandom(value, minCharacters)
 }
 
-/** A word that nobody writes in a sentence: letters with figures or signs, and neither an assignment, an option, a path nor a place. */
+/**
+ * A word that nobody writes in a sentence: letters with figures or signs, and no assignment,
+ * option, path or place.
+ */
 export function looksMade(value: string): boolean {
   return (
     value.length >= 6 &&

@@ -13,17 +13,18 @@ import {
 } from './redact-names.ts'
 
 /**
- * One rule. `hints` are literals, one of which a text must hold before the pattern is tried; so is `test`, where words are not literal.
- * `replace` gets the match and what stands before it, and answers what stays; without it the whole match goes. No match reaches over an
- * unescaped double quote or cuts an escape in two, so JSON inside a text stays what it is; each pattern either cannot fail late or is
- * bounded: linear time.
+ * One rule. `hints`: literals, one of which a text must hold before the pattern is tried; `test`:
+ * the same where words are not literal. `replace` gets the match and the text before it, and
+ * answers what stays; without it the match goes. No match crosses an unescaped double quote or cuts
+ * an escape, so JSON inside a text stays JSON. Each pattern cannot fail late or is bounded: linear
+ * time.
  */
 export type SecretRule = {
   kind: SecretKind
   pattern: RegExp
   hints?: string[]
   test?: RegExp
-  /** So often, where what it found may hide the next. */
+  /** Rounds, where a find may hide the next. */
   again?: number
   replace?: (match: string, groups: Record<string, string | undefined>, before: string) => string
 }
@@ -70,7 +71,7 @@ const assignment: SecretRule = {
       const isCount = /^\d{1,6}[)\]},.]*$/.test(text)
       if (isCount && (kind !== 'password' || /^pass$/i.test(name))) return match
       if (kind === 'header' || (kind === 'cookie' && !looksRandom(text))) return match
-      // `passwd: all …`, `pam_unix(passwd:auth)`: the program speaks; `…:secret:prod/db`: a part of a name.
+      // `passwd: all …`, `pam_unix(passwd:auth)`: a program speaks; `…:secret:prod/db`: a part.
       if (/^passwd$/i.test(name) && /:/.test(sign) && /^[a-z]+\b/.test(text) && !/\d/.test(text)) return match
       if (before.endsWith(':') && sign === ':') return match
     }
@@ -86,7 +87,7 @@ const assignment: SecretRule = {
   },
 }
 
-/** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers list their environment, in JSON and YAML. */
+/** `{ "name": "DB_PASSWORD", "value": "…" }`, as in containers' environments, JSON and YAML. */
 const listed: SecretRule = {
   kind: 'secret',
   hints: ['alue'],
@@ -100,15 +101,19 @@ const listed: SecretRule = {
   },
 }
 
-/** Between a name and its value: a sign, or blanks with words that say how the value is written, as in `password 7 …`, `set psksecret ENC …`. */
+/**
+ * Between a name and its value: a sign, or blanks with words for its form, as in `password 7 …`,
+ * `set psksecret ENC …`.
+ */
 const kindWords =
   '\\d{1,3}|ENC|clear|(?:irreversible-)?cipher|(?:--)?plain(?:text)?|ascii-text|ascii|encrypted|md5|sha\\d{0,3}|aes|des|3des|manager|operator'
 const oneWord =
   '(?<value>(?=[^\\s"\'\\\\;,&|<>`(){}[\\]]{0,200}[\\d!%+^~#])(?!\\[redacted:)[^\\s"\'\\\\;,&|<>`(){}[\\]]{6,4096})'
 
 /**
- * A name and one word that is made up, in all that is no assignment of a name that always holds a secret: directives of configuration
- * files and of network gear, names that may hold a secret, cookies of sessions. The word decides as much as the name.
+ * A name and one made-up word, where a name does not always hold a secret: directives of
+ * configuration files and network gear, names that may hold one, session cookies. The word decides
+ * as much as the name.
  */
 const loose: SecretRule = {
   kind: 'secret',
@@ -123,7 +128,10 @@ const loose: SecretRule = {
   },
 }
 
-/** `between`: the words between name and value; undefined behind a sign. In a sentence a figure is not enough, and all hexadecimal is a fingerprint. */
+/**
+ * `between`: the words between name and value; undefined behind a sign. In a sentence a figure is
+ * not enough, and all hexadecimal is a fingerprint.
+ */
 function kindOfWord(name: string, word: string, between: string | undefined, isQuoted: boolean): SecretKind | null {
   if (isNoSecret(word) || /^\d{1,6}[.]?$/.test(word)) return null
   const sure = kindOfName(name)
@@ -143,7 +151,7 @@ const phrase: SecretRule = {
   replace: (match, { head = '', first = '' }) => (isNoSecret(first) ? match : `${head}${mark('password')}`),
 }
 
-/** Names and values of XML: an element, an attribute beside the name, and the pair of elements that Hadoop writes. */
+/** Names and values in XML: an element, an attribute beside a name, Hadoop's two elements. */
 const wrapped: SecretRule = {
   kind: 'password',
   hints: ['<', 'value='],
@@ -205,7 +213,7 @@ export const rules: SecretRule[] = [
       !isNoSecret(text) && (driver || looksEncoded(text, 10)) ? `${head}${mark('url')}${tail}` : match,
   },
   {
-    // An address that is a secret as a whole: a word for a hook, a key or a bot, and a piece behind it that chance made.
+    // An address that is a secret: a word for a hook, key or bot, and a random piece after it.
     kind: 'url',
     hints: ['://'],
     pattern:
@@ -282,8 +290,8 @@ export const rules: SecretRule[] = [
 ]
 
 /**
- * Decision tokens of ours carry no prefix: 256 bits in base64url, and neither the fingerprint of a public key nor a piece of a picture. It
- * comes last, since what others find may hold such a run.
+ * Our decision tokens have no prefix: 256 bits in base64url, and neither a public key's fingerprint
+ * nor a picture's piece. Comes last, since other finds may hold such a run.
  */
 export const bareRule: SecretRule = {
   kind: 'token',

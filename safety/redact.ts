@@ -18,12 +18,18 @@ import { bareRule, rules, type SecretRule } from './redact-rules.ts'
  * then secrets are redacted.
  */
 
-/** Terminal sequences: CSI, then strings (OSC, DCS, SOS, PM, APC) up to their end or the next escape, then short ones. */
+/**
+ * Terminal sequences: CSI, then strings (OSC, DCS, SOS, PM, APC) to their end or the next escape,
+ * then short ones.
+ */
 const sequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters this file is about
   /(?:\u001b\[|\u009b)[0-?]{0,64}[ -/]{0,16}[@-~]?|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c\u0018\u001a\n]{0,4096}(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]{0,4}[0-~]?/g
 
-/** Controls but tab and newline; line separators; what Unicode says is not shown (bidi, zero-width, tags, fillers). */
+/**
+ * Controls without tab and newline; line separators; what Unicode hides (bidi, zero-width, tags,
+ * fillers).
+ */
 const invisible =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
   /[\u0001-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb\u{13430}-\u{1343f}\p{Default_Ignorable_Code_Point}]/gu
@@ -32,9 +38,10 @@ const invisible =
 const odd = /[^\t\n\u0020-\u007e\u00a0-\u00ac\u00ae-\u034e]/
 
 /**
- * Text that shows exactly what it holds, on a page, in a terminal and to a model: escape sequences, controls, bidi marks
- * and invisible characters are gone, U+0000 and lone surrogates are U+FFFD. Tabs stay; newlines too, unless one line is
- * asked for. Combining marks and every script stay as they are. (Unicode 17, UTS 55 and UTR 36.)
+ * Text that shows exactly what it holds, on a page, in a terminal and to a model: escape sequences,
+ * controls, bidi marks and invisible characters go, U+0000 and lone surrogates become U+FFFD. Tabs
+ * stay; newlines too, unless one line is asked for. Combining marks and every script stay. (Unicode
+ * 17, UTS 55 and UTR 36.)
  */
 export function stripText(text: string, options: { keepNewlines?: boolean } = {}): string {
   const plain = odd.test(text)
@@ -48,7 +55,10 @@ export function stripText(text: string, options: { keepNewlines?: boolean } = {}
   return options.keepNewlines === false ? plain.replace(/[\n\t]+/g, ' ') : plain
 }
 
-/** Words and signs, one of which stands in every text that a rule changes: the first look, which most lines do not pass. */
+/**
+ * Words and signs, one of which is in every text that a rule changes: the first look, which most
+ * lines do not pass.
+ */
 const hint = new RegExp(
   [
     // names
@@ -67,9 +77,9 @@ const hint = new RegExp(
 const longRun = /[A-Za-z0-9_-]{43}/
 
 /**
- * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by their name, headers, URLs, cloud keys, tokens,
- * password hashes, private keys. A JSON text stays parseable with the same shape. Idempotent, and linear in the text:
- * 1 MB of anything takes well under a second.
+ * Takes secrets out of a text and leaves `[redacted:<kind>]`: passwords by name, headers, URLs,
+ * cloud keys, tokens, password hashes, private keys. A JSON text keeps its shape. Idempotent and
+ * linear: 1 MB of anything takes well under a second.
  */
 export function redact(text: string): string {
   if (text.length < 5) return text
@@ -78,7 +88,7 @@ export function redact(text: string): string {
   const json = redactDocument(text)
   if (json !== null) return json
   let clean = text
-  // What one rule leaves may be what another looks for. The end is where each of them has looked at the text as it is.
+  // One rule may leave what another seeks: it ends once each has seen the text as it is.
   let quiet = 0
   for (let at = 0; quiet < steps.length && at < maxRounds * steps.length; at += 1) {
     const before = clean
@@ -88,7 +98,7 @@ export function redact(text: string): string {
   return clean
 }
 
-/** A JSON document is redacted as data, so that no quote can be mistaken; null where the text is not JSON. */
+/** Redacts a JSON document as data, so that quotes are sure; null where the text is no JSON. */
 function redactDocument(text: string): string | null {
   if (!/^\s*[{[]/.test(text) || !/[}\]]\s*$/.test(text.slice(-80))) return null
   let data: unknown
@@ -141,11 +151,11 @@ const steps: readonly Step[] = [
 ]
 
 const deepest = 400
-/** What is done to each text first. */
+/** Done to each text first. */
 type Each = (text: string) => string
 /**
- * The same value without its secrets: texts in it, keys, whatever stands under a name that promises a secret, the values
- * of `{ name, value }` pairs and of flags in argument lists. What holds none is answered as the same object.
+ * The value without secrets: in texts, keys, values under secret names, `{ name, value }` pairs,
+ * and flags of argument lists. One without any is answered as the same object.
  */
 export function redactJson<T>(value: T, each: Each = (text) => text): T {
   return deep(value, each, 0) as T
@@ -200,7 +210,7 @@ function deepObject(value: Record<string, unknown>, each: Each, depth: number): 
   return changed ? Object.fromEntries(clean) : value
 }
 
-/** Of tests and checks so many passed. */
+/** Passed tests and checks. */
 const isCount = (name: string, entry: unknown): boolean =>
   typeof entry === 'number' && entry < 1e6 && /^pass$/i.test(name)
 
@@ -235,7 +245,10 @@ function hiddenValues(data: unknown, each: Each): unknown {
   )
 }
 
-/** What stands under a secret's name: texts and lists of texts go, objects are looked into, of numbers all but counts. */
+/**
+ * A value under a secret's name: texts and lists of texts go, objects are searched, numbers go but
+ * for counts.
+ */
 function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): unknown {
   if (typeof entry === 'string') return hide(each(entry), kind)
   if (typeof entry === 'number') return kind !== 'password' && entry < 1e6 ? entry : mark(kind)
@@ -245,7 +258,7 @@ function hidden(entry: unknown, kind: SecretKind, each: Each, depth: number): un
   return isRecord(inner) ? withoutValues(inner, kind) : inner
 }
 
-/** What an object under a secret's name holds: its value goes by its name, others where they look as if chance had made them. */
+/** An object under a secret's name: its value goes by its name, others where they look random. */
 function withoutValues(held: Record<string, unknown>, kind: SecretKind): Record<string, unknown> {
   const entries = Object.entries(held)
   const isHidden = ([key, entry]: [string, unknown]) =>
@@ -263,16 +276,19 @@ function hide(text: string, kind: SecretKind): string {
   return isNoSecret(text) ? text : mark(kind)
 }
 
-/** Whether redaction would change a value: such arguments of a call are refused, because tools take names of secrets. */
+/**
+ * Whether redaction would change a value: such arguments are refused, since tools take names of
+ * secrets.
+ */
 export function isSecretive(value: unknown): boolean {
   if (typeof value === 'string') return redact(value) !== value
   return JSON.stringify(redactJson(value)) !== JSON.stringify(value)
 }
 
 /**
- * What everything that is stored, shown or sent goes through, in one walk: what cannot be seen is stripped, then secrets
- * are redacted (in this order, or a zero-width character would hide one). Idempotent. Like JSON.stringify it leaves out
- * what JSON cannot say; digests, ids and numbers stay.
+ * The one walk for all that is stored, shown or sent: strips what cannot be seen, then redacts
+ * secrets (in this order, or a zero-width character would hide one). Idempotent. Leaves out what
+ * JSON cannot say, as JSON.stringify; digests, ids and numbers stay.
  */
 export function cleanse<T>(value: T): T {
   return redactJson(value, stripText)

@@ -14,7 +14,7 @@ import { restsOnBodies } from './ruling.ts'
 
 /** A state to suppose, where there is no incident to take it from. */
 export const assumedState = z.strictObject({
-  /** What was looked up; each was named by itself. */
+  /** Looked-up things; each was named itself. */
   resolved: z
     .array(
       z.strictObject({
@@ -66,8 +66,8 @@ export function dryRunPolicy(input: DryRunInput, tools: ReadonlyMap<string, Tool
 }
 
 /**
- * The same for a call in a known state: that of a real incident, say. Its dry run is taken to succeed. With the id of a call that
- * was judged before it is that call judged again, and no repetition of it.
+ * The same for a call in a known state, such as a real incident's. Its dry run is taken to succeed.
+ * With the id of a judged call, that call is judged again, and is no repetition of it.
  */
 export function simulateCall(
   { tool, args, callId = 'supposed' }: { tool: string; args: Record<string, unknown>; callId?: string },
@@ -127,14 +127,15 @@ type Replay = {
   /** Rulings that were repeated with everything they rested on. */
   judged: number
   differences: RulingDifference[]
-  /** Rulings whose ground is not there: of an older version that did not store it, or of a body that is gone. */
+  /** Rulings without their ground: of an older version that did not store it, or of a lost body. */
   unrepeatable: number
 }
 
 /**
- * Judges every stored ruling of one incident again with today's kernel: the rows before it are folded, and what it weighed
- * besides is on its own row. No model, no network, no clock. A difference in the code alone is one too: somebody reads it. `site` says what
- * another policy of the site would have said; without it the one counts that held.
+ * Judges every stored ruling of an incident again with today's kernel: the rows before it are
+ * folded, and its other facts are on its row. No model, network or clock. A difference in the code
+ * alone counts too: somebody reads it. `site`: another policy to judge by; without it the one that
+ * held.
  */
 export function replay(
   events: readonly IncidentEvent[],
@@ -174,7 +175,7 @@ export function replay(
   return report
 }
 
-/** Digests of the stored bodies that repeating these rulings needs: endings are held against them. */
+/** Digests of stored bodies for repeating these rulings: endings are held against them. */
 export function bodiesToReplay(events: readonly IncidentEvent[], tools: ReadonlyMap<string, ToolFacts>): string[] {
   const endings = events.filter(
     (event) =>
@@ -197,7 +198,7 @@ export function policyOf({ policy }: JudgedBasis): Policy {
   return { ...plainPolicy('', null), ...policy } as Policy
 }
 
-/** The call as it was judged: proposed in the model's answer, with what was found out about it on the ruling's row. */
+/** The call as it was judged: from the model's answer, with the facts on the ruling's row. */
 function callOf(events: readonly IncidentEvent[], judged: IncidentEvent<'call_judged'>): Call {
   const { callId, tool, basis } = judged.metadata
   const proposed = events

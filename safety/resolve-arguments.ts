@@ -5,7 +5,7 @@ import type { SafetyState } from './fold.ts'
 import { guestsReferencedOn, knownHosts, namesKnownOn, resolveName } from './resolved.ts'
 import { type Correction, quote, type RuleAnswer, refuse } from './ruling.ts'
 
-/** A call as it will be judged, and run if it may: names mean ids, and what code can put right is put right, once. */
+/** A call as it will be judged and may run: names become ids, once, and code corrects it. */
 export type ResolvedCall = {
   arguments: Record<string, unknown>
   targets: ResourceRef[]
@@ -15,9 +15,9 @@ export type ResolvedCall = {
 }
 
 /**
- * Reads what a call means against what was looked up. Pure. A name or alias becomes the id it stands for, an ambiguous one is
- * a problem; a host is not addressed where a guest on it was meant; an endless command gets its bounded form. `rootReads`: what may look as
- * root where it would run.
+ * Reads a call against what was looked up. Pure. A name or alias becomes its id, an ambiguous one
+ * is a problem; a host does not stand for a guest on it; an endless command gets its bounded form.
+ * `rootReads`: what may look as root there.
  */
 export function resolveArguments(
   facts: ToolFacts,
@@ -46,7 +46,7 @@ export function resolveArguments(
   }
 }
 
-/** The caller said of which kind it is: a thing of another kind under the same id was never meant. */
+/** The caller named the kind: a thing of another kind with this id was never meant. */
 function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unknown>): NamedFields {
   const said = kindField === undefined ? undefined : args[kindField]
   if (typeof said !== 'string') return names
@@ -55,7 +55,7 @@ function narrowNames({ names, kindField }: ToolFacts, args: Record<string, unkno
   )
 }
 
-/** The resources a call's arguments name. What was not looked up may be of each kind that the field allows. */
+/** Resources in a call's arguments. One not looked up may be of each kind that the field allows. */
 function namedTargets(
   names: NamedFields,
   args: Record<string, unknown>,
@@ -139,7 +139,10 @@ function boundCommand(
   return { arguments: rewritten, corrected: [corrected], problem: null, command: again }
 }
 
-/** A query that asks for too much gets its bounded form, once; one that is not bounded then either is refused as it was. */
+/**
+ * A query that asks too much gets its bounded form, once; one unbounded even then is refused as it
+ * was.
+ */
 function boundQuery(judgeQuery: NonNullable<ToolFacts['judgeQuery']>, args: Record<string, unknown>): Step {
   const verdict = judgeQuery(args)
   if (verdict.ok) return unchanged(args)

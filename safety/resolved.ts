@@ -2,13 +2,13 @@ import { type ResourceKind, type ResourceRef, resourceKey } from '../domain/regi
 import type { DiscoveredThing } from '../domain/tool.ts'
 
 /**
- * The resolved context: what this attempt has looked up. Folded from rows, never stored by itself, and
- * empty when an attempt begins: platforms change between attempts.
+ * The resolved context: what this attempt looked up. Folded from rows, never stored, and empty when
+ * an attempt begins: platforms change between attempts.
  */
 
-/** A look-up older than this no longer lets a write name its target. Waiting for a person does not age it. */
+/** An older look-up does not let a write name its target. Waiting for a person does not age it. */
 export const resolvedForMs = 45 * 60_000
-/** More names than an investigation can need; the one looked up longest ago is forgotten first, the pinned one never. */
+/** More names than a run needs; the oldest look-up is forgotten first, the pinned never. */
 export const maxResolved = 500
 
 type ResolvedEntry = {
@@ -19,7 +19,10 @@ type ResolvedEntry = {
   names: readonly string[]
   seq: number
   atMs: number
-  /** When a call last named it by itself. Bulk look-ups set `atMs` only: they say nothing about what is meant. */
+  /**
+   * The last time a call named it itself. Bulk look-ups set only `atMs`: they say nothing about
+   * what is meant.
+   */
   explicitAtMs: number | null
 }
 
@@ -38,7 +41,10 @@ export function emptyResolved(pinned: ResourceRef | null): ResolvedNames {
   return { entries: new Map(), byName: new Map(), pinned: pinned ? resourceKey(pinned) : null, listed: new Map() }
 }
 
-/** Registers what a successful look-up told. `explicit`: the call named this thing, rather than finding it among others. */
+/**
+ * Registers a successful look-up's findings. `explicit`: the call named this thing, rather than
+ * finding it among others.
+ */
 export function remember(
   resolved: ResolvedNames,
   thing: DiscoveredThing,
@@ -96,7 +102,10 @@ type NameMeaning =
   | { kind: 'ambiguous'; candidates: ResolvedEntry[] }
   | { kind: 'unknown' }
 
-/** What a name in a call means: the id itself, else the one fresh thing of those kinds that goes by this name. */
+/**
+ * The meaning of a name in a call: the id itself, else the one fresh thing of those kinds with this
+ * name.
+ */
 export function resolveName(
   resolved: ResolvedNames,
   kinds: readonly ResourceKind[],
@@ -115,14 +124,14 @@ export function resolveName(
   return candidates[0] ? { kind: 'known', entry: candidates[0] } : { kind: 'unknown' }
 }
 
-/** Things on this host that calls named lately: a call that now names the host may mean one of them. */
+/** Things on this host that calls named lately: a call that names the host may mean one of them. */
 export function guestsReferencedOn(resolved: ResolvedNames, hostId: string, nowMs: number): ResolvedEntry[] {
   return [...resolved.entries.values()].filter(
     (entry) => entry.host === hostId && entry.explicitAtMs !== null && isFresh(entry.explicitAtMs, nowMs),
   )
 }
 
-/** Names and addresses that were looked up, lower case: a packet to one of them tells nobody anything new. */
+/** Looked-up names and addresses, lower case: a packet to one tells nobody anything new. */
 export function knownHosts(resolved: ResolvedNames, nowMs: number): Set<string> {
   const hosts = new Set<string>()
   for (const entry of resolved.entries.values()) {
@@ -145,8 +154,8 @@ export function rememberListed(resolved: ResolvedNames, on: ResourceRef, names: 
 }
 
 /**
- * Names that a command on one of these may enter: what was listed there, and the guests that were found on it, by name and by the number
- * of `vm-101`. What was listed elsewhere is another thing under the same name.
+ * Names that a command on one of these may enter: those listed there, and guests found on it, by
+ * name and by the number of `vm-101`. The same name listed elsewhere is another thing.
  */
 export function namesKnownOn(resolved: ResolvedNames, on: readonly ResourceRef[], nowMs: number): Set<string> {
   const names = new Set<string>()

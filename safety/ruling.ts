@@ -29,7 +29,7 @@ export type Call = {
   bodies?: ReadonlyMap<string, string>
 }
 
-/** A call that code put right before judging it: what it was told is in `code`, and the record shows both. */
+/** A call that code put right before judging it: `code` says how, and the record shows both. */
 export type Correction = { code: RefusalCode; field: string; from: unknown; to: unknown }
 
 export type Ruling = {
@@ -67,14 +67,14 @@ export type Judging = {
   resolved: ResolvedCall
   /** What this call does, which for a command is not what its tool declares. */
   effect: EffectKind
-  /** Of the action: what an approval, a denial and a grant are about. */
+  /** The action: an approval, denial or grant is about it. */
   digest: string
   state: SafetyState
   policy: Policy
   nowMs: number
 }
 
-/** One rule of the policy: answers when it decides, null when the next rule is to be asked. Pure and total. */
+/** One rule of the policy: answers when it decides, null when the next is asked. Pure and total. */
 export type PolicyRule = (judging: Judging) => RuleAnswer | null
 
 /** The first answer of these rules, in their order; null when none decides. */
@@ -104,7 +104,7 @@ export function quote(text: string): string {
   return JSON.stringify(inert.length > 80 ? `${inert.slice(0, 80).toWellFormed()}…` : inert)
 }
 
-/** Bytes of tool results in one attempt, enough for a thousand pages: more is a flood, or somebody filling a disk. */
+/** Bytes of tool results in an attempt, a thousand pages: more floods, or fills a disk. */
 export const byteBudget = 32 * 1024 * 1024
 
 type Budgets = { turns: number; tokens: number; seconds: number }
@@ -135,7 +135,7 @@ export function budgetsOf(
 /** Which turn this is by what counts: an answer that had to be corrected took none. */
 const billedTurn = (state: SafetyState, turn: number): number => Math.max(1, turn - state.corrections)
 
-/** What is left of the limits, for the model: it spends better what it can count. */
+/** The rest of the limits, for the model: it spends better what it can count. */
 export function standingOf(state: SafetyState, turn: number, budgets: Budgets): string {
   const tokens = Math.max(0, budgets.tokens - state.tokens)
   const seconds = Math.max(0, Math.round(budgets.seconds - state.workedMs / 1000))
@@ -146,12 +146,12 @@ export function standingOf(state: SafetyState, turn: number, budgets: Budgets): 
 /** The word of the turn before the last: an ending that is refused on the last one is lost. */
 const soon = 'turns_soon'
 
-/** Is it a word of which nothing can be put right after? What is only marked then is refused before. */
+/** Whether the word leaves no time to correct: what is only marked then is refused before. */
 export const isLastWord = (code: string): boolean => code.startsWith('budget_') && code !== `budget_${soon}`
 
 /**
- * The word to say before a limit ends the run, once for each: a model that knows hands over with what it found instead of
- * being cut off. Null while there is room, or when it was said.
+ * The word before a limit ends the run, once each: a model that knows hands over with what it found
+ * instead of being cut off. Null while there is room, or after it was said.
  */
 export function nearBudget(state: SafetyState, turn: number, budgets: Budgets): { code: string; text: string } | null {
   const turnsLeft = budgets.turns - billedTurn(state, turn)
@@ -179,10 +179,10 @@ function advice(state: SafetyState): string {
     : 'Call resolve_incident with evidence, or escalate_incident with what you found, now.'
 }
 
-/** So many refusals for going round in circles end an attempt: each of them was a correction already. */
+/** Refusals for going round in circles that end an attempt: each was a correction already. */
 export const maxRepeats = 3
 
-/** Does this refusal end the run: the last of those for going round in circles, or of one form turn after turn? */
+/** Whether this refusal ends the run: the last for going in circles, or of one form. */
 export function isLoopEnd(
   state: SafetyState,
   { verdict, code }: Pick<Ruling, 'verdict' | 'code'>,
@@ -202,8 +202,8 @@ const maxRoundCalls = 4
 const sameAnswers = 2
 
 /**
- * The same call again, the same round of up to four calls a second time, or a look-up whose answer was the same twice since the last
- * write. Judging one call again, as after an approval, is no repetition.
+ * The same call again, the same round of up to four calls twice, or a look-up with the same answer
+ * twice since the last write. Judging one call again, as after an approval, is no repetition.
  */
 export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   const digest = digestOf(call)
@@ -237,7 +237,7 @@ export function loopRule(call: Call, state: SafetyState): RuleAnswer | null {
   return sameAnswerRule(call, same.slice(-sameAnswers))
 }
 
-/** A model whose older turns were left out has lost what it read: the refusal says where it stands. */
+/** A model without its older turns lost what it read: the refusal says where it stands. */
 function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | undefined)[]): RuleAnswer | null {
   const [first, ...others] = answers
   if (first === undefined || answers.length < sameAnswers) return null
@@ -249,7 +249,7 @@ function sameAnswerRule(call: Call, answers: (IncidentEvent<'tool_finished'> | u
   )
 }
 
-/** So often the very same write may run in one attempt: once, and once more where something else was found in between. */
+/** Runs of the very same write in an attempt: one, and one more after another finding. */
 const sameWrites = 2
 
 /** By what the call says; the sentence that gives its reason counts for nothing. */
@@ -282,7 +282,10 @@ function roundOf(digests: readonly string[]): number | null {
   return null
 }
 
-/** Are the stored bodies of results needed to judge this call? Endings and hypotheses are held against them. */
+/**
+ * Whether judging this call needs stored bodies of results: endings and hypotheses are held against
+ * them.
+ */
 export function restsOnBodies(effect: EffectKind | undefined, args: Record<string, unknown> | null): boolean {
   return effect === 'terminal' || (effect === 'record' && Array.isArray(args?.quotes) && args.quotes.length > 0)
 }

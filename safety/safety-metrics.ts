@@ -19,8 +19,9 @@ export const safetyCounters = {
 export type SafetyCounter = keyof typeof safetyCounters
 
 /**
- * The labels of each counter. Values come from closed sets, words of this code. Two come from outside and are cut to a short
- * form here and to fifty values where they are stored: `model`, as the server calls it, and `provider`, whom the settings name.
+ * The labels of each counter. Values come from closed sets. Two come from outside, and are cut
+ * short here and to fifty values where stored: `model`, the server's name for it, and `provider`,
+ * from the settings.
  */
 export const safetyLabels: Record<SafetyCounter, readonly string[]> = {
   fsm_tool_block: ['phase', 'tool'],
@@ -40,7 +41,7 @@ type Increment = { counter: SafetyCounter; labels: Record<string, string> }
 
 /** What folding remembers of incidents that are still open. It goes on where it stopped. */
 export type MetricsMemory = {
-  /** What is pending recovery: by incident, attempt and tool. */
+  /** Pending recoveries, by incident, attempt and tool. */
   recovering: Map<string, string>
   /** The model that answered last, by incident. */
   models: Map<string, string>
@@ -51,7 +52,7 @@ export const emptyMemory = (): MetricsMemory => ({ recovering: new Map(), models
 /** Far more than there are open incidents: a run that never ends keeps no place for ever. */
 const remembered = 2_000
 
-/** The words that rows are read with: the names of tools that there are, and who serves the model. */
+/** Words for reading rows: the names of tools, and the model's server. */
 type MetricWords = { tools: ReadonlySet<string>; provider: string }
 
 const phases = new Set(['RESOLVING', 'READING', 'VERIFYING'])
@@ -153,8 +154,8 @@ function phantom(
 }
 
 /**
- * What was addressed and what was meant on it, by their kinds. A refused call still names its host among its targets; one that code
- * put right names what was meant, and what it had named was a host of some kind.
+ * The addressed kind and the meant kind. A refused call still names its host among its targets; a
+ * corrected one names what was meant, and had named a host of some kind.
  */
 function misrouted(event: IncidentEvent<'call_judged'>, tool: string, more: Record<string, unknown>): Increment {
   const kindOf = (id: unknown) => event.metadata.targets?.find((target) => target.id === id)?.kind

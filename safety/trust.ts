@@ -3,8 +3,9 @@ import type { PairTrust } from '../domain/trust.ts'
 import { ask, type Judging, type RuleAnswer, refuse } from './ruling.ts'
 
 /**
- * What the level of a tool leaves of an answer: it makes a run a question, and either of them a record. It allows nothing: a refusal
- * stays one, and a question is never a run. What a person asked for by hand, people trusted when they asked.
+ * A tool's level, applied to an answer: it makes a run a question, and either of them a record. It
+ * allows nothing: a refusal stays one, and a question is never a run. People trusted their own
+ * writes when they asked.
  */
 export function boundByTrust(judging: Judging, answer: RuleAnswer | null): RuleAnswer | null {
   const { call, policy } = judging

@@ -10,7 +10,7 @@ import { ask, firstAnswer, type Judging, type PolicyRule, quote, type RuleAnswer
 import { siteAsks, siteAsksMore, siteForbids, siteRuns } from './site/rules.ts'
 import { boundByTrust, isGrantTrusted } from './trust.ts'
 
-/** Who must agree to a write. */
+/** The people who must agree to a write. */
 const agreement: readonly PolicyRule[] = [
   hostMayRun,
   approved,
@@ -29,8 +29,8 @@ const agreement: readonly PolicyRule[] = [
 ]
 
 /**
- * The rules for a write, from first to last: writes are allowed at all, what it names was looked up, nobody denied it, nothing else
- * writes there; then who must agree, and how far this tool is trusted here.
+ * The rules for a write, in order: writes are allowed at all, its names were looked up, nobody
+ * denied it, nothing else writes there; then who must agree, and how far this tool is trusted here.
  */
 export const writeRules: readonly PolicyRule[] = [
   paused,
@@ -121,7 +121,7 @@ function notPrepared({ call }: Judging): RuleAnswer | null {
   return call.prepared.ok ? null : refuse('NOT_PREPARED', call.prepared.reason)
 }
 
-/** An undo is for the state that its write left, and for no other: what somebody changed since is theirs. */
+/** An undo is for the state that its write left, and no other: a later change is its author's. */
 function undoMovedOn({ call: { prepared }, policy: { manual } }: Judging): RuleAnswer | null {
   const left = prepared?.ok ? prepared.preparation.left : undefined
   if (!manual?.isUndo || left?.isAsLeft) return null
@@ -134,7 +134,10 @@ function manualOnOtherState({ call, policy: { manual } }: Judging): RuleAnswer |
   return refuse('STATE_CHANGED', 'the state changed since a person asked for this: nothing was done')
 }
 
-/** People agreed, and a host whose VMs it would start elsewhere may be alive: before anybody agreed, that is a part of the question. */
+/**
+ * People agreed, and a host whose VMs would start elsewhere may be alive: before they agree, the
+ * question says so.
+ */
 function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging): RuleAnswer | null {
   const deaths = prepared?.ok ? (prepared.preparation.deaths ?? []) : []
   const bar = approval && whyNotDead(deaths, approval.hostIsOff ?? [], nowMs)
@@ -143,7 +146,7 @@ function hostMayRun({ call: { prepared }, policy: { approval }, nowMs }: Judging
   return refuse(bar.code, bar.reason, hint, { hosts: bar.hosts })
 }
 
-/** People agreed to exactly this action on exactly this state; on another state they are asked again. */
+/** People agreed to exactly this action on exactly this state; on another they are asked again. */
 function approved(judging: Judging): RuleAnswer | null {
   const { call, digest, policy } = judging
   const { approval } = policy
@@ -160,7 +163,10 @@ function placeAsks({ call: { prepared }, facts }: Judging): RuleAnswer | null {
   return asks ? ask(riskCode[facts.risk], asks.why) : null
 }
 
-/** A look that would wake somebody, and that a tool takes unasked: it is named once, and who asks again is heard. */
+/**
+ * A look that would wake somebody, and that a tool takes unasked: named once, and a second ask is
+ * heard.
+ */
 function answeredUnasked({ call, facts, digest, resolved, state, policy }: Judging): RuleAnswer | null {
   if (!resolved.command || policy.manual || facts.command?.form !== 'argv') return null
   const { on, argv, cwd } = resolved.arguments as { on?: unknown; argv?: unknown; cwd?: unknown }
@@ -213,7 +219,7 @@ function fingerprint({ call: { prepared } }: Pick<Judging, 'call'>): string | nu
   return prepared?.ok ? prepared.preparation.stateFingerprint : null
 }
 
-/** Code marks the tools, and the floor holds for them too: what is high or critical is asked every time. */
+/** Code marks the tools, and the floor holds: high and critical ones ask every time. */
 export function isGrantable({ grantable, risk, command }: ToolFacts): boolean {
   return grantable === true && command === undefined && (risk === 'low' || risk === 'medium')
 }

@@ -27,7 +27,7 @@ export type SourceChange = { source: string; is: 'away'; because: string } | { s
 /** How the sources did, as this process saw them. */
 export type SourceStates = {
   byName: Map<string, State>
-  /** Of sources that answer: what people should know of each. */
+  /** For answering sources: what people should know of each. */
   warnings: Map<string, string | null>
   report: (change: SourceChange) => void
   /** The only one whose files a source may name. */
@@ -72,8 +72,8 @@ export function healthOf({ byName, directory }: SourceStates, source: Source, no
 }
 
 /**
- * Asks one source by the transport of its kind, eight things at once at most. After five failures in a row nothing is sent for 30 s, then one request
- * finds out.
+ * Asks one source by its kind's transport, eight things at once at most. After five failures in a
+ * row it sends nothing for 30 s, then one request finds out.
  */
 export function guardAsker<Request>(
   source: Source,
@@ -109,7 +109,10 @@ export function guardAsker<Request>(
   }
 }
 
-/** Says once that a source is away, and once that it is back; a failure here and there is its health, and no change. */
+/**
+ * Says once that a source is away, and once that it is back; a single failure is its health, and no
+ * change.
+ */
 function reportChanges(source: string, state: State, { byName, report }: SourceStates): () => void {
   return () => {
     // An answer that comes in after the source was changed is about another one.

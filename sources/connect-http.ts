@@ -5,10 +5,16 @@ import type { Source } from '../domain/source.ts'
 import { addCommand, readSentWith } from './credentials.ts'
 import { type AskSource, type PageAnswer, SourceError, type SourceErrorCode, type SourceRequest } from './kind.ts'
 
-/** Most bytes of one answer. A query that gives more is to be narrowed, not cut: half a series is no evidence. */
+/**
+ * The most bytes of one answer. A query with more is to be narrowed, not cut: half a series is no
+ * evidence.
+ */
 const maxAnswerBytes = 4_000_000
 
-/** Speaks HTTP with a source: with its credential, which is read at each request and stays in this process, within its time and the bounds of one answer. Follows no redirect. */
+/**
+ * Speaks HTTP with a source: with its credential, read at each request and kept in this process,
+ * within its time and an answer's bounds. Follows no redirect.
+ */
 export const connectHttp =
   (source: Source, directory: string): AskSource =>
   (asked) =>
@@ -45,7 +51,10 @@ async function send(source: Source, asked: SourceRequest, directory: string): Pr
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** What TLS says where a server refuses the certificate that it was, or was not, shown; of TLS 1.2 that it shares no cipher, too. */
+/**
+ * TLS' words where a server refuses the certificate, or its absence; in TLS 1.2 also that it shares
+ * no cipher.
+ */
 const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 
 function toSourceError(source: Source, error: HttpError, maxBytes: number): SourceError {
@@ -72,7 +81,7 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
     return say('UNTRUSTED_CERTIFICATE', 'has a certificate that is not trusted: set its caFile')
   if (error.code === 'refused_address') return say('UNREACHABLE', 'is at an address that is refused by policy')
   if (error.code === 'protocol') {
-    // Of TLS 1.3 some servers say nothing about a certificate: they hang up.
+    // With TLS 1.3 some servers say nothing of a certificate: they hang up.
     const own = certFile === null ? 'asks for a certificate of ours (--cert, --key)' : `does not believe ${certFile}`
     const perhaps = source.url.startsWith('https:') ? `; a server that ${own} does so, too` : ''
     return say('BAD_ANSWER', `answered something that is not HTTP, or broke off${perhaps}`)
@@ -80,7 +89,10 @@ function toSourceError(source: Source, error: HttpError, maxBytes: number): Sour
   return say('UNREACHABLE', 'cannot be reached')
 }
 
-/** Some servers repeat the headers of a request in what they answer: neither a text nor a value leaves this function with the credential. */
+/**
+ * Some servers repeat a request's headers: neither text nor value leaves this function with the
+ * credential.
+ */
 function readAnswer(
   source: Source,
   { status, headers, body }: Awaited<ReturnType<typeof request>>,
@@ -110,12 +122,12 @@ function readAnswer(
   return parseJson(name, text, hide)
 }
 
-/** What Loki, Mimir, Cortex and Tempo say (401), and VictoriaLogs (400) of a tenant that is no number, which older ones spell so. */
+/** Words of Loki, Mimir, Cortex, Tempo (401) and VictoriaLogs (400) on a tenant's form. */
 const aboutTenant = /\b(?:no org id|multiple org ids|cannot obtain tenant?id)\b/i
 /** What VictoriaMetrics says (400) of a path that it does not serve. */
 const unknownPath = /requestURI: .*unsupported path requested/s
 
-/** Who is asking, or for whose data, is what the server refused: what to set. Null: it is neither. */
+/** The refused part, the asker or the tenant: what to set. Null: neither. */
 function findRefusal(
   source: Source,
   { status, text }: { status: number; text: string },

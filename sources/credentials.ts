@@ -6,7 +6,7 @@ import { isBasicPair, minCredentialCharacters } from '../domain/hidden-credentia
 import { isReference, listReferences, type Source } from '../domain/source.ts'
 import { SourceError } from './kind.ts'
 
-/** The files that a source names: read below one directory alone, which the API's environment names. */
+/** A source's files: read below one directory alone, which the API's environment names. */
 
 export const defaultSourcesDirectory = '/run/nightshift-api/sources'
 
@@ -55,7 +55,10 @@ function toSourceError(source: Named, error: unknown, directory: string): unknow
 const usualPorts = { postgres: 5_432, mysql: 3_306 } as const
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** The server of a source of a database, with the login of its credential. Unless an option says so, only one on this machine is spoken with in the clear. Throws SourceError. */
+/**
+ * A database source's server, with its credential's login. Unless an option says so, only one on
+ * this machine is spoken with in the clear. Throws SourceError.
+ */
 export function readLogin(source: Named, directory: string): DatabaseServer {
   const { credential, caFile, options, url, timeoutSeconds } = source
   if (credential === null)
@@ -83,7 +86,7 @@ export function readLogin(source: Named, directory: string): DatabaseServer {
   }
 }
 
-/** Elasticsearch takes `id:key` in base64, as Basic is sent; InfluxDB takes `user:password` as it is. */
+/** Elasticsearch takes `id:key` in base64, as for Basic; InfluxDB plain `user:password`. */
 function toAuthorization(scheme: Named['scheme'], secret: string): string {
   const isPair = isBasicPair(secret)
   const sent = scheme ?? (isPair ? 'Basic' : 'Bearer')
@@ -91,7 +94,10 @@ function toAuthorization(scheme: Named['scheme'], secret: string): string {
   return `${sent} ${isEncoded ? Buffer.from(secret).toString('base64') : secret}`
 }
 
-/** Throws NoCredential where certificate and key are not such, or not of each other, or where the certificate has ended. */
+/**
+ * Throws NoCredential where certificate and key are none, not each other's, or the certificate has
+ * ended.
+ */
 function readClientCertificate({ certFile, keyFile }: Named, directory: string): SentWith['client'] {
   if (certFile === null || keyFile === null) return null
   const [cert, key] = [readAuthorities(certFile, directory), readRef(`file:${keyFile}`, directory)]
@@ -114,7 +120,10 @@ function readPem<T>(read: () => T, otherwise: string): T {
   }
 }
 
-/** Why a source is not asked: what it names is not there, or is not to be read. Null: nothing is in the way. */
+/**
+ * The reason why a source is not asked: what it names is absent, or not to be read. Null: nothing
+ * is in the way.
+ */
 export function findCredentialTrouble(source: Named, directory: string): { isAbsent: boolean; text: string } | null {
   try {
     readSentWith(source, directory)

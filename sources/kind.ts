@@ -9,19 +9,22 @@ import type { Silence } from '../domain/silence.ts'
 import type { LastLines, ListedTarget, LogSubject, QueryVerdict, Source } from '../domain/source.ts'
 import type { StatementCounts, StatementSnapshot } from '../domain/statement-snapshot.ts'
 
-/** One request to a source, bounded by the caller: the answer as `accept` says, or a SourceError. */
+/** One request to a source, bounded by the caller: the answer by `accept`, or a SourceError. */
 export type AskSource = (request: SourceRequest) => Promise<unknown>
 
 export type SourceRequest = {
   method?: 'GET' | 'POST'
   /** Below the source's address, with its query. */
   path: string
-  /** Of a POST: fields of a form, or a value that is sent as JSON. */
+  /** For a POST: form fields, or a value sent as JSON. */
   form?: Record<string, string>
   json?: unknown
-  /** `json` unless given: the answer has to be that, or it is refused. `page`: JSON or text, and its status is part of the answer. */
+  /**
+   * `json` by default: any other answer is refused. `page`: JSON or text, and its status is part of
+   * the answer.
+   */
   accept?: 'json' | 'lines' | 'text' | 'page'
-  /** Of the answer, where it is no answer to a query. */
+  /** The server's words, where it is no answer to a query. */
   maxBytes?: number
 }
 
@@ -47,7 +50,7 @@ export type SourceErrorCode =
 export class SourceError extends Error {
   override name = 'SourceError' as const
   readonly code: SourceErrorCode
-  /** Of an answer whose status is no success. */
+  /** The server's words with a status of no success. */
   readonly status: number | null
   constructor(code: SourceErrorCode, message: string, { status = null, ...options }: SourceErrorOptions = {}) {
     super(message, options)
@@ -59,8 +62,9 @@ export class SourceError extends Error {
 type SourceErrorOptions = ErrorOptions & { status?: number | null }
 
 /**
- * What a tool read: a summary for the model (2 kB at most), the whole as text, and whether nothing was there, where all was looked through. `isPartial`:
- * something may be missing, and the summary says why; then nothing found is no evidence of absence.
+ * A tool's reading: a summary for the model (2 kB at most), the whole as text, and whether nothing
+ * was there, where all was searched. `isPartial`: something may be missing, and the summary says
+ * why; then nothing found is no evidence of absence.
  */
 export type ToolReading = {
   summary: Record<string, unknown>
@@ -74,7 +78,10 @@ export type ToolReading = {
 const maxRemarks = 3
 const maxRemarkCharacters = 160
 
-/** What a server remarks on an answer, where that is a list: the first three texts, each on one line and cut. Empty: it says nothing. */
+/**
+ * A server's remarks, where they are a list: the first three texts, each on one line and cut.
+ * Empty: none.
+ */
 export function quoteRemarks(given: unknown): string[] {
   if (!Array.isArray(given)) return []
   const lines = given.map((each) => (typeof each === 'string' ? each.replace(/\s+/g, ' ').trim() : ''))
@@ -88,11 +95,14 @@ export type ReadContext = {
   options: Record<string, unknown>
   /** When the incident began; null outside one. */
   incidentBeganMs: number | null
-  /** Of a server of databases: snapshots of what it counted of its statements, of the last eight days. */
+  /** A database server's snapshots of its statement counters, of the last eight days. */
   pastStatements?: () => Promise<StatementSnapshot[]>
 }
 
-/** A tool that a kind of source serves. Judged by its arguments alone, in the kernel and again before it is sent. */
+/**
+ * A tool of a kind of source. Judged by its arguments alone, in the kernel and again before it is
+ * sent.
+ */
 export type SourceTool<Ask = AskSource> = {
   name: string
   description: string
@@ -100,12 +110,15 @@ export type SourceTool<Ask = AskSource> = {
   isRare?: boolean
   /** Offered only where a source's options allow it. */
   needs?: 'queries'
-  /** Of which incidents the first turn offers it, by the kind of their resource; absent: of all. */
+  /** Incidents whose first turn offers it, by their resource's kind; absent: all. */
   firstFor?: readonly InventoryKind[]
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean
   input: z.ZodObject
-  /** It may ask a device instead, named by `on`: which fields mean something there alone, and which to a source alone. */
+  /**
+   * It may ask a device instead, named by `on`: fields with a meaning only there, and only to a
+   * source.
+   */
   alsoOfDevices?: { deviceFields: readonly string[]; sourceFields: readonly string[] }
   judge(args: Record<string, unknown>): QueryVerdict
   /** Judged besides by the options of the source that is asked, before it is sent. */
@@ -117,7 +130,10 @@ export type SourceTool<Ask = AskSource> = {
   say(summary: Record<string, unknown>, args: Record<string, unknown>): string
 }
 
-/** Parts of the context that opens an investigation: what each is asked about, and what a source says of it. A further part is a line here. */
+/**
+ * Parts of an investigation's context: what each asks about, and a source's words. A further part
+ * is a line here.
+ */
 export type ContextParts = {
   /** What an alert computes, by a source that evaluates rules. */
   rule: { subject: { name: string; labels: Record<string, string> }; found: Record<string, unknown> }
@@ -125,7 +141,7 @@ export type ContextParts = {
   lines: { subject: LogSubject; found: LastLines }
   /** How a server of databases is, by its own source. */
   database: { subject: Record<string, never>; found: { facts: string[] } }
-  /** How a thing of a cluster is, by the cluster's source. `name`: as the cluster calls it; `pod`: the one that an alert names. */
+  /** A cluster's thing by its source. `name`: the cluster's; `pod`: the alert's. */
   cluster: { subject: ResourceRef & { name: string; pod: string | null }; found: { facts: string[] } }
 }
 
@@ -140,19 +156,25 @@ type ContextOf<Ask> = {
   ) => Promise<ContextParts[Part]['found'] | null>
 }
 
-/** What a source knows of what there is: what it scrapes, or the server or the cluster that it is. */
+/** A source's knowledge: its scraped targets, or the server or cluster that it is. */
 export type ListedResources = { targets: ListedTarget[] } | { database: ListedDatabase } | { cluster: ListedCluster }
 
 export type SourceKind<Ask = AskSource> = {
   kind: string
   /** For people: `Prometheus, VictoriaMetrics, Thanos or Mimir`. */
   title: string
-  /** Of its addresses, where that is neither http nor https. */
+  /** Schemes of its addresses, where neither http nor https. */
   protocol?: 'postgresql' | 'mysql'
   options: z.ZodType<Record<string, unknown>>
-  /** How it is spoken with. `directory`: the only one whose files the source may name. Limits, breaker and health are around it: `guardAsker`. */
+  /**
+   * The way to speak with it. `directory`: the only one with files for the source. `guardAsker` has
+   * limits, breaker and health.
+   */
   connect(source: Source, directory: string): Ask
-  /** Refuses what is known to be wrong before anything is asked, as a credential that a program would make. Throws SourceError. */
+  /**
+   * Refuses known faults before anything is asked, as a credential that a program makes. Throws
+   * SourceError.
+   */
   check?(source: Omit<Source, 'createdBy' | 'createdAt'>, directory: string): void
   /** A small question that shows that the source answers, in a sentence. */
   probe(ask: Ask, options: Record<string, unknown>): Promise<string>
@@ -161,15 +183,24 @@ export type SourceKind<Ask = AskSource> = {
   /** What may be read of it, where its options say that: for the context of an investigation. */
   allows?(options: Record<string, unknown>): Record<string, unknown> | null
   contextOf?: ContextOf<Ask>
-  /** What the source knows of what there is: what it scrapes, which has no authority. Null: it has no list, or none yet. */
+  /**
+   * A source's list of what there is: its scraped targets, which has no authority. Null: none, or
+   * none yet.
+   */
   listResources?(ask: Ask): Promise<ListedResources | null>
   /** What it lists is kept in memory by a watch: it is asked for it each half minute. */
   isFollowed?: true
-  /** The source is a thing of the registry itself, of this kind and with its name: each answer is a look at it. */
+  /**
+   * The source is a thing of the registry, of this kind and with its name: each answer is a look at
+   * it.
+   */
   is?: InventoryKind
   /** How a thing that it lists is now, by what is kept of it. Null: it has no such thing. */
   stateOf?(ask: Ask, resource: ResourceRef & { name: string }): Promise<ResourceState | null>
-  /** What the page of a thing of a cluster shows: how it is now, and lines of a pod's log. Null: the cluster has no such thing. */
+  /**
+   * The page of a cluster's thing: its state now, and lines of a pod's log. Null: the cluster has
+   * no such thing.
+   */
   clusterPage?: {
     now(ask: Ask, resource: ResourceRef & { name: string }, nowMs: number): Promise<ClusterNow | null>
     log(
@@ -179,16 +210,19 @@ export type SourceKind<Ask = AskSource> = {
       nowMs: number,
     ): Promise<PodLog | null>
   }
-  /** What is silenced there, for rules of the site's policy. */
+  /** Silences there, for rules of the site's policy. */
   readSilences?(ask: Ask): Promise<Silence[]>
-  /** Of a server of databases: how it is now, for its page. */
+  /** A database server's state now, for its page. */
   readState?(ask: Ask): Promise<DatabaseState>
-  /** Of a server of databases: what it has counted of its statements. Null: it counts none. */
+  /** A database server's statement counters. Null: it counts none. */
   countStatements?(ask: Ask): Promise<StatementCounts | null>
   tools: readonly SourceTool<Ask>[]
 }
 
-/** A kind with a transport that is not HTTP, checked against its own tools: what asks and what answers is known to that kind alone. */
+/**
+ * A kind with a transport besides HTTP, checked against its own tools: only it knows question and
+ * answer.
+ */
 export const defineSourceKind = <Ask>(kind: SourceKind<Ask>): SourceKind => kind as unknown as SourceKind
 
 /** A tool with its types checked against each other. */
@@ -214,12 +248,12 @@ export function defineSourceTool<Input extends z.ZodObject, Ask = AskSource>(too
 /** Most bytes of a summary: what a model reads of one answer. */
 export const maxSummaryBytes = 2_000
 
-/** Texts as long as they are, then shorter: a stranger's label may be longer than all that is shown. */
+/** Texts whole, then shorter: a stranger's label may exceed all that is shown. */
 const textLimits = [null, 160, 60, 20] as const
 
 /**
- * Drops items from the end until the summary fits; `omitted` says how many. Where not even one item fits, its texts and those beside it are
- * cut. What is built is tried a few times, since the items may be many.
+ * Drops items from the end until the summary fits; `omitted`: how many. Where not one fits, its and
+ * its neighbours' texts are cut. Built a few times only, since items may be many.
  */
 export function fitSummary<T>(
   items: readonly T[],
@@ -246,10 +280,10 @@ export function fitSummary<T>(
 export const cutText = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
-/** Of each list of names as many are left where not all fit. */
+/** Names left of each list where not all fit. */
 const maxNames = 20
 
-/** Every text in it at most so long, and of each list of names the first; what is left out is counted in its place. */
+/** Each text cut, and each list of names to its first; left-out parts are counted in place. */
 function cutTexts(value: unknown, max: number): unknown {
   const cut = (text: string) => cutText(text, max)
   if (typeof value === 'string') return cut(value)

@@ -31,7 +31,7 @@ const all: readonly SourceKind[] = [prometheus, alertmanager, victorialogs, loki
 
 export const sourceKinds: ReadonlyMap<string, SourceKind> = new Map(all.map((kind) => [kind.kind, kind]))
 
-/** The tools of all kinds by their names. Kinds that serve one tool share its input and its judge, and read it each in their way. */
+/** All kinds' tools by name. Kinds with one tool share input and judge, and read each alone. */
 export const sourceTools: ReadonlyMap<string, SourceTool> = new Map(
   all.flatMap(({ tools }) => tools.map((tool) => [tool.name, tool] as const)),
 )
@@ -50,7 +50,10 @@ type PlannedRead =
   | { ok: true; source: Source; tool: SourceTool; args: Record<string, unknown> }
   | { ok: false; code: 'UNKNOWN_TOOL' | 'INVALID' | 'NO_SOURCE' | 'UNBOUNDED_QUERY'; reason: string }
 
-/** Chooses the source and judges the query again: what the kernel did not judge, or judged by older rules, is refused here as well. */
+/**
+ * Chooses the source and judges the query again: one that the kernel did not judge, or judged by
+ * older rules, is refused here too.
+ */
 export function planRead(sources: readonly Source[], toolName: string, given: Record<string, unknown>): PlannedRead {
   const serving = sources.filter(({ kind }) => kindsOfTool(toolName).includes(kind))
   const tool = sourceTools.get(toolName)
@@ -104,7 +107,10 @@ export async function readSource(
   return await tool.read(ask, args, { ...context, options: source.options }).catch(rethrow)
 }
 
-/** Whatever a stranger's answer makes of the code that reads it, such as a parser that gives up on its size, is a bad answer. */
+/**
+ * Any failure of the reading code on a stranger's answer, such as a parser that gives up, is a bad
+ * answer.
+ */
 function rethrow(error: unknown): never {
   const isOfAnswer = error instanceof z.ZodError || error instanceof RangeError || error instanceof TypeError
   if (isOfAnswer) throw new SourceError('BAD_ANSWER', 'it answered in a shape that cannot be read', { cause: error })
@@ -119,7 +125,7 @@ export async function probeSource(source: Source, states: SourceStates): Promise
   return warning === null ? said : `${said}; ${warning}`
 }
 
-/** What a source says there is; null where its kind lists nothing, or it has no list. Throws SourceError. */
+/** A source's list; null where its kind has none, or it has none. Throws SourceError. */
 export async function listResources(source: Source, states: SourceStates): Promise<ListedResources | null> {
   const { kind, ask } = openSource(source, states)
   const listed = (await kind.listResources?.(ask).catch(rethrow)) ?? null
@@ -136,19 +142,19 @@ async function warn(source: Source, states: SourceStates): Promise<string | null
   return warning
 }
 
-/** What is silenced at a source; null where its kind silences nothing. Throws SourceError. */
+/** A source's silences; null where its kind has none. Throws SourceError. */
 export async function readSilences(source: Source, states: SourceStates): Promise<Silence[] | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readSilences?.(ask).catch(rethrow)) ?? null
 }
 
-/** How the server of a source is now; null where its kind has no state of that form. Throws SourceError. */
+/** A source's server now; null where its kind has no such state. Throws SourceError. */
 export async function readDatabaseState(source: Source, states: SourceStates): Promise<DatabaseState | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.readState?.(ask).catch(rethrow)) ?? null
 }
 
-/** How a thing that a source lists is now; null where its kind does not say, or has no such thing. Throws SourceError. */
+/** A listed thing now; null if its kind does not say, or lacks it. Throws SourceError. */
 export async function readStateOf(
   source: Source,
   resource: ResourceRef & { name: string },
@@ -160,7 +166,10 @@ export async function readStateOf(
 
 type NamedResource = ResourceRef & { name: string }
 
-/** How a thing of a cluster is now, for its page; null where the source is no cluster, or has it not. Throws SourceError. */
+/**
+ * A cluster's thing now, for its page; null where the source is no cluster, or lacks it. Throws
+ * SourceError.
+ */
 export async function readClusterNow(
   source: Source,
   resource: NamedResource,
@@ -170,7 +179,7 @@ export async function readClusterNow(
   return (await kind.clusterPage?.now(ask, resource, Date.now()).catch(rethrow)) ?? null
 }
 
-/** The newest lines of a pod of a workload; null where there is no such workload. Throws SourceError. */
+/** The newest lines of a workload's pod; null without such a workload. Throws SourceError. */
 export async function readPodLog(
   source: Source,
   resource: NamedResource,
@@ -181,7 +190,7 @@ export async function readPodLog(
   return (await kind.clusterPage?.log(ask, resource, question, Date.now()).catch(rethrow)) ?? null
 }
 
-/** What the server of a source has counted of its statements; null where it counts none. Throws SourceError. */
+/** A source's statement counters; null where its server counts none. Throws SourceError. */
 export async function countStatements(source: Source, states: SourceStates): Promise<StatementCounts | null> {
   const { kind, ask } = openSource(source, states)
   return (await kind.countStatements?.(ask).catch(rethrow)) ?? null
@@ -193,7 +202,10 @@ const contextMs = 3_600_000
 
 type Told<Found> = (Found & { source: string }) | { source: string; notRead: string }
 
-/** What the sources say of one part of a context, asked at once. One that gives no answer is one line that says why; one that holds nothing is left out. */
+/**
+ * The sources' words on one part of a context, asked at once. A silent one is one line that says
+ * why; an empty one is left out.
+ */
 export async function readContext<Part extends keyof ContextParts>(
   part: Part,
   sources: readonly Source[],

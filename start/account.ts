@@ -7,7 +7,7 @@ export interface Account {
   gid: number
 }
 
-/** The user that runs PostgreSQL when root starts it: `postgres`, created where there is none, else `nobody`. */
+/** PostgreSQL's user when root starts it: `postgres`, created if absent, else `nobody`. */
 export function unprivilegedAccount(): Account {
   const existing = accountNamed('postgres')
   if (existing) return existing
@@ -37,7 +37,10 @@ export function runsAs(program: string, account: Account): boolean {
   return spawnSync(program, ['--version'], { ...account, cwd: '/', stdio: 'ignore' }).status === 0
 }
 
-/** A new directory for what cannot be kept beside a state directory, since that is closed to the user who works in it. */
+/**
+ * A directory for what cannot be kept beside a state directory, which is closed to the user who
+ * works in it.
+ */
 export function makePrivateDirectory(stateDir: string): string {
   mkdirSync('/var/lib/nightshift', { recursive: true, mode: 0o755 })
   const made = mkdtempSync(`/var/lib/nightshift/${basename(dirname(stateDir)) || 'root'}-`)

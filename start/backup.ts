@@ -14,7 +14,7 @@ const maxOutputBytes = 1_000_000
 const dumpName = 'database.dump'
 const manifestName = 'manifest.json'
 
-/** What a backup says of itself: read in the snapshot that was dumped, so that both are of one moment. */
+/** A backup's facts: read in the dumped snapshot, so that both are of one moment. */
 const manifest = z.object({
   format: z.literal(1),
   nightshift: z.string(),
@@ -33,8 +33,9 @@ export class BackupError extends Error {
 }
 
 /**
- * Dumps the database of this address into a new folder below `directory`, beside a manifest. Nothing has to be stopped: the dump is one
- * snapshot, and the manifest is read in it. The folder gets its name when it is whole; it is as secret as the database.
+ * Dumps the database of this address into a fresh folder below `directory`, beside a manifest.
+ * Nothing has to stop: the dump is one snapshot, and the manifest is read in it. The folder gets
+ * its name when whole; it is as secret as the database.
  */
 export async function backUp(
   databaseUrl: string,
@@ -84,7 +85,10 @@ async function describeDatabase(client: pg.Client): Promise<Omit<BackupManifest,
   return { format: 1, nightshift: version, ...JSON.parse(rows[0]?.text ?? '{}') }
 }
 
-/** Reads a backup and holds its dump against its manifest. Throws a BackupError where it is no backup, or is altered or cut. */
+/**
+ * Reads a backup and holds its dump against its manifest. Throws a BackupError for no backup, or an
+ * altered or cut one.
+ */
 export async function readBackup(path: string): Promise<{ manifest: BackupManifest; dump: string }> {
   const text = await readFile(join(path, manifestName), 'utf8').catch(() => null)
   if (text === null) throw new BackupError(`${path} is no backup: it holds no ${manifestName}.`)
@@ -110,7 +114,10 @@ async function digestOf(file: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Runs one of PostgreSQL's own programs; the password is in its environment and never in its arguments, which others see. */
+/**
+ * Runs one of PostgreSQL's programs; the password is in its environment, never in its arguments,
+ * which others see.
+ */
 export async function program(name: 'pg_dump' | 'pg_restore', databaseUrl: string, args: string[]): Promise<void> {
   const url = new URL(databaseUrl)
   const env = { ...process.env, ...(url.password && { PGPASSWORD: decodeURIComponent(url.password) }) }

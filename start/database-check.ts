@@ -5,7 +5,7 @@ import { SessionRefusedError } from '../db/open-session.ts'
 import { siteId } from '../db/site-id.ts'
 import { migrateToLatest, migrationTrouble, newerSchema, pendingMigrations } from '../migrations/migrate.ts'
 
-/** What a database is to us: `detail` where it will do, else what is wrong and what a person does about it. */
+/** The use of a database: `detail` where it will do, else the fault and a person's step. */
 type DatabaseFinding =
   | { ok: true; detail: string; warning: string | null; missing: number; rights: LoginRights; site: string }
   | ({ ok: false } & Refusal)
@@ -17,8 +17,8 @@ type Refusal = { what: string; remedy: string; isAbsent?: boolean }
 const oldest = { number: 150_000, name: '15' }
 
 /**
- * Looks whether the services could work with this login: reached, new enough, writable, one session per connection, and the role
- * that they run as. Changes nothing.
+ * Looks whether the services could work with this login: reached, young enough, writable, one
+ * session a connection, and their role. Changes nothing.
  */
 export async function checkServicesLogin(databaseUrl: string): Promise<DatabaseFinding> {
   const found = await checkLogin(databaseUrl, refuseServices)
@@ -69,7 +69,10 @@ function refuseOwner({ login, database, owner, isOwner, ...rights }: LoginRights
   }
 }
 
-/** Brings the schema up to date as this login. Answers the migrations that it applied; throws one sentence with its remedy. */
+/**
+ * Brings the schema up to date as this login. Answers its applied migrations; throws one sentence
+ * with its remedy.
+ */
 export async function bringSchemaUp(ownerUrl: string): Promise<string[]> {
   try {
     return (await migrateToLatest(ownerUrl)).applied
@@ -160,7 +163,10 @@ function explain(error: unknown, databaseUrl: string): Refusal {
 const asSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`
 const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`)
 
-/** What PostgreSQL's administrator runs where there is nothing yet; the passwords are theirs to choose. */
+/**
+ * Commands for PostgreSQL's administrator where there is nothing yet; the passwords are theirs to
+ * choose.
+ */
 export const administratorStatements = `CREATE ROLE nightshift LOGIN PASSWORD '…';
 CREATE ROLE nightshift_app NOLOGIN;
 GRANT nightshift_app TO nightshift;

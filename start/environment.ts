@@ -10,7 +10,10 @@ export function setting(env: Environment, name: string): string | undefined {
   return env[name] || (file ? readFileSync(file, 'utf8').trim() : undefined) || undefined
 }
 
-/** What any program needs; the lab gets no more, since the agent's commands run in it and it must know no secret of ours. */
+/**
+ * Variables for any program; the lab gets no more, since the agent's commands run in it and it must
+ * know no secret.
+ */
 export function basics(env: Environment): Environment {
   const names = ['PATH', 'HOME', 'USER', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'LOG_LEVEL']
   return Object.fromEntries(names.map((name) => [name, env[name]]))

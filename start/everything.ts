@@ -21,7 +21,7 @@ interface StartOptions {
   signal?: AbortSignal
   /** Where the state is kept; where this checkout keeps that of the lab or the site when absent. */
   stateDir?: string
-  /** False: no lab, for a site of one's own hosts. Without a model of one's own the agent is off then. */
+  /** False: no lab, for a site's own hosts. The agent is off then without a model. */
   lab?: boolean
   /** Entry files instead of the checkout's own. */
   entries?: Entries
@@ -33,7 +33,10 @@ interface StartOptions {
 
 export interface RunningStart {
   run: LocalRun
-  /** Where the pages are, signed in once within ten minutes; or why there are none. Null where another API is used. */
+  /**
+   * The pages' address, signed in once within ten minutes; or why there are none. Null where
+   * another API is used.
+   */
   page: string | null
   /** Stops every part, the last started first, within ten seconds. Safe to call twice. */
   stop(): Promise<void>
@@ -42,9 +45,9 @@ export interface RunningStart {
 const notSet = 'is filled in at the start'
 
 /**
- * Starts every part that the environment does not replace, each when those it needs are ready, and returns when all are. If
- * one fails, the others are stopped before the error is thrown. A wrong setting is thrown before anything is started. A part that
- * ends later is started again, a few times.
+ * Starts every part that the environment does not replace, each when its needs are ready, and
+ * returns when all are. If one fails, the others are stopped before the error is thrown. A wrong
+ * setting is thrown before anything starts. A part that ends later is started again, a few times.
  */
 export async function startEverything(options: StartOptions, report: PartReporter): Promise<RunningStart> {
   checkSettings(options.env)
@@ -128,7 +131,8 @@ type Held = { ran(started: Started): void; release(): void }
 /** Takes the state directory for this start alone. */
 function holdState(stateDir: string, purpose: Purpose): Held {
   mkdirSync(stateDir, { recursive: true })
-  // Where root starts it, other users have to get through to what runs with their rights; they cannot list what is there.
+  // When root starts it, other users have to get through to what runs with their rights; they
+  // cannot list what is there.
   chmodSync(stateDir, process.getuid?.() === 0 ? 0o711 : 0o700)
   const lock = takeLock(join(stateDir, 'lock'))
   if ('heldBy' in lock) throw new Error(alreadyRuns(stateDir, purpose, lock.heldBy))
@@ -173,7 +177,10 @@ function guard(parts: Parts, signal: AbortSignal | undefined, release: () => voi
   }
 }
 
-/** Throws ConfigError with every problem of the settings, as the parts would find them once the start has filled in its own. */
+/**
+ * Throws ConfigError with every problem, as the parts would find them once the start filled in its
+ * own.
+ */
 function checkSettings(env: Environment): void {
   const filledIn: Environment = { ...env, AGENT_ENABLED: env.AGENT_ENABLED || 'true' }
   const ownApi = setting(env, 'CORE_API_URL') === undefined
@@ -204,7 +211,10 @@ function endOf({ exit, restartInMs }: Extract<PartEvent, { kind: 'exited' }>): s
   return `${said}, too often to be started again: stop everything with Ctrl-C and start afresh. Its log ends with:\n${exit.tail}`
 }
 
-/** Writes what happens during a start for a person: a line per part with its time; on a terminal also one that moves. */
+/**
+ * Writes a start's events for a person: a line a part with its time; on a terminal also one that
+ * moves.
+ */
 export function terminalReport(screen: Screen): PartReporter {
   const inProgress = new Map<string, string>()
   const lastSaid = new Map<string, number>()
@@ -259,9 +269,9 @@ export function terminalReport(screen: Screen): PartReporter {
 }
 
 /**
- * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP, then stops it and answers the exit code. A second
- * signal kills what is left at once. `whenReady` gets the running system and a signal that is aborted when it is to stop;
- * if it throws, everything is stopped and the error goes on.
+ * Starts everything and keeps it running until SIGINT, SIGTERM or SIGHUP, then stops it and answers
+ * the exit code. A second signal kills the rest at once. `whenReady` gets the running system and an
+ * abort signal for its stop; if it throws, everything is stopped and the error goes on.
  */
 export async function runInForeground(
   options: Omit<StartOptions, 'signal'>,

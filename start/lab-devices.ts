@@ -4,9 +4,10 @@ import type { labClient } from '../lab/client.ts'
 type Lab = Pick<ReturnType<typeof labClient>, 'devices' | 'enrol'>
 
 /**
- * Makes each node of the lab a device of the mesh, as an admin does it for a real machine: made known, a one-time token, enrolled.
- * Those that both sides know as enrolled are left alone: the lab keeps its files when the database behind the core API was removed, and its
- * word alone would leave devices that nobody can ask. Answers how many were enrolled now; throws what the core API or the lab said.
+ * Makes each lab node a device of the mesh, as an admin does for a real machine: made known, a
+ * one-time token, enrolled. Leaves alone those that both sides know: the lab keeps its files when
+ * the core API's database was removed, and its word alone would leave devices that nobody can ask.
+ * Answers the number enrolled now; throws the core API's or the lab's words.
  */
 export async function enrolLab(apiUrl: string, adminToken: string, lab: Lab): Promise<number> {
   const known = await enrolledDevices(apiUrl, adminToken)

@@ -7,8 +7,8 @@ interface Holder {
 }
 
 /**
- * Takes the lock file for this process and returns the function that gives it back, or the number of the living process
- * that holds it. The lock of a process that has died is taken over.
+ * Takes the lock file for this process and returns the function that gives it back, or the living
+ * holder's number. Takes over a dead process' lock.
  */
 export function takeLock(file: string): { release(): void } | { heldBy: number } {
   const mine: Holder = { pid: process.pid, identity: identityOf(process.pid) ?? '' }
@@ -33,7 +33,7 @@ export function takeLock(file: string): { release(): void } | { heldBy: number }
   }
 }
 
-/** Puts away the lock of a dead process; answers the holder if a living one took it over in that very moment. */
+/** Puts away a dead process' lock; answers a living one that took it over meanwhile. */
 function moveAside(file: string, aside: string): Holder | undefined {
   try {
     renameSync(file, aside)

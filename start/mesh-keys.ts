@@ -4,7 +4,10 @@ import { join } from 'node:path'
 
 type MeshKeyFiles = { MESH_ROOT_KEY_FILE: string; MESH_SIGNING_KEY_FILE: string }
 
-/** The keys of an embedded mesh, made at the first start and kept: devices have pinned the root key. Only their owner reads them. */
+/**
+ * An embedded mesh's keys, made at the first start and kept: devices have pinned the root key. Only
+ * their owner reads them.
+ */
 export function ensureMeshKeys(stateDir: string): MeshKeyFiles {
   const dir = join(stateDir, 'mesh')
   mkdirSync(dir, { recursive: true, mode: 0o700 })

@@ -8,7 +8,7 @@ import type { Ledger } from './process-table.ts'
 
 type PartName = 'PostgreSQL' | 'Temporal' | 'Database' | 'Lab' | 'Devices' | 'Model' | 'API' | 'Worker'
 
-/** What happens to a part, in the order it happens: `starting`, any number of `progress`, then `ready` or `failed`. */
+/** A part's events in order: `starting`, any number of `progress`, then `ready` or `failed`. */
 export type PartEvent =
   | { kind: 'starting'; part: PartName }
   | { kind: 'progress'; part: PartName; text: string }
@@ -36,11 +36,14 @@ type PartsOptions = {
   ledger: Ledger
   signal?: AbortSignal
   readyTimeoutMs?: number
-  /** How long to wait before a part that ended is started again, for each time in a row. After the last one it stays down. */
+  /** Waits before an ended part starts again, each time in a row. Then it stays down. */
   restartDelaysMs?: readonly number[]
 }
 
-/** How long each tier gets to leave: nine seconds if all of them are stubborn. The worker, on top, has most to finish. */
+/**
+ * Times for each tier to leave: nine seconds if all are stubborn. The worker, on top, has most to
+ * finish.
+ */
 const graceMs = [2_000, 1_500, 2_000, 3_500]
 
 /** Five times within ten minutes; who ran for longer starts from the first delay. */
@@ -64,7 +67,7 @@ export function logFileOf({ options }: Parts, name: string): string {
   return join(options.logDir, `${name}.log`)
 }
 
-/** Runs `begin` as the start of a part and reports how it goes; it answers a value and a line about it. */
+/** Runs `begin` as a part's start and reports on it; it answers a value and a line. */
 export async function startPart<T>(
   parts: Parts,
   part: PartName,
@@ -153,7 +156,7 @@ export function replacePart<T>(
   return given
 }
 
-/** Waits for all of them even if one fails, so that nothing starts behind the back of the tidying up. */
+/** Waits for all even if one fails, so that nothing starts behind the tidying up. */
 export async function waitForAll<T extends readonly unknown[]>(
   starts: [...T],
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
@@ -163,7 +166,10 @@ export async function waitForAll<T extends readonly unknown[]>(
 
 type Child = { tier: number; entry: string; port: number; env: Record<string, string | undefined> }
 
-/** Starts an entry file of the checkout, which says on `/readyz` when it is ready, and that it is the one. */
+/**
+ * Starts an entry file of the checkout, which says on `/readyz` when it is ready, and that it is
+ * the one.
+ */
 export function serveChild(parts: Parts, part: PartName, { tier, entry, port, env }: Child): Promise<undefined> {
   const { rootDir, ledger, readyTimeoutMs } = parts.options
   const name = part.toLowerCase()
@@ -191,7 +197,7 @@ export function serveChild(parts: Parts, part: PartName, { tier, entry, port, en
   })
 }
 
-/** Stops the tiers from this one up: something of theirs did not start, and they are started again. */
+/** Stops the tiers from this one up: one of theirs did not start, and they are started again. */
 export async function stopFrom({ tiers }: Parts, tier: number): Promise<void> {
   for (let at = tiers.length - 1; at >= tier; at -= 1) {
     await Promise.all((tiers[at] ?? []).splice(0).map((part) => part.stop(graceMs[at])))

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Which program listens on this port of this machine, as `process 4711 (node api/main.ts)`; null where the system does not tell us. */
+/**
+ * The program that listens on this port here, as `process 4711 (node api/main.ts)`; null where the
+ * system does not tell.
+ */
 export function portHolder(port: number): string | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((table) => listeningSockets(table, port)))
   if (sockets.size === 0) return null

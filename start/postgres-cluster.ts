@@ -21,10 +21,13 @@ import { type Account, canEnter, makePrivateDirectory, runsAs } from './account.
 
 const run = promisify(execFile)
 
-/** Who owns everything in it. */
+/** The owner of everything in it. */
 export const postgresUser = 'postgres'
 
-/** Creates the cluster of a directory where there is none: UTF8, locale C, a random password. Answers where its data is. */
+/**
+ * Creates a directory's cluster where there is none: UTF8, locale C, a random password. Answers its
+ * data's place.
+ */
 export async function prepareCluster(
   dir: string,
   native: string,
@@ -92,7 +95,7 @@ export async function prepareCluster(
   return dataDir
 }
 
-/** The directory with PostgreSQL's `bin`, `lib` and `share`, such that `account` can run what is in it. */
+/** The directory with PostgreSQL's `bin`, `lib` and `share`, which `account` can run. */
 export async function postgresPrograms(
   account: Account | undefined,
   progress: (text: string) => void,
@@ -135,7 +138,10 @@ export async function postgresPrograms(
   return copy
 }
 
-/** npm drops symbolic links from a package; its install script would put them back, but npm does not run it unasked. */
+/**
+ * npm drops symbolic links from a package; its install script would restore them, but npm does not
+ * run it unasked.
+ */
 function addMissingLinks(packageDir: string): void {
   const list = join(packageDir, 'native', 'pg-symlinks.json')
   if (!existsSync(list)) return

@@ -36,16 +36,16 @@ export interface Postgres {
 }
 
 /**
- * Starts the PostgreSQL that npm installed, on 127.0.0.1, and returns once it takes connections. The first start in a
- * directory creates the cluster (UTF8, locale C, random password), a later one finds its data again, also after a crash.
- * What a dead process left running on this directory is stopped first; a living one that uses it is an error.
+ * Starts npm's PostgreSQL on 127.0.0.1, and returns once it takes connections. A directory's first
+ * start creates the cluster (UTF8, locale C, random password), a later one finds its data again,
+ * also after a crash. First stops a dead process' leftovers on it; a living user of it is an error.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const dir = resolve(options.dir)
   const progress = options.progress ?? (() => undefined)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   const native = await postgresPrograms(account, progress)
-  // PostgreSQL refuses to run as root, so where root starts it another user has to get through to the data.
+  // PostgreSQL refuses to run as root: then another user has to get through to the data.
   mkdirSync(dir, { recursive: true })
   chmodSync(dir, account ? 0o711 : 0o700)
 
@@ -109,7 +109,7 @@ async function startServer(
       logFile,
       ledger: options.ledger,
       account,
-      // Fast shutdown; SIGTERM would wait for the clients. Where nothing need survive, not even a checkpoint.
+      // Fast shutdown; SIGTERM would wait for clients. Nothing to survive: no checkpoint.
       stopSignal: options.durable === false ? 'SIGQUIT' : 'SIGINT',
       onExit: (exit) => ready && options.onExit?.(exit),
     })
@@ -126,7 +126,7 @@ async function startServer(
       const { tail } = server.hasExited() ? await server.exited : { tail: '' }
       await server.stop()
       releasePort(port)
-      // Somebody took the port between the search and the start, or the last processes of a killed server are still leaving.
+      // Somebody took the port after the search, or a killed server's last processes leave.
       const lostPort = tail !== '' && !(await isFree(port))
       const stillLeaving = /pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(tail)
       if (!(lostPort || stillLeaving) || attempt === 20) throw error
@@ -135,7 +135,7 @@ async function startServer(
   }
 }
 
-/** The last line that PostgreSQL writes into its lock file tells its state; pg_ctl goes by it too. */
+/** The last line of PostgreSQL's lock file tells its state; pg_ctl goes by it too. */
 function whyNotReady(server: RunningProcess, dataDir: string): string | null {
   const lock = readPostmasterLock(dataDir)
   if (lock?.pid !== server.pid) return 'it has not begun'

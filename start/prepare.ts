@@ -3,7 +3,10 @@ import { ensureGivenTokens } from '../db/access/tokens.ts'
 import { connect } from '../db/connect.ts'
 import { migrateToLatest, migrationTrouble } from '../migrations/migrate.ts'
 
-/** Prepares the database of a production once per deployment: migrations, then the tokens that its environment names. What is in the way ends the process with 1. */
+/**
+ * Prepares a production's database once per deployment: migrations, then the environment's tokens.
+ * An obstacle ends the process with 1.
+ */
 export async function prepareProduction(): Promise<void> {
   const config = readConfigOrExit(['DATABASE_URL'])
   const databaseUrl = config.DATABASE_URL as string

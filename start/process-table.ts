@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 /**
- * What tells a process from a later one with the same number: boot and start time. Undefined when no such process runs;
- * one that has ended and only waits for its parent to notice counts as gone.
+ * Tells a process from a later one of its number: boot and start time. Undefined when none runs;
+ * one that only waits for its parent counts as gone.
  */
 export function identityOf(pid: number): string | undefined {
   if (process.platform === 'linux') {
@@ -20,7 +20,7 @@ export function identityOf(pid: number): string | undefined {
   }
 }
 
-/** True while the very process runs that `identityOf` described, and not another one that got its number. */
+/** True while the very process of `identityOf` runs, and no other of its number. */
 export function isRunning(pid: number, identity: string): boolean {
   return identityOf(pid) === identity
 }
@@ -51,7 +51,7 @@ export function workingDirectoryOf(pid: number): string | undefined {
   }
 }
 
-/** Sends a signal to a process, or to a group by its negated number. False when nobody was there to get it. */
+/** Signals a process, or a group by its negated number. False when nobody was there. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal)
@@ -84,12 +84,15 @@ function bootId(): string {
   return cachedBootId
 }
 
-/** Who was started by whom, on disk, so that a start that was killed does not leave its children for ever. */
+/** Processes with their parents, on disk: a killed start leaves no children for ever. */
 export interface Ledger {
   file: string
   add(name: string, pid: number): void
   remove(pid: number): void
-  /** Kills the groups of all that is listed, at once and synchronously, and closes the ledger as it then stands. */
+  /**
+   * Kills the groups of all that is listed, at once and synchronously, and closes the ledger as it
+   * stands.
+   */
   kill(): void
 }
 
@@ -98,7 +101,7 @@ interface Page {
   processes: { name: string; pid: number; identity: string }[]
 }
 
-/** Opens a new ledger that belongs to this process. Call `stopLeftovers` first: what the file held is forgotten. */
+/** Opens this process' ledger. Call `stopLeftovers` first: the file's content is forgotten. */
 export function openLedger(file: string): Ledger {
   const page: Page = { owner: { pid: process.pid, identity: identityOf(process.pid) ?? '' }, processes: [] }
   let closed = false
@@ -132,8 +135,8 @@ export function openLedger(file: string): Ledger {
 }
 
 /**
- * Stops what the ledger in `file` lists, if the process that wrote it is gone, and returns the names of what it stopped.
- * Never touches a process that merely got the number of one in the ledger.
+ * Stops what the ledger in `file` lists, if its writer is gone, and returns the stopped names.
+ * Never touches a process that merely got a listed number.
  */
 export async function stopLeftovers(file: string, graceMs = 3_000): Promise<string[]> {
   const page = readPage(file)
@@ -150,15 +153,15 @@ export async function stopLeftovers(file: string, graceMs = 3_000): Promise<stri
   return left.map((entry) => entry.name)
 }
 
-/** A group whose leader has died keeps the leader's number, and nobody else gets that number meanwhile. */
+/** A group with a dead leader keeps its number, and nobody else gets it meanwhile. */
 function lostItsLeader(pid: number, identity: string): boolean {
   const sameBoot = identityOf(process.pid)?.split(':')[0] === identity.split(':')[0]
   return sameBoot && identityOf(pid) === undefined && groupMembers(pid).length > 0
 }
 
 /**
- * Has what the ledger lists stopped once this process is gone, however it ended: a shell waits for its input to end, which takes
- * nothing from a machine, and then runs this file. Answers how to call it off.
+ * Has the ledger's processes stopped once this one is gone, however it ended: a shell waits for its
+ * input to end, which costs nothing, and then runs this file. Answers how to call it off.
  */
 export function stopAfterDeath(file: string, logFile: string): () => void {
   const log = openSync(logFile, 'a', 0o600)

@@ -9,13 +9,13 @@ import { groupMembers, type Ledger, sendSignal } from './process-table.ts'
 
 const givenOut = new Set<number>()
 
-/** Below what systems hand out by themselves (Linux: 32768 on): there any connection that somebody opens may take a port. */
+/** Below systems' own ports (Linux: 32768 on): there any connection may take one. */
 const lowest = 10_240
 const highest = 32_000
 
 /**
- * A port of 127.0.0.1 on which nobody listens and which this process has not been given before: the first from `from` on,
- * or any when there is no `from`. Between the answer and its use somebody else may take it; callers that can, try again.
+ * A free port of 127.0.0.1 that this process was not given before: the first from `from` on, or any
+ * without it. Somebody may take it before its use; callers that can, try again.
  */
 export async function freePort(from?: number): Promise<number> {
   if (from === undefined) {
@@ -35,7 +35,10 @@ export async function isFree(port: number): Promise<boolean> {
   return (await listenOnce(port)) !== undefined
 }
 
-/** True when somebody takes connections on this port of 127.0.0.1. Unlike `isFree` it never holds the port itself. */
+/**
+ * True when somebody takes connections on this port of 127.0.0.1. Unlike `isFree` it never holds
+ * the port itself.
+ */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -60,7 +63,7 @@ function give(port: number): number {
 async function listenOnce(port: number): Promise<number | undefined> {
   const onLoopback = await listen(port, '127.0.0.1')
   if (onLoopback === undefined || port === 0) return onLoopback
-  // A server on all addresses does not stop a second one on 127.0.0.1 everywhere, yet it would be shadowed by it.
+  // A server on all addresses may not stop a second on 127.0.0.1, which would shadow it.
   return listen(port, '0.0.0.0')
 }
 
@@ -80,13 +83,13 @@ interface ProcessOptions {
   name: string
   command: string
   args: string[]
-  /** The whole environment: nothing is inherited, so that a child knows only the secrets it was given. */
+  /** The whole environment: nothing is inherited, so a child knows only its own secrets. */
   env: Record<string, string | undefined>
   cwd?: string
   /** Standard output and error are appended here. */
   logFile: string
   ledger?: Ledger | undefined
-  /** Whose rights it runs with; only root can choose. */
+  /** The user whose rights it has; only root can choose. */
   account?: { uid: number; gid: number } | undefined
   /** What asks it to stop. PostgreSQL, for one, waits for its clients on SIGTERM. */
   stopSignal?: NodeJS.Signals
@@ -115,14 +118,14 @@ export interface RunningProcess {
 }
 
 /**
- * Starts a process at the head of a separate group: Ctrl-C in the terminal does not reach it, and `stop` reaches
- * everything it has started in turn.
+ * Starts a process as a group's head: Ctrl-C in the terminal does not reach it, and `stop` reaches
+ * all it started.
  */
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
   const { name, command, args, logFile, ledger, stopSignal = 'SIGTERM' } = options
   mkdirSync(dirname(logFile), { recursive: true })
   if (existsSync(logFile) && statSync(logFile).size > 10e6) renameSync(logFile, `${logFile}.1`)
-  // A file instead of a pipe: the child can go on writing, and can be read about, when this process has died.
+  // A file instead of a pipe: the child can write and be read about after this process.
   const log = openSync(logFile, 'a', 0o600)
   writeSync(log, `--- ${new Date().toISOString()} ${name} starts\n`)
   const env = Object.fromEntries(Object.entries(options.env).filter(([, value]) => value !== undefined))
@@ -158,7 +161,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     sendSignal(-pid, 'SIGKILL')
     throw error
   }
-  // A caller that awaits `exited` keeps this process alive by other means; a child left running must not.
+  // A caller that awaits `exited` keeps this process alive by other means; a left child must not.
   child.unref()
 
   const killGroup = () => {
@@ -199,8 +202,8 @@ type Patience = {
 }
 
 /**
- * Asks again and again until it is ready, or not yet: with why not. Throws, with the last lines of its log, as soon as the process has
- * ended, or when it has not become ready in time; a process that is not ready in time is left to the caller to stop.
+ * Asks until it is ready, or not yet, with why not. Throws, with its log's last lines, as soon as
+ * the process ended, or is not ready in time; the caller stops a process that is not.
  */
 export async function waitFor(
   child: RunningProcess,
@@ -227,7 +230,7 @@ export async function waitFor(
 }
 
 /**
- * Waits until `url` answers 200, with the nonce that the process was given where it was given one: another process at the same port
+ * Waits until `url` answers 200, with the process' nonce if it has one: another process at the port
  * does not count.
  */
 export function waitUntilReady(
@@ -262,7 +265,7 @@ export class PortTakenError extends Error {
   override name = 'PortTakenError' as const
 }
 
-/** The last line of a log that tells of an error, in words: of a line of JSON its error or message. Null where none does. */
+/** A log's last error line, in words: a JSON line's error or message. Null where there is none. */
 export function lastError(tail: string): string | null {
   for (const line of tail.split('\n').reverse()) {
     const text = line.trim()

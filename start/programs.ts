@@ -40,7 +40,10 @@ type ProgramsOptions = {
 
 type Ports = Awaited<ReturnType<typeof choosePorts>>
 
-/** Ports are chosen before anything starts, since the lab needs the API's and the API the lab's: so one may be taken meanwhile. */
+/**
+ * Chooses ports before anything starts, since lab and API need each other's: one may be taken
+ * meanwhile.
+ */
 const maxTries = 3
 
 /** Starts what the environment does not replace, and answers the run. */
@@ -104,7 +107,8 @@ async function startAt(parts: Parts, ports: Ports, options: ProgramsOptions): Pr
         PLATFORM_TOKEN: platformToken,
       }),
   ])
-  // As in the image: with more arenas each thread of the SDK would keep its freed memory, and V8 fills 128 MB before it first looks.
+  // As in the image: with more arenas each SDK thread keeps its freed memory, and V8 fills 128 MB
+  // before it first looks.
   const workerMemory = {
     MALLOC_ARENA_MAX: env.MALLOC_ARENA_MAX || '2',
     NODE_OPTIONS: env.NODE_OPTIONS || '--max-semi-space-size=16',
@@ -155,7 +159,10 @@ function sharedOf({ env, lab, databaseUrl, temporal, tokens }: ProgramsOptions):
   }
 }
 
-/** Makes the nodes of the lab devices, so that every fault of it can be played. What fails leaves the rest as it is. */
+/**
+ * Makes the lab's nodes devices, so that every fault of it can be played. A failure leaves the rest
+ * as it is.
+ */
 export async function enrolDevices(parts: Parts, { url, labUrl, labControlToken, tokens }: LocalRun): Promise<void> {
   if (labUrl === null || labControlToken === null || !tokens.admin) return
   const lab = labClient(labUrl, labControlToken)
@@ -188,9 +195,9 @@ function newSecret(): string {
 }
 
 /**
- * Where the lab keeps its machines: beside the state, since what is in there holds secrets and no device shows that unasked. Where
- * root starts in a place that is closed to others, as its home is, agents on nodes could not reach their own files there: then
- * elsewhere, which the state directory names.
+ * The lab's machines: beside the state, which holds secrets and which no device shows unasked. When
+ * root starts in a closed place, as its home, agents on nodes could not reach their files there:
+ * then elsewhere, as the state directory names.
  */
 export function labDirectory(stateDir: string): string {
   const note = join(stateDir, 'lab-location')

@@ -5,8 +5,8 @@ import { type Environment, setting } from './environment.ts'
 import { type LocalRun, readRunFile } from './run-file.ts'
 
 /**
- * What a state folder is for. The lab and a site never share one: a host, a source or an incident of the lab would be one of
- * the site.
+ * The purpose of a state folder. Lab and site never share one: a host, source or incident of the
+ * lab would become the site's.
  */
 export type Purpose = 'lab' | 'site'
 
@@ -18,7 +18,10 @@ export function purposeOf(env: Environment, lab: boolean): Purpose {
   return lab && !isReplaced ? 'lab' : 'site'
 }
 
-/** Where a checkout keeps the state of each. A site that began in the lab's place, as sites once did, stays there. */
+/**
+ * The state folders of a checkout. A site that began in the lab's place, as sites once did, stays
+ * there.
+ */
 export function stateDirFor(rootDir: string, purpose: Purpose): string {
   const own = join(rootDir, '.nightshift')
   const site = join(rootDir, '.nightshift-site')
@@ -33,10 +36,10 @@ export function lastStateDir(rootDir: string): string {
   return places.sort((one, other) => usedAt(other) - usedAt(one))[0] as string
 }
 
-/** Where the lab keeps its machines (`labDirectory`): beside the state folder, or where this file says. */
+/** The lab's machines (`labDirectory`): beside the state folder, or where this file says. */
 const hasLabBeside = (stateDir: string) => existsSync(`${stateDir}-lab`) || existsSync(join(stateDir, 'lab-location'))
 
-/** What is in this folder; `both` where a version before kept them in one place, null where nothing is. */
+/** The folder's content; `both` from an older version, null where it is empty. */
 function heldIn(stateDir: string): Purpose | 'both' | null {
   const kept = readKept(stateDir)
   if (kept) return kept.purpose
@@ -47,8 +50,8 @@ function heldIn(stateDir: string): Purpose | 'both' | null {
 }
 
 /**
- * Takes the folder for this purpose and writes that into it. Throws, before anything was changed in it, where it holds the other
- * purpose or the state of a newer version; the message says how to go on.
+ * Takes the folder for this purpose and writes that into it. Throws, before any change, where it
+ * holds the other purpose or a newer version's state; the message says how to go on.
  */
 export function claimState(stateDir: string, purpose: Purpose): void {
   const kept = readKept(stateDir)
@@ -82,8 +85,8 @@ function explain(stateDir: string, held: Purpose | 'both', purpose: Purpose): st
 }
 
 /**
- * Refuses stores of the environment that the other purpose of this checkout uses: two queues would run in one namespace, and
- * incidents of the lab stand among those of the site.
+ * Refuses stores of the environment that this checkout's other purpose uses: two queues would run
+ * in one namespace, and the lab's incidents stand among the site's.
  */
 export function refuseSharedStores(rootDir: string, stateDir: string, purpose: Purpose, env: Environment): void {
   const other = purpose === 'lab' ? 'site' : 'lab'

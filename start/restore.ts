@@ -21,9 +21,10 @@ type Restored = {
 const idsAtOnce = 200
 
 /**
- * Restores a backup into the empty database of this address, brings it to the schema of this build, and holds everything in it against its
- * logs and the head that the manifest names. Refuses with a BackupError, and changes nothing, where the archive is altered, is of another
- * major version or newer than this build, or the database is not empty. The dump goes in whole or not at all. Standing grants are ended.
+ * Restores a backup into this address' empty database, brings it to this build's schema, and holds
+ * everything in it against its logs and the manifest's head. Refuses with a BackupError, changing
+ * nothing, an altered archive, one of another major version or newer than this build, or a database
+ * with content. The dump goes in whole or not at all. Ends standing grants.
  */
 export async function restoreBackup(databaseUrl: string, path: string): Promise<Restored> {
   const { manifest, dump } = await readBackup(path)
@@ -50,7 +51,7 @@ export async function restoreBackup(databaseUrl: string, path: string): Promise<
   }
 }
 
-/** The database is empty, its server is no older, and the role that the dump grants rights to is there. */
+/** The database is empty, its server no older, and the dump's granted role is there. */
 async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
@@ -82,7 +83,10 @@ async function prepareTarget(databaseUrl: string, manifest: BackupManifest): Pro
   }
 }
 
-/** All that `nightshift verify --all` holds, without an API: nothing may start on a database that does not hold. */
+/**
+ * All that `nightshift verify --all` holds, without an API: nothing may start on a database that
+ * does not hold.
+ */
 async function verifyRestored(db: Db, head: string): Promise<Pick<Restored, 'found' | 'isHeadThere'>> {
   const found = noFindings()
   for (let cursor: string | null = ''; cursor !== null; ) {

@@ -2,7 +2,10 @@ import { existsSync, readFileSync, renameSync, statfsSync, writeFileSync } from 
 import { join } from 'node:path'
 import type { Environment } from './environment.ts'
 
-/** What a running Nightshift tells scripts and the command line about itself; kept when it stops, so that tokens survive. */
+/**
+ * A running Nightshift's words to scripts and the command line; kept when it stops, so that tokens
+ * survive.
+ */
 export interface LocalRun {
   url: string
   temporalAddress: string
@@ -10,7 +13,7 @@ export interface LocalRun {
   databaseUrl: string
   labUrl: string | null
   labControlToken: string | null
-  /** What is asked; absent in files of version 0.1.0. */
+  /** The asked model; absent in files of version 0.1.0. */
   model?: { baseUrl: string; name: string; isRuleTable: boolean }
   tokens: Partial<Record<'admin' | 'approver' | 'ingest' | 'agent', string>>
   /** The process to ask; null when it has stopped. */
@@ -33,7 +36,7 @@ export function writeRunFile(stateDir: string, run: LocalRun): void {
   renameSync(`${file}.new`, file)
 }
 
-/** What a first start has written when it is ready, by `du`: most of the cache are Temporal and compiled code. */
+/** The size of a first start when ready, by `du`: mostly Temporal and compiled code. */
 const neededMb = { state: 50, cache: 180 }
 
 /** Names the folders of a full disk and what is needed there; every other error stays as it is. */
@@ -54,8 +57,8 @@ function describeRoom(path: string): string {
 }
 
 /**
- * Where the pages are, with a code that signs one browser in, once and within ten minutes. The code stands behind `#`, which
- * browsers send to nobody: it is in no log and no referrer.
+ * The pages' address with a code that signs one browser in, once and within ten minutes. The code
+ * is behind `#`, which browsers send to nobody: no log and no referrer has it.
  */
 export async function signInLink({ url, tokens }: LocalRun, env: Environment): Promise<string> {
   const shown = env.PUBLIC_URL || url

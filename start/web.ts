@@ -5,14 +5,14 @@ import { fileURLToPath } from 'node:url'
 
 export const rootDir = fileURLToPath(new URL('..', import.meta.url))
 
-/** Builds the pages where they are missing or older than what they are made of. True when something was built. */
+/** Builds the pages where they are missing or outdated. True when it built something. */
 export async function ensureWeb(root = rootDir): Promise<boolean> {
   if (isFresh(root)) return false
   await buildWeb(root, 'pipe')
   return true
 }
 
-/** Bundles `web/` into `web/dist`, which is replaced in one step: a second or two. Throws with what the bundler said. */
+/** Bundles `web/` into `web/dist`, replaced in one step: seconds. Throws its words. */
 async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void> {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js')
   const config = join(root, 'web', 'vite.config.ts')
@@ -23,7 +23,7 @@ async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void>
     const child = spawn(process.execPath, [vite, 'build', '--config', config, '--outDir', building, '--emptyOutDir'], {
       cwd: root,
       stdio: ['ignore', output, output],
-      // A test run says NODE_ENV=test, and the bundler would then take the twice as large libraries for developers.
+      // A test run has NODE_ENV=test, for which the bundler would take libraries twice as large.
       env: { ...process.env, NODE_ENV: 'production' },
     })
     let said = ''
@@ -42,7 +42,7 @@ async function buildWeb(root: string, output: 'inherit' | 'pipe'): Promise<void>
   renameSync(building, dist)
 }
 
-/** Types of `domain/` are looked at by the compiler alone: what they are made of is `web/` and the lockfile. */
+/** Only the compiler looks at `domain/`'s types: sources are `web/` and the lockfile. */
 function isFresh(root: string): boolean {
   const built = changedAt(join(root, 'web', 'dist', 'index.html'))
   return (

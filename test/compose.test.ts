@@ -5,8 +5,9 @@ import { z } from 'zod'
 import { readConfig, secrets, settingNames, temporalSettings } from '../config/settings.ts'
 
 /**
- * The parts of the Compose Specification (github.com/compose-spec/compose-spec) that our file uses, strictly: what is not listed here is
- * a slip, or is to be looked up and added. It takes the place of `docker compose config` where there is no container engine.
+ * The parts of the Compose Specification (github.com/compose-spec/compose-spec) that our file uses,
+ * strictly: what is not listed here is a slip, or is to be looked up and added. It takes the place
+ * of `docker compose config` where there is no container engine.
  */
 const duration = z.string().regex(/^(\d+(us|ms|s|m|h))+$/)
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
@@ -55,7 +56,10 @@ const project = z.strictObject({
 
 type Project = z.infer<typeof project>
 
-/** The file as Compose takes it with these variables and nothing else. Throws what Compose would refuse. */
+/**
+ * The file as Compose takes it with these variables and nothing else. Throws what Compose would
+ * refuse.
+ */
 function composed(file: string, variables: Record<string, string>): Project {
   const raw = parse(readFileSync(file, 'utf8'), { merge: true }) as Record<string, unknown>
   const own = Object.fromEntries(Object.entries(raw).filter(([name]) => !name.startsWith('x-')))
@@ -109,7 +113,8 @@ function substituted(inner: string, variables: Record<string, string>): string {
   return interpolated(rest, variables)
 }
 
-// There is no container engine where these tests run: the file is held by the rules of the Compose Specification that it uses.
+// There is no container engine where these tests run: the file is held by the rules of the Compose
+// Specification that it uses.
 const file = 'docker-compose.yml'
 const profiles = ['postgres', 'temporal']
 

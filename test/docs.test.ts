@@ -65,8 +65,9 @@ test.each([
 })
 
 /**
- * The names in back quotes that lead nowhere: a path from one of our folders, the end of one, or a name alone. Names that do not end in
- * `.ts` may be anybody's. In the row of a folder a name is of that folder.
+ * The names in back quotes that lead nowhere: a path from one of our folders, the end of one, or a
+ * name alone. Names that do not end in `.ts` may be anybody's. In the row of a folder a name is of
+ * that folder.
  */
 function misnamed(text: string): string[] {
   return text.split('\n').flatMap((line) => {
@@ -115,7 +116,7 @@ test('a name that no code has is noticed', () => {
   ).toEqual(['noSuchName', 'noSuchCall', 'nosuchword', 'NoSuch'])
 })
 
-/** Of Node itself. */
+/** Node's own. */
 const othersSettings = new Set(['NODE_EXTRA_CA_CERTS'])
 
 /** Settings and codes in back quotes that no code has: `NO_SUCH_SETTING=1`. */
@@ -141,7 +142,9 @@ test('a setting that no code has is noticed', () => {
   ])
 })
 
-/** As it stands, or for tests as jest finds it: by the beginning of its name. `web/dist` is built. */
+/**
+ * As it stands, or for tests as jest finds it: by the beginning of its name. `web/dist` is built.
+ */
 function isThere(path: string): boolean {
   if (existsSync(path) || path.startsWith('web/dist')) return true
   return path.startsWith('test/') && files.some((file) => file.startsWith(path) && file.endsWith('.test.ts'))

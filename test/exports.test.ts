@@ -37,7 +37,10 @@ function importedBy(isMeant: (module: Module) => boolean): Set<string> {
 }
 
 const isIn = (used: Set<string>, name: string) => used.has(name) || used.has(name.replace(/ .*/, ' *'))
-/** A measurement is no use of the product: what it alone needs is a seam, but for what the bench exports itself. */
+/**
+ * A measurement is no use of the product: what it alone needs is a seam, but for what the bench
+ * exports itself.
+ */
 const isUsed = (name: string) => isIn(usedByProduct, name) || (isBench(name) && isIn(usedByBench, name))
 
 test('what a file exports is used by another, or is listed as a seam of the tests', () => {
@@ -85,7 +88,10 @@ test('a seam is exported, a test or a bench uses it, and the product does not', 
   expect(wrong).toEqual([])
 })
 
-/** Exported types, classes and components with the files that declare them; one that is passed on is declared elsewhere. */
+/**
+ * Exported types, classes and components with the files that declare them; one that is passed on is
+ * declared elsewhere.
+ */
 const declared = new Map<string, string[]>()
 for (const { path } of modules.filter(({ path }) => !isTest(path) && !isExempt(path))) {
   const names = readFileSync(path, 'utf8').matchAll(/^export (?:type|interface|class|function|const) ([A-Z]\w*)/gm)

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 
 /**
- * `layers.json` says which folder may import which. Lint's rules and the column of docs/explanation/architecture.md are written
- * from it by `UPDATE=1 npm test -- test/layers`.
+ * `layers.json` says which folder may import which. Lint's rules and the column of
+ * docs/explanation/architecture.md are written from it by `UPDATE=1 npm test -- test/layers`.
  */
 type Layer = {
   folder: string
@@ -43,7 +43,7 @@ function lintRule(layer: Layer) {
   return { includes: [`${folder}/**`], linter: { ...domains, rules: { style: { noRestrictedImports } } } }
 }
 
-/** Who reads the environment, and why; all other code is given what config/ has read. */
+/** Readers of the environment, and why; all other code is given what config/ has read. */
 const environmentReaders: Record<string, string> = {
   'config/**': 'it is what reads it',
   '**/main.ts': 'a process begins here',
@@ -135,7 +135,10 @@ test('every folder that is named in a rule is there', () => {
   expect(named.filter((folder) => !folders.includes(folder))).toEqual([])
 })
 
-/** Queries that decide nothing about who may read: the clock, what is checked as a whole, what follows an incident that was just found. */
+/**
+ * Queries that decide nothing about who may read: the clock, what is checked as a whole, what
+ * follows an incident that was just found.
+ */
 const withoutScope = ['databaseTime', 'verifyAudit', 'verifyNext', 'verifyIncident', 'verifyChangesOf', 'verifyChain']
 const ofFoundIncident = ['goneOrMissing', 'eventsOf', 'alertsOf', 'waitOf', 'beganAt', 'requesterOf']
 const ofProcess = [

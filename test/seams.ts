@@ -1,6 +1,7 @@
 /**
- * What a source file exports for tests and measurements alone, by file. `test/exports.test.ts` holds both ways: nothing else is exported
- * that no other file of the product uses, and nothing stands here that no test and no bench uses, or that the product does.
+ * What a source file exports for tests and measurements alone, by file. `test/exports.test.ts`
+ * holds both ways: nothing else is exported that no other file of the product uses, and nothing
+ * stands here that no test and no bench uses, or that the product does.
  */
 export const seams: Readonly<Record<string, readonly string[]>> = {
   'activities/ask-people.ts': ['expirySecondsOf'],

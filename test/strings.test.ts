@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals'
 import { listStrings } from './strings/list.ts'
 
 /**
- * Every text that people or the model may read, one list a room: a change of words is seen as one. `UPDATE=1 npm test -- test/strings` writes
- * the lists, and a review of the change reads them.
+ * Texts that people or the model may read, one list a room, so that a change of words is seen.
+ * `UPDATE=1 npm test -- test/strings` writes the lists, and a review of the change reads them.
  */
 const place = 'test/strings'
 const listed = listStrings()

@@ -46,3 +46,27 @@ test.each(docsPages)('docs/%s speaks plain English', (page) => {
       .filter((line) => archaic.test(line)),
   ).toEqual([])
 })
+
+/** Words that begin no comment: a noun or a verb says at once what it is about. */
+const badBeginnings = /^(So|Of|Who|Whose|Whom|What (is|are|was|were))\b/
+/** An address, a table's row and an indented example stay whole. */
+const unbroken = /https?:\/\/\S{40}|^\s*\* (\||\s{2,})/
+const released = /^migrations\//
+
+test('no comment is wider than 100 columns, and each begins with a noun or a verb', () => {
+  const tests = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((file) => join('test', file))
+  const found = [...code, ...tests.filter((file) => /\.tsx?$/.test(file))]
+    .filter((file) => !released.test(file))
+    .flatMap((file) => {
+      const lines = readFileSync(file, 'utf8').split('\n')
+      return lines.flatMap((line, index) => {
+        const [, sign, said = ''] = /^\s*(\/\*\*|\/\/|\*)(?:\s(.*))?$/.exec(line) ?? []
+        if (sign === undefined || /biome-ignore|@ts-/.test(line)) return []
+        const before = lines[index - 1] ?? ''
+        const isFirst = sign === '/**' || (sign === '*' ? /^\s*\/\*\*\s*$/.test(before) : !/^\s*\/\//.test(before))
+        const isWrong = (line.length > 100 && !unbroken.test(line)) || (isFirst && badBeginnings.test(said))
+        return isWrong ? [`${file}:${index + 1}: ${line.trim()}`] : []
+      })
+    })
+  expect(found).toEqual([])
+})

@@ -6,7 +6,7 @@ import { type CorePort, risks, type Tool, type ToolContext } from '../domain/too
 import { defineTool, reason, sayWrite, state } from './define.ts'
 import { ProposalError } from './placement.ts'
 
-/** The four writes of a database server. Each is asked every time, on the state that its card shows. */
+/** The four writes of a database server. Each is asked every time, on its card's state. */
 
 /** The write cannot be done: the model reads why. */
 class DatabaseWriteError extends ProposalError {}

@@ -49,7 +49,7 @@ export const state = (text: string): PostconditionProof => ({ by: 'state', text 
 /** A write that only runs: where a person looks afterwards. */
 export const nothing = (text: string): PostconditionProof => ({ by: 'nothing', text })
 
-/** Of a write: what the receiver says was done, named by what it was done to. */
+/** For a write: the receiver's words on what was done, named by its target. */
 export function sayWrite(output: Record<string, unknown>, about: string): string {
   const detail = toText(output.detail)
   return detail === '' || about.includes(detail) ? about : `${about}: ${detail}`

@@ -26,7 +26,7 @@ type Host = z.infer<typeof host>
 /** The state of a host as people read it; what is stored and sent says `dead`. */
 const wordOf = (state: unknown): string => (state === 'dead' ? 'down' : toText(state))
 
-/** Draining is degraded while something is left to move; a host that is empty is as its operator wants it. */
+/** Draining is degraded while something is left to move; an empty host is as wanted. */
 function seenHost({ id, state, status, use }: Host): DiscoveredThing {
   return observedThing(discoveredThing('host', id), state === 'draining' && use?.vms === 0 ? 'nominal' : status)
 }
@@ -87,7 +87,7 @@ const isWindow = (text: string): boolean => {
   return seconds !== null && seconds >= 60 && seconds <= 30 * 86_400
 }
 
-/** What was deployed or configured near a resource. Its answer is the word of strangers: it makes nothing known. */
+/** Deployments and changes near a resource: strangers' words, which make nothing known. */
 export const recentChanges = defineTool({
   name: 'recent_changes',
   // The context has those around the beginning, on the resource and on what it needs.
@@ -158,7 +158,7 @@ const effectNow = z.looseObject({
 })
 type Seen = { id: string; vm: z.infer<typeof vmNow>; effect: z.infer<typeof effectNow> }
 
-/** The VM as the platform reports it now, and what is stored of the write. Null: one of them cannot be read. */
+/** The platform's VM now, and the write's stored state. Null: one is unreadable. */
 async function look(core: CorePort, id: string, stepKey: string): Promise<Seen | null> {
   const [vm, effect] = await Promise.all([
     core.get(`/api/v1/vms/${id}`),
@@ -209,7 +209,10 @@ const runsOrNot = ({ running }: { running: boolean }) => (running ? 'runs' : 'is
 
 const vmBoth = z.looseObject({ before: vmNow, after: vmNow })
 
-/** A start is taken back by a stop, a stop by a start, where it then is. A restart has no way back: the run before is gone. */
+/**
+ * A stop takes a start back, a start a stop, at that place. A restart has no way back: the run
+ * before is gone.
+ */
 const inverses: Record<VmAction, { tool: string; running: boolean } | null> = {
   start: { tool: vmTools.stop, running: true },
   stop: { tool: vmTools.start, running: false },

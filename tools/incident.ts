@@ -48,7 +48,7 @@ export const listIncidentEvents = defineTool({
   },
 })
 
-/** Shown in few bytes, held to all of it: their shape stands in the claims of `resolve_incident`. */
+/** Shown in few bytes, held to all of it: their shape is in `resolve_incident`'s claims. */
 const quotes = z.array(z.any()).pipe(hypothesisFields.quotes.unwrap())
 
 /** One of `certainties`: words in a description take fewer bytes than the same list in a schema. */

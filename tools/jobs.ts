@@ -34,7 +34,7 @@ const busyWaitMs = 2_000
 
 type Input = { job: string; kind: z.infer<typeof inventoryKind>; id: string; reason: string }
 
-/** Runs a job that the operator declared. What it does is the operator's own: asked every time, whatever the settings say. */
+/** Runs a declared job. Its effect is the operator's affair: asked every time. */
 export const runJob = defineTool<Input, Record<string, unknown>>({
   name: runJobTool,
   description: 'Run a job that the operator declared for a resource, after approval.',

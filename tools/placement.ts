@@ -178,7 +178,10 @@ async function planHolds(
   return { holds: true, observed: `all ${final.size} VMs run where the plan put them`, steps }
 }
 
-/** What the platform started by itself runs where it chose to, which was held against the plan's rules when its step ended. */
+/**
+ * VMs that the platform started run where it chose, which was held against the plan's rules as
+ * their step ended.
+ */
 function withChosenHosts({ steps, forecast }: ProposalToday, done: readonly DoneStep[]): PlanStep[] {
   return steps.map((step) => {
     const ended = done.find((each) => each.step === step.step && each.status === 'OK')
@@ -198,7 +201,7 @@ const whatMoved = z.looseObject({
 const vmSeen = z.looseObject({ host: z.string().nullable(), running: z.boolean() })
 type VmSeen = z.infer<typeof vmSeen>
 
-/** What a look at the VM shows of one step. A step on the way to another host is shown by the last one alone. */
+/** A look's word on one step. The last step alone shows one on the way to another host. */
 function verifyStep({ step, vm, to }: PlanStep, seen: VmSeen | null, last: string | undefined): StepVerification {
   if (!seen) return { step, vm, to, status: 'unproven', observed: `${vm} could not be read` }
   const where = `${vm} is ${seen.running ? 'running' : 'stopped'} on ${seen.host ?? 'no host'}`
@@ -266,7 +269,7 @@ export const executeMigration = defineTool({
         return { none: `it started ${formatList(started)}: what was down elsewhere does not go back` }
       if (moves.length === 0) return { none: 'it moved no VM' }
       const back = moves.toReversed().map(({ vm, from, to }) => ({ vm, from: to, to: from }))
-      // Of a VM that moved more than once the last place counts.
+      // The last place of a VM that moved more than once counts.
       const left = Object.assign({}, ...moves.map(({ vm, to }) => vmLeft(vm, { host: to, running: true })))
       return { tool: 'execute_migration', arguments: { moves: back }, left }
     },

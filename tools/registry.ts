@@ -23,7 +23,7 @@ import { convergeShard, findResource, getNode, getResource, getShard, getTenant,
 import { readResult, sourceTools } from './sources.ts'
 import { suitedTools, unsuitedLooks } from './suits.ts'
 
-/** Adds tools to what the next turns offer. Says nothing of the world, so it is neither a look nor evidence. */
+/** Adds tools to the next turns' offer. Says nothing of the world: neither a look nor evidence. */
 export const moreTools = defineTool({
   name: 'more_tools',
   description: 'Get more tools for later turns.',
@@ -43,7 +43,10 @@ export const moreTools = defineTool({
   },
 })
 
-/** The body of a runbook. What it says is of its writer: a record, so neither a look nor evidence, and nothing it names is known by it. */
+/**
+ * A runbook's body. Its words are its writer's: a record, neither a look nor evidence, and nothing
+ * it names becomes known.
+ */
 const readRunbook = defineTool({
   name: 'read_runbook',
   description: 'Read a runbook by name.',
@@ -113,14 +116,17 @@ export const describeTool = (tool: Tool): ToolDescription => {
   return { name: tool.name, description: tool.description, inputSchema: { ...schema, properties } }
 }
 
-/** What a field that names a resource is, where the tool says no more of it: `node id`, `node, host or vm id`. */
+/** A resource field's meaning, where the tool says no more: `node id`, `node, host or vm id`. */
 function nameOf({ names }: Tool, field: string): { description?: string } {
   const kinds = [names[field] ?? []].flat()
   if (kinds.length === 0) return {}
   return { description: `${kinds.length > 3 ? 'its' : kinds.join(', ').replace(/, (?=\w+$)/, ' or ')} id` }
 }
 
-/** A tool without the fields that mean nothing here: which source, where one serves it; a device's, where none has it. */
+/**
+ * A tool without fields that mean nothing here: which source, where one serves it; a device's,
+ * where none has it.
+ */
 function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>): (tool: Tool) => ToolDescription {
   return (tool) => {
     const described = describeTool(tool)
@@ -138,9 +144,9 @@ function describeOf(sources: readonly string[], onDevices: ReadonlySet<string>):
 }
 
 /**
- * Name, description and JSON schema of the offered tools, in a stable order: as the model reads
- * them. A device tool is among them when one of the devices has it, a tool of sources when a source of these kinds serves it,
- * those of changes, jobs, shards and hosts of a platform where the site has any.
+ * The offered tools' names, descriptions and JSON schemas, in a stable order, as the model reads
+ * them. A device tool is among them when a device has it, a source tool when a source of these
+ * kinds serves it, those of changes, jobs, shards and hosts where the site has any.
  */
 export function describedTools(
   offered: readonly string[] | null,
@@ -162,10 +168,11 @@ export function describedTools(
 }
 
 /**
- * What the first turn of an incident about a resource of this kind offers, and what `more_tools` adds. Null: the incident names no
- * resource. What its run then finds adds the tools of that kind (`activities/ask-model.ts`). `lacks`: what there is none of for this resource.
- * `runbook`: the body of the runbook that fits, which names what its trouble needs: what its repair names comes first, and what it never
- * names may come later. `words`: what the alert says, where no runbook fits. Neither allows a tool: each call is judged.
+ * The first turn's offer for an incident about a resource of this kind, and what `more_tools` adds.
+ * Null: no resource. The run's finds add their kinds' tools (`activities/ask-model.ts`). `lacks`:
+ * what this resource has none of. `runbook`: the fitting runbook's body; what its repair names
+ * comes first, and what it never names may come later. `words`: the alert's, where no runbook fits.
+ * Neither allows a tool: each call is judged.
  */
 export function splitTools(
   described: readonly ToolDescription[],
@@ -196,7 +203,7 @@ export function splitTools(
 
 type Situation = { lacks?: readonly Tool['needs'][]; runbook?: string | null; words?: string }
 
-/** The write that the repair of a runbook names first: of its paragraph `Repair:`, or of all of one that has none. */
+/** The write that a runbook's repair names first: after `Repair:`, or anywhere without it. */
 function repairsOf(runbook: string): string[] {
   const told = runbook.split(/\n\s*\n/).find((paragraph) => paragraph.startsWith('Repair:')) ?? runbook
   const named = [...told.matchAll(/`([a-z_]+)`/g)].flatMap(([, name]) =>
@@ -215,7 +222,7 @@ function foldNames(names: readonly string[]): string {
     .join(', ')
 }
 
-/** Of what was asked for: names as they are, and folded ones. */
+/** Asked names, as they are and folded. */
 export function unfoldNames(names: readonly string[]): string[] {
   return names.flatMap((name) => {
     const [, begin = '', rest] = /^(\w+_)\{([\w,]+)\}$/.exec(name) ?? []

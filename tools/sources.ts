@@ -14,14 +14,14 @@ const reading = sourceReading.extend({
   about: z
     .array(z.object({ kind: inventoryKind, id: z.string(), name: z.string(), isSource: z.boolean().optional() }))
     .default([]),
-  /** Of a device: what it really was that the call reached. */
+  /** For a device: the thing that the call really reached. */
   on: executable.optional(),
 })
 
 /**
- * A tool that reads a source behind the core API. What the query named and the registry knows was looked at, where the answer holds
- * something; what the answer mentions is a text of a stranger and makes nothing known. Where it may ask a device instead (`on`), the call
- * is that of the device tool behind it.
+ * A tool that reads a source behind the core API. A known thing in the query was looked at, if the
+ * answer holds something; the answer's own names are a stranger's text and make nothing known.
+ * Where it may ask a device instead (`on`), the call is the device tool's behind it.
  */
 export const sourceTools: Tool[] = [...served.values()].map(
   ({ name, description, isRare, needs, firstFor, isSituational, input, judge, alsoOfDevices, say }) =>
@@ -65,7 +65,10 @@ export const sourceTools: Tool[] = [...served.values()].map(
     }),
 )
 
-/** What may be read of sources whose options narrow it: a model learns it from the context instead of from a refusal. */
+/**
+ * Readable parts of sources with narrowing options: a model learns them from the context instead of
+ * a refusal.
+ */
 export function listAllowed(sources: readonly Pick<Source, 'name' | 'kind' | 'options'>[]): Record<string, unknown>[] {
   return sources.slice(0, maxSources).flatMap(({ name, kind, options }) => {
     const allowed = sourceKinds.get(kind)?.allows?.(options)

@@ -1,6 +1,7 @@
 /**
- * What alerts say, by the tool that repairs such trouble: for incidents that no runbook fits. It only decides which tools are shown first;
- * each is judged like any other. The words are those of public rule collections (node_exporter, blackbox, cAdvisor, kube-prometheus).
+ * Alerts' words by the tool that repairs such trouble, for incidents without a runbook. Decides
+ * only which tools are shown first; each is judged as any. The words are public rule collections'
+ * (node_exporter, blackbox, cAdvisor, kube-prometheus).
  */
 const suits: readonly [tool: string, says: RegExp][] = [
   ['container_restart', /container|docker|podman/],
@@ -29,8 +30,8 @@ const looks: readonly [tool: string, says: RegExp][] = [
 ]
 
 /**
- * Names of the looks that an alert's words leave for later: all of these but those that suit. Empty where none suits, since nothing
- * is known then of what it takes.
+ * Looks that an alert's words leave for later: all of these but those that suit. Empty where none
+ * suits, since nothing is known then.
  */
 export function unsuitedLooks(words: string): string[] {
   const text = spaced(words)
@@ -38,7 +39,7 @@ export function unsuitedLooks(words: string): string[] {
   return looks.some(([, says]) => isSuited(says)) ? looks.flatMap(([tool, says]) => (isSuited(says) ? [] : [tool])) : []
 }
 
-/** Names of the tools that suit an alert's words, two at most: those of which it says most, in the order of the table. */
+/** Tools that suit an alert's words, two at most: the best fits, in the table's order. */
 export function suitedTools(words: string): string[] {
   const text = spaced(words)
   return suits

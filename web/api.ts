@@ -36,7 +36,7 @@ type Asking = {
 /** A server that takes longer than this is away for the person who waits. */
 const answerWithinMs = 20_000
 
-/** Asks the API as the person whose cookie this browser holds. Throws ApiProblem for every answer that is not the thing. */
+/** Asks the API as the person of this browser's cookie. Throws ApiProblem for all else. */
 export async function ask<T>(path: string, asking: Asking = {}): Promise<T> {
   const response = await send(path, asking)
   return response.status === 204 ? (undefined as T) : ((await response.json()) as T)
@@ -51,7 +51,7 @@ export async function askText(path: string, signal: AbortSignal): Promise<string
   return await (await send(path, { signal })).text()
 }
 
-/** A request that waits for so long has the server asked whether it lives, which takes it no time. */
+/** A request that waits this long has the server asked whether it lives, which takes it no time. */
 const askLifeAfterMs = 3_000
 const livesWithinMs = 2_000
 
@@ -80,7 +80,7 @@ function watchWait(): () => void {
   }
 }
 
-/** Says the same while a person writes a decision, when nothing else is asked for as long as they write. */
+/** Says the same while a person writes a decision, when nothing else is asked. */
 export function useWatchedServer(isWatched: boolean): void {
   useEffect(() => {
     if (!isWatched) return
@@ -137,13 +137,14 @@ function newKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** The stream tells when something changed: nothing is asked again just because a window came to the front. */
+/** The stream tells of changes: a window that comes to the front asks nothing again. */
 export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onSuccess: noteAnswer,
     onError: (error) => {
       noteNoAnswer(error)
-      // The session ended while the page was open: the sign-in is shown in its place, and afterwards the same page again.
+      // The session ended while the page was open: the sign-in takes its place, and then the same
+      // page again.
       if (error instanceof ApiRefusal && error.status === 401) queryClient.setQueryData(['session'], null)
     },
   }),
@@ -159,7 +160,7 @@ export const queryClient: QueryClient = new QueryClient({
   },
 })
 
-/** Whether the server answers, as all that asks and listens finds out: shown once for the page, over data that stays. */
+/** Whether the server answers, by all that asks: shown once a page, over data that stays. */
 type Away = { why: string; asOf: number } | null
 
 const listeners = new Set<() => void>()

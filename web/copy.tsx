@@ -3,8 +3,8 @@ import { inertText } from './inert.tsx'
 import { spelled } from './own-command.ts'
 
 /**
- * A button that puts a text into the clipboard and says so. A page over plain http has no clipboard: there the text beside the button is
- * selected instead, and the person presses their keys. `of`: the id of the element that shows the text.
+ * A button that copies a text and says so. A page over plain http has no clipboard: it selects the
+ * text beside it, and the person presses their keys. `of`: the id of the element with the text.
  */
 export function CopyButton({ text, label, of }: { text: string; label: string; of: string }) {
   const [said, setSaid] = useState('')

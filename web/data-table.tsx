@@ -31,10 +31,10 @@ type TableProps<T> = {
 
 type ListProps<T> = {
   query: UseQueryResult<ListPage<T>>
-  /** What is on its way while it loads: `tokens`. */
+  /** The thing that loads: `tokens`. */
   what: string
   empty: ReactNode
-  /** Of the page that has its cursor in the address; without it the list has one page. */
+  /** A page with its cursor in the address; without it the list has one page. */
   place?: PageLocation
   /** The way back to the first page, and on. */
   directions?: [back: string, on: string]
@@ -130,7 +130,10 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
 
 const drawnAtOnce = 200
 
-/** So many rows are drawn, and as many more whenever their end comes near: ten thousand at once stop a page for seconds. */
+/**
+ * Rows drawn at first, and added whenever their end comes near: ten thousand at once stop a page
+ * for seconds.
+ */
 function useDrawn(count: number) {
   const [drawn, setDrawn] = useState(drawnAtOnce)
   const end = useRef<HTMLTableRowElement>(null)
@@ -147,7 +150,7 @@ function useDrawn(count: number) {
   return { drawn, end }
 }
 
-/** Drawn again only where something of it changed: a key that moves over ten thousand rows changes two. */
+/** Drawn again only where it changed: a key over ten thousand rows changes two. */
 const Row = memo(function Row({ item, columns, ...rest }: RowProps & { item: unknown; columns: Column<unknown>[] }) {
   return (
     <tr {...rest}>

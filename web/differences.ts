@@ -3,7 +3,7 @@ import { diffArrays } from 'diff'
 /** A line of a text that became another: kept, taken out, put in. */
 export type DiffLine = { sign: ' ' | '-' | '+'; text: string }
 
-/** More lines taken out and put in than this would hold up the typing: then all of it is taken out and put in. */
+/** More changed lines would hold up the typing: then all is taken out and put in. */
 const compared = 500
 /** Kept lines that are shown on either side of a change. */
 const around = 2
@@ -23,10 +23,10 @@ export function lines(from: string, to: string): DiffLine[] {
   )
 }
 
-/** One place where two values differ: the way to it, and what stands there in each. `undefined`: nothing does. */
+/** One place where two values differ: the way to it, and each value there. `undefined`: none. */
 export type ValueChange = { path: string; from: unknown; to: unknown }
 
-/** What was changed from one value to another, in the order of the first, new places last. */
+/** Changes from one value to another, in the first's order, new places last. */
 export function listChanges(from: unknown, to: unknown, path = ''): ValueChange[] {
   if (!isBranch(from) || !isBranch(to) || Array.isArray(from) !== Array.isArray(to)) {
     return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ path, from, to }]

@@ -17,8 +17,9 @@ type DrawerProps = {
 }
 
 /**
- * A closer look at the right, beside what it is about: the page goes on below it, so it is no modal dialog. It takes the focus and gives
- * it back; Escape closes it, once nothing that lies over it takes that key.
+ * A closer look at the right, beside its subject: the page goes on below it, so it is no modal
+ * dialog. It takes the focus and gives it back; Escape closes it, once nothing over it takes that
+ * key.
  */
 export function Drawer({ title, about, onClose, back, tools, children }: DrawerProps) {
   const id = useId()
@@ -28,7 +29,7 @@ export function Drawer({ title, about, onClose, back, tools, children }: DrawerP
   useEffect(() => {
     newest.current = { onClose, back }
   })
-  // This layout effect ends while the drawer is still there: only what had the focus in it gives it back.
+  // This layout effect ends while the drawer is there: only a focus inside it is given back.
   useLayoutEffect(() => {
     const [own, before] = [box.current, document.activeElement]
     return () => {

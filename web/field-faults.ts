@@ -3,8 +3,8 @@ import { formatCount } from '../domain/format.ts'
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement
 
 /**
- * Says beside a field what is wrong with it, in our words and until it is changed. A browser says it in a bubble
- * in other words, and only of the first one. Covers every form, those that are added later as well.
+ * Says beside a field what is wrong with it, in our words and until it is changed. A browser says
+ * it in a bubble in other words, and only of the first one. Covers every form, also later ones.
  */
 export function sayFieldFaults(page: Document): void {
   page.addEventListener(
@@ -24,7 +24,7 @@ export function sayFieldFaults(page: Document): void {
     })
 }
 
-/** Where a field stands: a radio or box is a part of its label, and radios of one name say it once, after the last. */
+/** A field's place: a radio or box is a part of its label, and radios of one name say it once. */
 function placeOf(field: Field): Element {
   const row = field.type === 'radio' ? field.closest('.row') : null
   return row ?? field.closest('label') ?? field

@@ -13,7 +13,10 @@ import { formatBothZones } from './time.ts'
 
 const prefix = 'draft '
 
-/** Text that a person is writing: it outlives a reload and a crash of the page, in this tab alone, until it is sent or they sign out. */
+/**
+ * A person's unsent text: it outlives a reload and a crash of the page, in this tab alone, until it
+ * is sent or they sign out.
+ */
 export function useDraft(name: string): [text: string, write: (text: string) => void] {
   const [text, setText] = useState(() => read(name))
   const write = (next: string) => {
@@ -24,8 +27,8 @@ export function useDraft(name: string): [text: string, write: (text: string) => 
 }
 
 /**
- * Once it is sent, what was written about a thing is no draft any more; and the next person who signs in in this tab is not shown what
- * another one was writing (`id` empty: all drafts).
+ * Sent text is no draft any more; and the next person in this tab does not see another's (`id`
+ * empty: all drafts).
  */
 export function forgetDrafts(id = ''): void {
   try {
@@ -189,7 +192,10 @@ export function Facet<Word extends string>({ legend, options, chosen, onToggle }
   )
 }
 
-/** A filter as a chip: what it is about and what holds; a press shows the choices. Null: it does not narrow the list. */
+/**
+ * A filter as a chip: its subject and value; a press shows the choices. Null: it does not narrow
+ * the list.
+ */
 export function ChipFilter({ name, value, children }: { name: string; value: string | null; children: ReactNode }) {
   const summary = (
     <>
@@ -203,7 +209,7 @@ export function ChipFilter({ name, value, children }: { name: string; value: str
   )
 }
 
-/** One value of a parameter of the address, or none of them; the list begins at its first page again. */
+/** One value of an address parameter, or none; the list begins at its first page again. */
 export function AddressFacet({
   place,
   name,
@@ -223,7 +229,7 @@ const spans: [string, number][] = [
 
 type UntilProps = { id: string; label: string; value: string; required: boolean; onChange(value: string): void }
 
-/** A moment ahead, as the browser asks for one: in the person's own time, with what that is in UTC. */
+/** A moment ahead, as the browser asks it: in the person's own time, with UTC beside. */
 export function UntilField({ id, label, value, required, onChange }: UntilProps) {
   const chosen = toIsoTime(value)
   return (
@@ -248,7 +254,7 @@ export function UntilField({ id, label, value, required, onChange }: UntilProps)
   )
 }
 
-/** What was chosen as the API takes it; null where nothing was, or half of it. */
+/** The choice as the API takes it; null where there is none, or half of one. */
 export function toIsoTime(value: string): string | null {
   const at = new Date(value)
   return value === '' || Number.isNaN(at.getTime()) ? null : at.toISOString()

@@ -2,8 +2,8 @@ import { createContext, type ReactNode, useContext } from 'react'
 import { hiddenCharacter, nameOfCharacter } from '../domain/inert-text.ts'
 
 /**
- * Text that a stranger wrote, shown as what it is: characters that reorder, hide or break text are written out, so that what a
- * person approves is what they read.
+ * A stranger's text, shown as what it is: characters that reorder, hide or break are written out,
+ * so that a person approves what they read.
  */
 const odd = new RegExp(`(${hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f')})`, 'gu')
 

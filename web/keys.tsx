@@ -19,8 +19,9 @@ function switchKeys(on: boolean): void {
 }
 
 /**
- * Single keys as shortcuts: never while somebody types, never with a modifier, which belong to the browser, and not at all for
- * who switched them off. None of them presses anything that changes the world; they move the focus.
+ * Single keys as shortcuts: never while somebody types, never with a modifier, which are the
+ * browser's, and not for a person who switched them off. None changes the world; they move the
+ * focus.
  */
 export function useKeys(handlers: Record<string, (event: KeyboardEvent) => void>): void {
   const newest = useRef(handlers)
@@ -113,7 +114,10 @@ type CursorOptions<T> = {
   onMove?(item: T): void
 }
 
-/** The row that `j` and `k` move over and Enter opens, and the same moves for a button. It follows its thing, not its place. */
+/**
+ * The row that `j` and `k` move over and Enter opens, and the moves as buttons. It follows its
+ * thing, not its place.
+ */
 export function useCursor<T extends { id: string }>(
   items: readonly T[],
   open: (item: T) => void,

@@ -13,15 +13,21 @@ type Live = {
 }
 
 const LiveContext = createContext<Live | null>(null)
-/** The browser reconnects by itself and says where it was; only a refusal ends a stream, and then a new one is opened. */
+/**
+ * The browser reconnects and says where it was; only a refusal ends a stream, and then a new one is
+ * opened.
+ */
 const reopenMs = 5_000
-/** The server says something every 15 s. After two times that did not come the stream is lost, whatever its connection says. */
+/**
+ * The server speaks every 15 s. After two missed times the stream is lost, whatever its connection
+ * says.
+ */
 const maxSilenceMs = 35_000
 const lookEveryMs = 1_000
 
 /**
- * The one stream of this tab. Every page listens to it; after a long absence a page reads fresh answers rather than old
- * rows.
+ * The one stream of this tab. Every page listens to it; after a long absence a page reads fresh
+ * answers, not old rows.
  */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const [state, setState] = useState<Live['state']>('opening')
@@ -50,7 +56,8 @@ export function LiveProvider({ children }: { children: ReactNode }) {
         heardAt = Date.now()
         setState('live')
         streaming(true)
-        // A new stream begins now, and what was asked before may be older. Later ones go on from the place it was told at once.
+        // A new stream begins now, and earlier answers may be older. Later ones go on from its
+        // first place.
         if (!hasPlace) void queryClient.invalidateQueries()
         hasPlace = true
       }

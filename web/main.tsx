@@ -24,7 +24,7 @@ function App() {
     if (signedIn && pathname === '/sign-in' && code === null) navigate(ownPath(search.get('to')), { replace: true })
   }, [signedIn, pathname, search, code])
 
-  // Once used, the code leaves the address: what the page has to say about it must not go with it while the session is asked.
+  // A used code leaves the address: the page's words on it must not go while the session is asked.
   if (code !== null || (cameByCode && session.isPending)) return <SignInPage code={code} />
   if (session.isPending) return <Loading what="Nightshift" />
   // Once signed in, the page stays while the server is away: its stream reconnects and asks again.

@@ -2,8 +2,9 @@ import { Fragment, type ReactNode } from 'react'
 import { Inert } from './inert.tsx'
 
 /**
- * What a model writes, in a closed subset of Markdown: bold, italics, code, lists, and headings as bold. A link is shown as its text and
- * its address, and cannot be followed; HTML is text. Every piece passes `Inert`. Anything else stands as it was written.
+ * A model's text, in a closed subset of Markdown: bold, italics, code, lists, and headings as bold.
+ * A link is its text and address, and cannot be followed; HTML is text. Every piece passes `Inert`.
+ * The rest stays as written.
  */
 export function Markdown({ text }: { text: string }) {
   return blocksOf(text).map((block, index) => (

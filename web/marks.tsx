@@ -27,7 +27,10 @@ import { remarks } from '../domain/status-words.ts'
 import type { Risk } from '../domain/tool.ts'
 import { Inert } from './inert.tsx'
 
-/** Colour says what is to be done: waits for a person, broken now, at work, shown by rows. All else is ink or quiet. */
+/**
+ * Colour says what to do: waits for a person, broken now, at work, shown by rows. The rest is ink
+ * or quiet.
+ */
 export type Tone = 'ink' | 'act' | 'broken' | 'work' | 'proved' | 'quiet'
 export type MarkShape =
   | 'disc'
@@ -41,7 +44,7 @@ export type MarkShape =
   | 'half'
   | 'arrow'
 
-/** Every kind of row: its word, its sign. A kind that is added to the log does not compile until it stands here. */
+/** Each kind of row with its word and sign. A new kind does not compile until it is here. */
 export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: Tone }> = {
   alert_received: { word: 'alert', shape: 'triangle', tone: 'ink' },
   looked: { word: 'look', shape: 'ring', tone: 'work' },
@@ -165,7 +168,7 @@ export function SeverityMark({ severity, isShort = false }: { severity: Severity
   )
 }
 export const StatusMark = ({ status }: { status: IncidentStatus }) => <Mark {...statuses[status]} />
-/** What is to be known about a status besides its word: its alert still fires, it came back, a person has it. */
+/** Marks beside a status: its alert still fires, it came back, a person has it. */
 export function RemarkList({ incident }: { incident: Incident }) {
   const said = remarks(incident)
   if (said.length === 0) return null

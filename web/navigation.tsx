@@ -63,7 +63,7 @@ function useIsAt(): (route: PageRoute) => boolean {
   return ({ path }) => at === path || routes.some((each) => each.path === at && each.within === path)
 }
 
-/** The pages by what one comes for, what belongs to the settings, and what belongs to the person. */
+/** Pages by purpose, those of the settings, and those of the person. */
 export function Navigation({ session }: { session: BrowserSession }) {
   const isAt = useIsAt()
   return (
@@ -250,7 +250,7 @@ export function FamilyTabs() {
 
 const thumbPaths = ['/home', '/incidents', '/approvals']
 
-/** On a phone: the three pages that are used at night within reach of a thumb, and all else behind *More*. */
+/** On a phone: the three pages of the night within a thumb's reach, the rest behind *More*. */
 export function BottomBar({ session }: { session: BrowserSession }) {
   const more = useRef<HTMLDialogElement>(null)
   const isAt = useIsAt()

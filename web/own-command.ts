@@ -7,7 +7,7 @@ export function learnPrefix(said: string): void {
   prefix = said
 }
 
-/** The text with our commands as they are typed where the API runs: in a checkout, from a package, in a container. */
+/** The text with our commands as typed where the API runs: checkout, package, container. */
 export function spelled(text: string): string {
   return spellCommands(text, prefix)
 }

@@ -14,14 +14,15 @@ export const WhereContext = createContext<HTMLElement | null>(null)
 
 type HeadingProps = {
   title: string
-  /** The list that the thing belongs to. With it the heading stands in the page; without it in the top bar. */
+  /** The thing's list. With it the heading stands in the page; without it in the top bar. */
   of?: { href: string; title: string }
   children?: ReactNode
 }
 
 /**
- * The heading of a page: names the tab, with how many approvals wait, and takes the focus when one comes from another page,
- * so that a screen reader begins here and no button is ever pressed by a key that was meant for the page before.
+ * A page's heading: names the tab, with how many approvals wait, and takes the focus when one comes
+ * from another page, so that a screen reader begins here and no button gets a key meant for the
+ * page before.
  */
 export function Heading({ title, of, children }: HeadingProps) {
   const heading = useRef<HTMLHeadingElement>(null)
@@ -70,7 +71,7 @@ export function Brand() {
   )
 }
 
-/** What is shown where something would be: it is on its way, it failed, there is none. Each says what can be done. */
+/** Shown in a thing's place: it loads, it failed, there is none. Each says what can be done. */
 export function Loading({ what }: { what: string }) {
   return (
     <p className="nothing" role="status">
@@ -79,7 +80,7 @@ export function Loading({ what }: { what: string }) {
   )
 }
 
-/** `isKept`: what was read before is still shown; that the server is away is then said once, over the whole page. */
+/** `isKept`: earlier data is still shown; the server's absence is said once, on the page. */
 export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
   const text = error instanceof Error ? error.message : 'Something failed.'
   const isAway = error instanceof ApiRefusal && (error.status === 0 || error.status >= 502)
@@ -102,7 +103,7 @@ export function Failed({ error, again, isKept = false }: { error: unknown; again
 
 type Answer = Pick<UseQueryResult, 'data' | 'error' | 'isPending' | 'refetch'>
 
-/** How a question to the API stands while there is no answer, and where it failed over one that is kept. */
+/** The state of a question to the API without an answer, or failed over a kept one. */
 export function QueryState({ query, what, again }: { query: Answer; what: string; again?: () => void }) {
   const { data, error, isPending, refetch } = query
   return (
@@ -124,7 +125,7 @@ export function Nothing({ title, children }: { title: string; children?: ReactNo
 
 const askAgainMs = 5_000
 
-/** Over a page whose server is away: that what stands below is old, how old, and that nobody has to reload. */
+/** Over a page whose server is away: the data below is old, how old, and nobody has to reload. */
 export function AwayBanner() {
   const away = useAway()
   const now = useNow()
@@ -160,7 +161,7 @@ type Props = {
   children: ReactNode
 }
 
-/** A button that opens a dialog which does the thing; where it may not be done, the button is off and says why. */
+/** A button with its dialog; where the thing may not be done, it is off and says why. */
 export function Confirm({ button, label, title, refused = null, onOpen, run, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null)
   const { mutate, reset, error, isPending } = useMutation({

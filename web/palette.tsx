@@ -18,7 +18,7 @@ import { routes } from './routes.tsx'
 import type { BrowserSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** A place to go to: its kind, its words, where it is; without a place it is a question to the agent. */
+/** A place to go to: its kind, words, address; without one it is a question to the agent. */
 type Target = {
   kind: string
   href: string | null
@@ -30,8 +30,8 @@ type Target = {
 const isMac = /mac|iphone|ipad/i.test(navigator.userAgent)
 
 /**
- * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages; and a question to the agent, which
- * opens a separate incident. A button, ⌘K and Ctrl+K open it.
+ * Search and jump over everything: ids, incidents, resources, rows of the log, settings, pages; and
+ * a question to the agent, which opens a separate incident. A button, ⌘K and Ctrl+K open it.
  */
 export function Palette({ session }: { session: BrowserSession }) {
   const dialog = useRef<HTMLDialogElement>(null)

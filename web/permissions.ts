@@ -9,8 +9,8 @@ export function missing(session: BrowserSession | null | undefined, permission: 
 }
 
 /**
- * Every role, and whether people have it. The domain's own list comes with zod, which a browser need not load; one that is added
- * does not compile until it stands here.
+ * Every role, and whether people have it. The domain's list comes with zod, which a browser need
+ * not load; a new one does not compile until it is here.
  */
 const roles: Record<Role, boolean> = {
   viewer: true,

@@ -8,7 +8,7 @@ import { missing } from './permissions.ts'
 import { useSession } from './session.ts'
 import { formatMoment } from './time.ts'
 
-/** Approvals as notifications of this browser: offered where one waits, never asked for by itself. */
+/** Approvals as this browser's notifications: offered where one waits, never unasked. */
 
 const dismissedKey = 'nightshift.push'
 const pushKey = ['push']
@@ -89,7 +89,7 @@ export async function unsubscribeHere(): Promise<void> {
   await subscription?.unsubscribe()
 }
 
-/** One quiet line, where an approval waits and this browser says nothing of it. `Not now` is kept. */
+/** One quiet line, where an approval waits and this browser is silent. `Not now` is kept. */
 export function PushOffer() {
   const { here, isDecider } = usePush()
   const [isDismissed, setDismissed] = useState(() => localStorage.getItem(dismissedKey) === 'not now')

@@ -41,7 +41,7 @@ export function withSearch({ pathname, search }: PageLocation, change: Record<st
   return text ? `${pathname}?${text}` : pathname
 }
 
-/** The query of a list: those parameters of the address that the API knows, and those that always hold. */
+/** A list's query: the address' parameters that the API knows, and the fixed ones. */
 export function pickSearch({ search }: PageLocation, names: readonly string[], more: Record<string, string>): string {
   const next = new URLSearchParams(more)
   for (const name of names) {

@@ -28,9 +28,9 @@ export type PageRoute = {
   group: RouteGroup
   /** The path of the page in whose place of the navigation it stands, as a tab. */
   within?: string
-  /** Of the page and of its place in the navigation. */
+  /** The page, with its place in the navigation. */
   title: string
-  /** Without it the page says what it takes, and shows nothing. Null: everybody who is signed in. */
+  /** Without it the page says what it takes, and shows nothing. Null: all signed-in people. */
   permission: Permission | null
   /** What somebody without the permission can do. */
   advice?: string
@@ -41,7 +41,7 @@ export type PageRoute = {
   parts?: Record<string, ComponentType<{ id: string }>>
 }
 
-/** Every page, in the order of the navigation and of its groups. `api/routes/pages.ts` serves them. */
+/** Every page, in the navigation's order and groups. `api/routes/pages.ts` serves them. */
 export const routes: readonly PageRoute[] = [
   { path: '/home', group: 'Work', title: 'Home', permission: null, Page: HomePage },
   {
@@ -113,7 +113,7 @@ export const routes: readonly PageRoute[] = [
   { path: '/audit', group: 'Settings', title: 'Audit', permission: 'audit', Page: AuditPage },
 ]
 
-/** The route of an address, with the id that follows its path and the page of that; null where the address leads nowhere. */
+/** An address' route, with the id after its path and that page; null: it leads nowhere. */
 export function findRoute(
   pathname: string,
 ): { route: PageRoute; id: string; DetailPage: ComponentType<{ id: string }> | undefined } | null {

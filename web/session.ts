@@ -8,7 +8,7 @@ export type BrowserSession = { name: string; role: Role; permissions: Permission
 
 const key = ['session']
 
-/** Who is signed in: null for nobody, undefined while that is not known yet. */
+/** The signed-in person: null for nobody, undefined while unknown. */
 export function useSession() {
   return useQuery({
     queryKey: key,

@@ -9,7 +9,10 @@ type Look = { shape: MarkShape; word: string; short: string; tone: string }
 
 const everyMs = 30_000
 
-/** Says whether this page hears what happens, and whether every part of Nightshift does its job. It leads to Health. */
+/**
+ * Says whether this page hears events, and whether every part of Nightshift does its job. Leads to
+ * Health.
+ */
 export function StatusPill() {
   const { shape, word, short, tone } = useLook()
   return (

@@ -1,6 +1,9 @@
 import { defineConfig } from 'vite'
 
-/** Plain files with hashed names: nothing inline, nothing from elsewhere, so that the strictest policy lets them pass. */
+/**
+ * Plain files with hashed names: nothing inline, nothing from elsewhere, so that the strictest
+ * policy passes them.
+ */
 export default defineConfig({
   root: import.meta.dirname,
   build: {

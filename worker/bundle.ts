@@ -9,8 +9,8 @@ const workflows = new URL('workflows/', root)
 export const shippedBundle = 'workflows/bundle.js'
 
 /**
- * The workflows as a worker runs them. Bundling takes more than a second, so what was made is kept in `.cache` under a digest of all
- * that it is made from. Where nothing can be written it is made at each start.
+ * Workflows as a worker runs them. Bundling takes over a second, so the result is kept in `.cache`
+ * under a digest of its sources. Where nothing can be written it is made at each start.
  */
 export async function workflowBundle(): Promise<{ code: string }> {
   const shipped = new URL(shippedBundle, root)

@@ -44,7 +44,7 @@ const usualPace = { pollEveryMs: 1_000, remindEveryMs: 5_000, graceMs: messageGr
 const maxQueues = 32
 /** Before the second and the third attempt, where the receiver named no time. */
 const retryAfterSeconds = [5, 60]
-/** A receiver that asks for patience is given it for so long; a message that is older is given up. */
+/** A receiver that asks for patience gets it this long; an older message is given up. */
 const maxWaitSeconds = 3_600
 
 /** A queue whose receiver asks for less is not left for the next poll. */
@@ -53,8 +53,8 @@ const maxStaySeconds = 5
 type Site = MessageSite & { pushServices: readonly string[] }
 
 /**
- * Drains the outbox until stopped. Each address has one queue, under a lease, so that any number of workers share them; a receiver
- * that is slow or dead delays what goes to it and nothing else.
+ * Drains the outbox until stopped. Each address has one queue, under a lease, so that any number of
+ * workers share them; a slow or dead receiver delays only its own.
  */
 export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPace): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -99,7 +99,10 @@ export function startDeliveries(db: Db, log: Logger, site: Site, pace = usualPac
 /** When the process is to end, and how long a message under way has then. */
 type Ending = { signal: AbortSignal; graceMs: number }
 
-/** Tells an address what is due for it, one message after the other, until nothing is, or it asks for patience. */
+/**
+ * Tells an address its due messages, one after the other, until there are none, or it asks for
+ * patience.
+ */
 async function drain(db: Db, log: Logger, site: Site, queue: AddressQueue, end: Ending): Promise<void> {
   const { signal, graceMs } = end
   while (!signal.aborted) {

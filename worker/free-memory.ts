@@ -2,13 +2,18 @@ import { Session } from 'node:inspector/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
-/** So rarely that it costs nothing, so often that a burst is forgotten before the next look at a graph. */
+/**
+ * Rare enough to cost nothing, frequent enough to forget a burst before the next look at a graph.
+ */
 const everyMs = 15_000
 
 /** Less of a core than this is idle: polls, the outbox, a stray decision. */
 const idleShare = 0.1
 
-/** Beyond this it is not left until all is quiet: V8 lets garbage of a storm grow for minutes before it looks. A look takes about 0.2 s. */
+/**
+ * Beyond this it does not wait for quiet: V8 lets a storm's garbage grow for minutes before it
+ * looks. A look takes about 0.2 s.
+ */
 const pressureMegabytes = 320
 
 /** Less work than this since the last time leaves too little behind to be worth a pause. */
@@ -21,9 +26,9 @@ type Untyped = {
 }
 
 /**
- * Collects the garbage of every thread and gives the pages back. V8 sizes its heaps for the busiest minute and gives nothing back
- * while nothing happens, because nothing makes it look; and workflows run in a thread whose heap only the inspector reaches. The
- * session is in this process: no port is opened.
+ * Collects every thread's garbage and gives the pages back. V8 sizes heaps for the busiest minute
+ * and gives nothing back while nothing happens; and workflows run in a thread whose heap only the
+ * inspector reaches. The session is in this process: no port is opened.
  */
 export async function freeMemory(): Promise<void> {
   const session = new Session()
@@ -41,14 +46,18 @@ export async function freeMemory(): Promise<void> {
     await post('NodeWorker.enable', { waitForDebuggerOnStart: false })
     const message = JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' })
     for (const sessionId of threads) await post('NodeWorker.sendMessageToWorker', { sessionId, message })
-    // Who disconnects earlier takes the question back. A thread that does not come to it within seconds is not idle.
+    // An earlier disconnect takes the question back. A thread that does not come to it within
+    // seconds is not idle.
     for (let tries = 0; answers < threads.length && tries < 100; tries += 1) await sleep(50)
   } finally {
     session.disconnect()
   }
 }
 
-/** Gives memory back whenever work is followed by quiet, and in the middle of it where much is taken. Answers how to stop it. */
+/**
+ * Gives memory back whenever quiet follows work, and in the middle of it where much is taken.
+ * Answers how to stop.
+ */
 export function freeMemoryWhenIdle(log: Logger): () => void {
   let before = process.cpuUsage()
   let workedSeconds = 0

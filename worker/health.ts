@@ -6,7 +6,7 @@ import { declaredMethods } from '../api/http/middleware.ts'
 import { answerProblem, toProblem } from '../api/http/problem.ts'
 import type { Db } from '../db/connect.ts'
 
-/** What the worker process tells of itself: alive, ready, and the counters of the log as every process answers them. */
+/** The worker process' own words: alive, ready, and the log's counters. */
 export function healthApp(db: Db, states: () => readonly string[]): Hono<Env> {
   const register = new Registry()
   sharedMetrics(db, [register])

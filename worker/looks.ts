@@ -13,12 +13,12 @@ type LookDeps = { db: Db; core: CorePort; log: Logger }
 
 const pollEveryMs = 1_000
 const batch = 5
-/** So many of the resources that a repair wrote to are looked at, where the incident has no resource. */
+/** Resources of a repair that are looked at, where the incident has none. */
 const maxTargets = 5
 
 /**
- * Takes the looks that the watchdog wants until stopped: at what a repair promised and at the incident's resource, over the
- * core API and without any lock. What was seen is a row; what it means is decided by the watchdog.
+ * Takes the watchdog's looks until stopped: at a repair's promise and the incident's resource, over
+ * the core API and without a lock. The sight is a row; the watchdog decides its meaning.
  */
 export function startLooks(deps: LookDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()

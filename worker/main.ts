@@ -25,7 +25,7 @@ import { startBodies } from './take-bodies.ts'
 import { waitForSchema } from './wait-for-schema.ts'
 import { startWorkers, warnOfGrade } from './workers.ts'
 
-/** The worker process: workflows, activities, the Schedule, and the outbox. Ends cleanly on SIGTERM. */
+/** The worker process: workflows, activities, Schedule, outbox. Ends cleanly on SIGTERM. */
 const config = readConfigOrExit(['DATABASE_URL'])
 const models = orExit(() => modelsOf(config))
 const log = pino({ level: config.LOG_LEVEL, name: 'worker' })
@@ -53,7 +53,7 @@ await waitForSchema(db, log)
 // Until it is loaded every SQL text is a write: the judge fails closed, but needlessly.
 await loadSql()
 const workers = await startWorkers(config, db, log, { models }).catch((error): never => {
-  // What is in the way of Temporal is said in one line that names the setting, not as a stack.
+  // Temporal's obstacles are said in one line that names the setting, not as a stack.
   if (!(error instanceof TemporalError)) throw error
   log.fatal(`the worker does not start: ${error.message}`)
   process.exit(1)
@@ -80,7 +80,7 @@ if (config.AGENT_ENABLED && config.LLM_BASE_URL) {
   const key = { server: serverName(baseUrlOf(config.LLM_BASE_URL)), model: config.LLM_MODEL }
   await warnOfGrade(db, log, key).catch((error) => log.warn({ err: error }, "the model's grade was not read"))
 }
-// What was compiled is kept now, where that is wanted (NODE_COMPILE_CACHE): a process that is killed keeps nothing.
+// Writes the compile cache now, where wanted (NODE_COMPILE_CACHE): a killed process keeps nothing.
 flushCompileCache()
 
 const stop = async (code = 0) => {

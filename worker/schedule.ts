@@ -7,17 +7,20 @@ import {
 } from '@temporalio/client'
 import { queueScheduleId } from '../domain/step-key.ts'
 
-/** `site` names the owner of the Schedule (`db/site-id.ts`). Any site takes one without an owner for its own. */
+/** `site`: the Schedule's owner (`db/site-id.ts`). Any site takes one without an owner. */
 export type ScheduleOptions = { taskQueue: string; intervalSeconds: number; enabled: boolean; site?: string }
 
-/** The namespace is another site's: its workers would take the work of this one, and carry it out over their own database. */
+/**
+ * The namespace is another site's: its workers would take this one's work, and carry it out over
+ * their own database.
+ */
 export class ForeignScheduleError extends Error {
   override name = 'ForeignScheduleError' as const
 }
 
 /**
- * Makes the queue's Schedule what it should be: every interval, never two at once, and after an outage the ticks of two
- * minutes at most. With the agent off it is paused, not deleted: its history says so.
+ * Sets the queue's Schedule: every interval, never two at once, and after an outage at most two
+ * minutes' ticks. With the agent off it is paused, not deleted: its history says so.
  */
 export async function ensureSchedule(client: Client, options: ScheduleOptions): Promise<void> {
   const { spec, policies, action } = wanted(options)
@@ -32,8 +35,8 @@ export async function ensureSchedule(client: Client, options: ScheduleOptions): 
 }
 
 /**
- * Looks whether somebody deleted or edited the Schedule in Temporal, and makes it again what it should be: answers what was found, null
- * where there was nothing to do. A pause stays: it may be a person's, and the health page shows it.
+ * Looks whether somebody deleted or edited the Schedule, and sets it again: answers what was found,
+ * null where all was right. A pause stays: it may be a person's, and the health page shows it.
  */
 export async function keepSchedule(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   const found = await scheduleFault(client, options)
@@ -44,7 +47,10 @@ export async function keepSchedule(client: Client, options: ScheduleOptions): Pr
 
 type ScheduleFault = 'deleted' | 'edited' | null
 
-/** What is wrong with the Schedule; null where it is as it should be. Changes nothing. Throws ForeignScheduleError where it is another site's. */
+/**
+ * The Schedule's fault; null where there is none. Changes nothing. Throws ForeignScheduleError
+ * where it is another site's.
+ */
 export async function scheduleFault(client: Client, options: ScheduleOptions): Promise<ScheduleFault> {
   try {
     const found = await client.schedule.getHandle(queueScheduleId).describe()

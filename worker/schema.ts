@@ -3,7 +3,10 @@ import { newerSchema } from '../migrations/migrate.ts'
 
 const everyMs = 15_000
 
-/** Looks now and then whether a newer build made the schema one on which this build may not run, and then says so once. Answers how to stop. */
+/**
+ * Looks now and then whether a newer build made the schema one that this build may not run on, and
+ * says so once. Answers how to stop.
+ */
 export function watchSchema(db: Db, onRefused: (why: string) => void): () => void {
   const timer = setInterval(async () => {
     // A database that is away says nothing: what needs it waits by itself.

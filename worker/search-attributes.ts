@@ -5,8 +5,8 @@ import { searchAttributeNames } from '../workflows/outcome.ts'
 const { INDEXED_VALUE_TYPE_KEYWORD } = proto.temporal.api.enums.v1.IndexedValueType
 
 /**
- * Registers what operators filter investigations by in Temporal's own UI; what is there already is left alone. Answers what
- * was missing.
+ * Registers what operators filter investigations by in Temporal's UI; leaves existing ones alone.
+ * Answers what was missing.
  */
 export async function ensureSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
   const { missing } = await searchAttributeFaults(connection, namespace)
@@ -27,7 +27,7 @@ export async function ensureSearchAttributes(connection: Connection, namespace: 
   }
 }
 
-/** Which of our search attributes are not there, and which are of another type, so that a run which sets them cannot start. */
+/** Our absent search attributes, and those of another type: a run that sets them cannot start. */
 export async function searchAttributeFaults(
   connection: Connection,
   namespace: string,
@@ -41,14 +41,17 @@ export async function searchAttributeFaults(
     }
   } catch (error) {
     if (!isRefused(error)) throw error
-    // Temporal Cloud answers no client about it. There the names are aliases that the namespace knows.
+    // Temporal Cloud answers no client about it: names are aliases known to the namespace.
     const { config } = await connection.workflowService.describeNamespace({ namespace })
     const aliases = new Set(Object.values(config?.customSearchAttributeAliases ?? {}))
     return { missing: searchAttributeNames.filter((name) => !aliases.has(name)), ofOtherType: [] }
   }
 }
 
-/** PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the namespace has let us in by now, so it is this service that does not. */
+/**
+ * PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED: the namespace let us in, so it is this service
+ * that does not.
+ */
 function isRefused(error: unknown): boolean {
   return isGrpcServiceError(error) && [7, 12, 16].includes(error.code)
 }

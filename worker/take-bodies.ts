@@ -9,7 +9,7 @@ const pollEveryMs = 500
 
 type BodyDeps = { db: Db; runs: Pick<Runs, 'tell' | 'triggerQueue'>; log: Pick<Logger, 'warn'> }
 
-/** Takes up what is too large for one answer, part by part, until stopped. Any number of workers may do it. */
+/** Takes up too large bodies, part by part, until stopped. Any number of workers may. */
 export function startBodies(deps: BodyDeps): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping

@@ -6,8 +6,9 @@ import { olderSchema } from '../migrations/migrate.ts'
 const lookEveryMs = 1_000
 
 /**
- * Waits until the database answers and no migration of this build is missing. On an older schema each step of a run would fail, and be tried again, until
- * the run is lost. Says what it waits for, once for each reason.
+ * Waits until the database answers and no migration of this build is missing. On an older schema
+ * each step of a run would fail, and be tried again, until the run is lost. Says what it waits for,
+ * once a reason.
  */
 export async function waitForSchema(db: Db, log: Logger, everyMs = lookEveryMs): Promise<void> {
   for (let said: string | null = null; ; await sleep(everyMs)) {

@@ -40,7 +40,7 @@ type Workers = {
   runs: Runs
   /** Temporal's own words: INITIALIZED, RUNNING, STOPPING, … */
   states(): string[]
-  /** Stops polling, lets activities finish or tells them to stop, and returns when both workers have ended. */
+  /** Stops polling, lets activities finish or stops them, and returns when both workers ended. */
   stop(): Promise<void>
   /** Settles when a worker ends by itself; rejects when it failed. */
   ended: Promise<void>
@@ -59,9 +59,9 @@ type WorkerOptions = {
 }
 
 /**
- * Builds the two workers: `nightshift` for workflows, tools and rows, and `nightshift-llm` for the model alone, because a rate
- * limit holds only where activities are not dispatched eagerly. With the agent off, nothing is claimed: only what runs already
- * is carried on.
+ * Builds the two workers: `nightshift` for workflows, tools and rows, `nightshift-llm` for the
+ * model alone, since a rate limit holds only where activities are not dispatched eagerly. With the
+ * agent off nothing is claimed: only running ones go on.
  */
 export async function startWorkers(config: Config, db: Db, log: Logger, options: WorkerOptions = {}): Promise<Workers> {
   installRuntime()
@@ -154,8 +154,9 @@ async function createMainWorker(parts: WorkerParts): Promise<Worker> {
     },
     maxConcurrentWorkflowTaskExecutions: 40,
     maxConcurrentActivityTaskExecutions: config.WORKER_ACTIVITY_SLOTS,
-    // As many as may be at work at once and some. Beyond it, runs that wait for a person are replayed from their short history
-    // when they wake, which slows no decision; kept, each would cost a third of a megabyte for as long as it waits.
+    // As many as may work at once and some. Beyond it, runs that wait for a person are replayed
+    // from their short history when they wake, which slows no decision; kept, each costs a third of
+    // a megabyte meanwhile.
     maxCachedWorkflows: config.WORKER_CACHED_WORKFLOWS,
     workflowThreadPoolSize: config.WORKER_WORKFLOW_THREADS,
     // What writes rows or acts comes to its end; what only waits is given back after that.
@@ -182,10 +183,10 @@ async function createModelWorker(parts: WorkerParts): Promise<Worker> {
     namespace,
     taskQueue: llmTaskQueue(taskQueue),
     activities: sanitizeFailures(activities, log),
-    // Rows decide over all workers how many ask the model at once; this many more may wait for it here.
+    // Rows decide over all workers how many ask the model at once; this many more may wait here.
     maxConcurrentActivityTaskExecutions: config.LLM_MAX_CONCURRENT + 100,
     maxTaskQueueActivitiesPerSecond: config.LLM_REQUESTS_PER_SECOND,
-    // An answer may take minutes: at SIGTERM the question is given back at once, and its slot with it.
+    // An answer may take minutes: SIGTERM gives the question back at once, and its slot with it.
     shutdownGraceTime: 0,
     shutdownForceTime: '15s',
   })
@@ -205,7 +206,10 @@ function routedModel(
   return { name, model, fallbacks, protocol, client, served }
 }
 
-/** Makes the Schedule and the search attributes, and makes them again when somebody changes them. Answers how to stop looking. */
+/**
+ * Makes the Schedule and search attributes, also again when somebody changes them. Answers how to
+ * stop looking.
+ */
 async function keepTemporalReady(parts: WorkerParts, connection: Connection): Promise<() => void> {
   const { config, db, log, client, namespace, taskQueue } = parts
   const site = (await siteId(db)) ?? ''
@@ -224,8 +228,8 @@ async function keepTemporalReady(parts: WorkerParts, connection: Connection): Pr
 }
 
 /**
- * The two connections of a worker. The first words to the namespace are said here, so that one that is missing or refused is known
- * before anything is built.
+ * The worker's two connections. The first words to the namespace are said here: a missing or
+ * refusing one is known before anything is built.
  */
 async function connectBoth(settings: TemporalSettings) {
   const options = connectionOptions(settings)
@@ -239,7 +243,10 @@ async function connectBoth(settings: TemporalSettings) {
   }
 }
 
-/** What somebody did to the Schedule in Temporal is undone and written down. Temporal may be away: then the next look comes. */
+/**
+ * An outside change of the Schedule is undone and noted. Temporal may be away: then the next look
+ * comes.
+ */
 async function recordScheduleChange(db: Db, log: Logger, keep: () => ReturnType<typeof keepSchedule>): Promise<void> {
   try {
     const found = await keep()
@@ -264,14 +271,17 @@ async function keepSearchAttributes(connection: Connection, namespace: string, l
 }
 
 let installed = false
-/** Once per process and before any connection. Signals are ours: the SDK must not end workers behind our back. */
+/**
+ * Once a process and before any connection. Signals are ours: the SDK must not end workers behind
+ * our back.
+ */
 function installRuntime(): void {
   if (installed) return
   installed = true
   Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] })
 }
 
-/** Says in the log where incidents are left to a model below C, or to one that nobody has measured. */
+/** Says in the log where incidents are left to a model below C, or one that nobody measured. */
 export async function warnOfGrade(db: Db, log: Pick<Logger, 'warn'>, key: ModelKey): Promise<void> {
   const known = await passportOf(db, key)
   const warning = warnOfModel(key.model, known)

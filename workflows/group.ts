@@ -26,9 +26,10 @@ const { planGroup, freeAttempt } = proxyActivities<GroupActivities & Pick<QueueA
 const lookAgainMs = 30_000
 
 /**
- * One per incident type. The first incident is the leader; when it resolves, the rest run as followers with its hint, a
- * limited number at a time; when it does not, or waits for a person too long, they run without. Everything is read from rows
- * before each step, so a lost signal costs half a minute and the group may start again at any time. Children outlive it.
+ * A group: one per incident type. The first incident is the leader; when it resolves, the rest run
+ * as followers with its hint, a limited number at a time; when it does not, or waits for a person
+ * too long, they run without. Everything is read from rows before each step, so a lost signal costs
+ * half a minute and the group may start again at any time. Children outlive it.
  */
 export async function InvestigateIncidentGroup(type: string): Promise<void> {
   let woken = true
@@ -65,7 +66,10 @@ export async function InvestigateIncidentGroup(type: string): Promise<void> {
   }
 }
 
-/** Since 0.2 an attempt whose number Temporal has seen before is not begun under it again, unless nothing came of it then. */
+/**
+ * Since 0.2 an attempt whose number Temporal has seen does not begin under it again, unless nothing
+ * came of it then.
+ */
 const freshAttempts = 'fresh-attempts'
 
 type Start = GroupPlan['start'][number]
@@ -109,8 +113,8 @@ const { stampQueue, wakeGroup, rewakeDecisions } = proxyActivities<QueueActiviti
 })
 
 /**
- * One tick of the queue. It stamps groups on what is unassigned, wakes the groups that have a slot, wakes again what was
- * missed, and returns: it waits for nobody, or one approval would stop the queue.
+ * One tick of the queue. It stamps groups on the unassigned, wakes groups with a slot, wakes again
+ * what was missed, and returns: waiting for anybody would let one approval stop the queue.
  */
 export async function ProcessIncidentQueue(): Promise<{ groups: number; rewoken: number }> {
   const types = await stampQueue()

@@ -16,7 +16,7 @@ import { buildPorts, signalGroup } from './steps.ts'
 
 export type { InvestigationInput }
 
-/** `how` is of the run itself: the rows may be older than what it did. Version 0.1.0 said nothing of it. */
+/** `how`: the run's own word; the rows may be older. Version 0.1.0 said nothing of it. */
 export type InvestigationResult = {
   status: string
   headHash: string | null
@@ -28,8 +28,9 @@ const guardedSignals = 'guarded-signals'
 const freeCorrections = 'free-corrections'
 
 /**
- * One attempt at one incident: claim it, assemble what is known, then turns until it is closed. Anything but a resolution ends
- * in escalation. Nothing is held while a person thinks: the run is a timer and a few handlers.
+ * One attempt at one incident: claims it, assembles the facts, then turns until it is closed. Any
+ * end but a resolution is an escalation. Nothing is held while a person thinks: the run is a timer
+ * and a few handlers.
  */
 export async function InvestigateIncident(input: InvestigationInput): Promise<InvestigationResult> {
   const run = createRun(input)
@@ -74,7 +75,7 @@ function createRun(input: InvestigationInput): RunState {
   return run
 }
 
-/** Claims the incident and assembles its context. A result instead of limits: the run ended here. */
+/** Claims the incident and assembles its context. A result, not limits: the run ended. */
 async function start(run: RunState): Promise<InvestigationResult | (LoopLimits & { progress: LoopProgress })> {
   const { input } = run
   const claimed = await rows.claim(input)

@@ -1,26 +1,29 @@
 import type { CallOutcome, DecisionStatus, EscalationCode, LoopEnd, TurnOutcome } from './outcome.ts'
 
 /**
- * The turn loop, over ports, so that the workflow, the simulator and the tests run the very same one. It holds order and
- * limits; it has no policy, no text and no clock.
+ * The turn loop, over ports, so that workflow, simulator and tests run the same. It holds order and
+ * limits; no policy, text or clock.
  */
 export type LoopPorts = {
   think(turn: number): Promise<TurnOutcome>
-  /** Waits until the model may be asked, or until it is time to look again. Not work of this run: it counts against no budget. */
+  /**
+   * Waits until the model may be asked, or it is time to look again. No work of this run: it counts
+   * against no budget.
+   */
   waitForModel(turn: number, ahead: number): Promise<void>
-  /** Judges and does one call. With an approval: the targets are read again and the call is judged again. */
+  /** Judges and does one call. With an approval: reads the targets and judges again. */
   act(turn: number, call: number, tool: string, approvalId: string | null): Promise<CallOutcome>
   /** Waits until what was written shows, or until it is clear that it does not. */
   verify(turn: number, call: number): Promise<CallOutcome>
-  /** Returns when the approval is settled; `interrupted` when the run is to end for another reason. */
+  /** Returns when the approval is settled; `interrupted` when the run ends for another reason. */
   waitForDecision(approvalId: string, expiresInMs: number): Promise<DecisionStatus | 'interrupted'>
   /** Waits before a kept ending is judged again; a person may end the run meanwhile. */
   pause(waitMs: number): Promise<'over' | 'interrupted'>
-  /** Asked between steps: true when the run has ended (cancelled, or its alerts ended by themselves). */
+  /** Asked between steps: true when the run has ended (cancelled, or its alerts ended). */
   interrupted(turn: number): Promise<boolean>
-  /** The same between a model's answer and its first call: the world went on while the model thought. */
+  /** The same between a model's answer and its first call: the world went on meanwhile. */
   isStillWanted(turn: number): Promise<boolean>
-  /** Called after each turn with what a fresh run needs to go on from here: the workflow may continue as new. */
+  /** Called after each turn with what another run needs: the workflow may continue as new. */
   checkpoint(progress: LoopProgress): Promise<void>
   now(): number
 }
@@ -44,7 +47,10 @@ const asksPerCall = 5
 
 const budgetCodes = { tokens: 'TOKEN_BUDGET', bytes: 'BYTE_BUDGET', money: 'MONEY_BUDGET' } as const
 
-/** Runs turns until the incident is closed or a limit says that a person must take over. Never throws for what a port answers. */
+/**
+ * Runs turns until the incident is closed or a limit demands a person. Never throws for a port's
+ * answer.
+ */
 export async function runLoop(
   ports: LoopPorts,
   limits: LoopLimits,

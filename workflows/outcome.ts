@@ -1,7 +1,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow'
 
 /**
- * A person's decision as it comes through Temporal. `token` says who decides and about what; `by`, where a sender adds it, is
+ * A person's decision by Temporal. `token` says who decides and about what; a sender's `by` is
  * ignored.
  */
 export type DecisionMessage = { token: string; approvalId?: string; reason?: string }
@@ -30,8 +30,8 @@ export type ChildReport = 'parked' | 'resumed' | 'ended'
 export const report = defineSignal<[string, ChildReport]>('report')
 
 /**
- * A decision as it arrived: `message` where its form is right, `texts` what else in it may be a decision token. `bare`: a signal of this
- * verdict that holds nothing like a token.
+ * A decision as it arrived: `message` where its form is right, `texts` what else may be a decision
+ * token. `bare`: a signal of this verdict without anything like a token.
  */
 export type ReceivedDecision = {
   door: 'signal' | 'update'
@@ -44,8 +44,8 @@ const tokenForm = /(?<![\w-])[\w-]{43}(?![\w-])/g
 const textsKept = 5
 
 /**
- * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input. Whatever was sent comes out in this
- * form, so that no sender can fail the run.
+ * A Signal cannot be refused, only cut: a flood of megabytes must not become an activity's input.
+ * Any sent thing comes out in this form, so that no sender can fail the run.
  */
 export function parseDecision(
   door: ReceivedDecision['door'],
@@ -80,15 +80,19 @@ export function boundMessage(message: DecideMessage): DecideMessage {
   return parseDecision('signal', message, message.decision).message ?? { decision: message.decision, token: '' }
 }
 
-/** What operators filter investigations by in Temporal's own UI; all are keywords. A namespace without one of them fails every run. */
+/**
+ * Keys by which operators filter investigations in Temporal's UI; all are keywords. A namespace
+ * without one fails every run.
+ */
 export const searchAttributeNames = ['IncidentType', 'Severity', 'Target', 'Role', 'Status']
 
 /**
- * The closed words that enter workflow history. Everything else (texts, arguments, verdicts) stays in rows, so that a rule can
- * change while investigations run and none breaks on replay. A word a workflow does not know escalates.
+ * The closed words of workflow history. The rest (texts, arguments, verdicts) stays in rows, so
+ * that a rule can change while investigations run and none breaks on replay. A word unknown to a
+ * workflow escalates.
  */
 
-/** What a turn of the model came to. `calls` names the proposed tools, `unknown` for a name that no tool has. */
+/** The result of a model's turn. `calls`: the proposed tools, `unknown` for no tool's name. */
 export type TurnOutcome =
   | { kind: 'calls'; calls: string[] }
   | { kind: 'correction' }
@@ -119,7 +123,7 @@ export type CallOutcome =
 
 export type DecisionStatus = 'pending' | 'approved' | 'denied' | 'expired' | 'withdrawn' | 'consumed'
 
-/** Why code ends an investigation: the reason's sentence is written by the activity that closes the incident. */
+/** The reason why code ends an investigation: the closing activity writes its sentence. */
 export type EscalationCode =
   | 'CONTEXT_FAILED'
   | 'MODEL_UNAVAILABLE'
@@ -139,5 +143,8 @@ export type EscalationCode =
 
 export type LoopEnd = { end: 'closed' } | { end: 'fenced' } | { end: 'escalate'; code: EscalationCode; turn: number }
 
-/** What asks a run to stop between two steps: its alerts ended, a signal says that a person wants it, or Temporal cancelled it. */
+/**
+ * Reasons to stop between two steps: the alerts ended, a signal says that a person wants it, or
+ * Temporal cancelled it.
+ */
 export type Interruption = 'alert_resolved' | 'cancel' | 'stopped'

@@ -16,7 +16,7 @@ import type { DecideAnswer, Interruption, Pending, ReceivedDecision } from './ou
 
 /** What one activity weighs at most. */
 const batchSize = 100
-/** More signals than this in one run are a flood: it takes no more, and reads its row from time to time instead. */
+/** More signals in one run are a flood: it takes no more, and reads its row now and then. */
 export const signalsPerRun = 5_000
 
 type Waiting = { decision: ReceivedDecision; answer(answer: DecideAnswer): void; fail(error: unknown): void }
@@ -25,13 +25,17 @@ type DecisionQueue = {
   /** Counts one message of any kind; false when this run takes no more. */
   admitSignal(): boolean
   isOverLimit(): boolean
-  /** Answers when it was weighed. The same message again is dropped while the first one waits: its answer is the same. */
+  /**
+   * Answers once it was weighed. A repetition is dropped while the first waits: its answer is the
+   * same.
+   */
   weigh(decision: ReceivedDecision): Promise<DecideAnswer>
 }
 
 /**
- * The queue of decisions that come through Temporal: weighed in batches, one after another, in the order in which they came. A
- * thousand forged ones cost ten activities, and the real one among them is weighed with its batch. `weighAll` answers one for each.
+ * Decisions that come by Temporal: weighed in batches, one after another, in their order. A
+ * thousand forged ones cost ten activities, and the real one among them is weighed with its batch.
+ * `weighAll` answers one for each.
  */
 export function createDecisionQueue(
   weighAll: (batch: ReceivedDecision[]) => Promise<DecideAnswer[]>,
@@ -81,14 +85,14 @@ const order: readonly Interruption[] = ['stopped', 'cancel', 'alert_resolved']
 
 type Interruptions = {
   add(why: Interruption): void
-  /** Takes the next one to look into: a stop before an alert that ended. Null when there is none. */
+  /** Takes the next one to look into: a stop before an ended alert. Null when there is none. */
   take(): Interruption | null
   isAny(): boolean
 }
 
 /**
- * What asks the run to stop, until it is looked into. `isKeepingAll`: a signal that nobody stands behind must not hide that the alerts
- * ended. Runs that began with version 0.1.0 kept one, and a stop replaced it.
+ * A request to stop, until it is looked into. `isKeepingAll`: a signal without a person must not
+ * hide that the alerts ended. Runs that began with version 0.1.0 kept one, and a stop replaced it.
  */
 export function createInterruptions(isKeepingAll: boolean): Interruptions {
   const waiting = new Set<Interruption>()
@@ -122,8 +126,8 @@ export type InvestigationInput = {
 export type RunState = {
   input: InvestigationInput
   /**
-   * Since 0.2 decisions are weighed in batches, and nothing is given up for a signal before a row says that a person wants it.
-   * False for runs that began earlier: they replay as they went.
+   * Since 0.2 decisions are weighed in batches, and nothing is given up for a signal before a row
+   * says that a person wants it. False for runs that began earlier: they replay as they went.
    */
   isGuarded: boolean
   interruptions: Interruptions
@@ -147,7 +151,7 @@ export const rows = proxyActivities<ContextActivities & ApprovalActivities>({
   retry: { initialInterval: '500ms', maximumInterval: '10s' },
 })
 
-/** Assembles what is known. The activity retries while the database is away, and knows what no retry helps. */
+/** Assembles the facts. The activity retries while the database is away. */
 export const context = proxyActivities<ContextActivities>({
   startToCloseTimeout: '660s',
   scheduleToCloseTimeout: '660s',

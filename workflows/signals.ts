@@ -16,23 +16,30 @@ import {
 } from './outcome.ts'
 import { type RunState, rows } from './run.ts'
 
-/** Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call whether it is still wanted. */
+/**
+ * Since 0.2 an alert's end lets the model finish its answer, and the run asks before the first call
+ * if it is still wanted.
+ */
 const thinkOn = 'think-on'
 
 /** What a run of version 0.1.0 weighed at most. */
 const decisionsPerRun = 200
-/** So many signals to stop are looked into while the model thinks; after that the next step looks. */
+/** Signals to stop that are looked into during the model's thought; later ones wait. */
 const stopChecksPerRun = 20
 
-/** Whether an answer of the model outlives the end of the alerts. Asks Temporal only where the run's version leaves it open. */
+/**
+ * Whether a model's answer outlives the alerts' end. Asks Temporal only where the run's version
+ * leaves it open.
+ */
 export function finishesAnswers(run: RunState): boolean {
   return run.isGuarded || patched(thinkOn)
 }
 
 /**
- * Listens to Temporal: decisions by Update and Signal, wakes, an alert's end, a request to stop. Anybody who can write to
- * Temporal can send these, so each is only a reason to read the row. Handlers run in the run's root scope: without
- * `nonCancellable`, a decision that meets a cancelled run would end it half-way.
+ * Listens to Temporal: decisions by Update and Signal, wakes, an alert's end, a request to stop.
+ * Anybody who can write to Temporal can send these, so each is only a reason to read the row.
+ * Handlers run in the run's root scope: without `nonCancellable`, a decision that meets a cancelled
+ * run would end it half-way.
  */
 export function listen(run: RunState): void {
   const whileAdmitted = (act: () => void) => () => {
@@ -98,12 +105,15 @@ const tooMany: DecideAnswer = { outcome: 'refused', status: null, message: 'too 
 function interrupt(run: RunState, why: Interruption): void {
   run.interruptions.add(why)
   run.wakes += 1
-  // An answer that is on its way is paid for: only a stop gives it up, and a signal only where a person stands behind it.
+  // An answer under way is paid for: only a stop gives it up, a signal only with a person.
   if (why === 'cancel' && run.isGuarded) void stopThinking(run)
   else if (why !== 'alert_resolved' || !finishesAnswers(run)) run.thinking?.cancel()
 }
 
-/** Gives up the model's answer where a person wants the run to stop. One look at a time, and one more for what came meanwhile. */
+/**
+ * Gives up the model's answer where a person wants the run to stop. One look at a time, and one
+ * more for what came meanwhile.
+ */
 async function stopThinking(run: RunState): Promise<void> {
   const { stop } = run
   const { incidentId, attempt } = run.input

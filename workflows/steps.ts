@@ -17,7 +17,7 @@ import { finishesAnswers } from './signals.ts'
 
 /** A run over its limit of signals reads its row this often. */
 const pollMs = 30_000
-/** So many looks follow their signals at once; later ones leave this much time between them. */
+/** Looks that follow their signals at once; later ones leave this much time between. */
 const promptLooks = 20
 const betweenLooksMs = 1_000
 
@@ -105,7 +105,7 @@ async function waitForDecision(
   return decision
 }
 
-/** Sleeps until a signal or the expiry wakes it. The row says what was decided; a signal never does. */
+/** Sleeps until a signal or the expiry wakes it. The row has the decision; a signal never does. */
 async function readDecisionWhenWoken(
   run: RunState,
   approvalId: string,
@@ -128,7 +128,7 @@ async function readDecisionWhenWoken(
   }
 }
 
-/** Waits for as long as the alerts have to stay quiet, whatever is signalled meanwhile, unless the run is to end. */
+/** Waits while the alerts have to stay quiet, whatever is signalled, unless the run is to end. */
 async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'interrupted'> {
   const until = Date.now() + waitMs
   for (let looks = 1; ; looks += 1) {
@@ -141,14 +141,14 @@ async function waitForQuiet(run: RunState, waitMs: number): Promise<'over' | 'in
   }
 }
 
-/** Looks into what asked the run to stop. True when a row confirmed it and the incident is closed for this run. */
+/** Looks into a request to stop. True when a row confirmed it and this run's incident closed. */
 async function endIfInterrupted(run: RunState, turn: number): Promise<boolean> {
   const { incidentId, attempt } = run.input
   if (run.decisions.isOverLimit()) {
     if (await rows.isStopWanted(incidentId, attempt)) run.interruptions.add('cancel')
     run.interruptions.add('alert_resolved')
   }
-  // Again, for while an alert's end is looked into a person may stop the run: no call is to start in between.
+  // Again: during a look into an alert's end a person may stop the run: no call starts then.
   for (let why = run.interruptions.take(); why; why = run.interruptions.take()) {
     const hasEnded = await world.endEarly.executeWithOptions({ summary: why }, [{ incidentId, attempt, turn, why }])
     if (hasEnded) return true

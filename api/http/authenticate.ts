@@ -8,8 +8,8 @@ import { afterFailure } from './rate-limits.ts'
 import { sessionCookie } from './session-cookie.ts'
 
 /**
- * Finds the principal: by a bearer token, or by the cookie of a signed-in browser, which has the rights of its token. Both
- * are looked up by their hash, so that the time it takes reveals nothing about them.
+ * Finds the principal by bearer token, or by a signed-in browser's cookie, which has its token's
+ * rights. Both are looked up by hash, so that the time reveals nothing.
  */
 export function authenticate(db: Db, publicUrl: string | null = null): Middleware {
   return async (c, next) => {
@@ -18,7 +18,7 @@ export function authenticate(db: Db, publicUrl: string | null = null): Middlewar
       ? { principal: await bearer(db, header), browser: false }
       : { principal: await signedIn(db, c, publicUrl), browser: true }
     if (!principal) {
-      // An expired cookie does not count as an attempt: a page that stays open over night sends it again and again.
+      // An expired cookie is no attempt: a page open over night sends it again and again.
       const flood = header ? await afterFailure(db, c) : null
       if (flood) throw flood
       const detail = header
@@ -40,7 +40,10 @@ async function bearer(db: Db, header: string): Promise<Principal | null> {
   return await principalOf(db, token ?? '')
 }
 
-/** The principal of the session cookie, or null. A request that changes something must come from this origin. */
+/**
+ * The session cookie's principal, or null. A request that changes something must come from this
+ * origin.
+ */
 export async function signedIn(db: Db, c: Context, publicUrl: string | null): Promise<Principal | null> {
   const cookie = sessionCookie(c, publicUrl)
   const principal = cookie ? await principalOfSession(db, cookie) : null
@@ -48,7 +51,7 @@ export async function signedIn(db: Db, c: Context, publicUrl: string | null): Pr
   return principal
 }
 
-/** Refuses a request that a browser did not send from this origin; a missing `Origin` counts as a foreign one. */
+/** Refuses a request that no browser sent from this origin; no `Origin` counts as foreign. */
 export function requireOwnOrigin(c: Context, publicUrl: string | null): void {
   const origin = c.req.header('origin')
   if (origin !== undefined && getOwnOrigins(c, publicUrl).includes(origin)) return

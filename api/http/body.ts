@@ -8,8 +8,8 @@ import { Problem } from './problem.ts'
 const maxJsonDepth = 64
 
 /**
- * The body of a request as JSON that can be stored: UTF-8, and in every text and key no NUL and no half of a surrogate pair.
- * Undefined where there is no body.
+ * A request's body as storable JSON: UTF-8, and no NUL or half a surrogate pair in texts and keys.
+ * Undefined where there is none.
  */
 export async function jsonBody(c: Context): Promise<unknown> {
   const bytes = new Uint8Array(await c.req.arrayBuffer())
@@ -41,7 +41,10 @@ function parse(bytes: Uint8Array): unknown {
 type Flaw = { field: string | null; message: string }
 type JsonPath = { value: unknown; path: string[] }
 
-/** The first thing in a JSON value that no row can hold; null: a row can hold all of it. A loop, because it limits the depth. */
+/**
+ * The first part of a JSON value that no row can hold; null: all fits. A loop, since it limits the
+ * depth.
+ */
 function flawIn(root: unknown): Flaw | null {
   const open: JsonPath[] = [{ value: root, path: [] }]
   for (let place = open.pop(); place; place = open.pop()) {
@@ -76,8 +79,8 @@ function fieldOf(path: readonly string[]): string | null {
 }
 
 /**
- * Refuses a body whose header says another type, another character set than UTF-8, or a compression: what would be read then
- * is not what was sent (RFC 9110, 15.5.16).
+ * Refuses a body of another type, another character set than UTF-8, or a compression: what is read
+ * would not be what was sent (RFC 9110, 15.5.16).
  */
 export function requireMediaType(c: Context, taken: readonly string[]): void {
   const header = c.req.header('content-type')
@@ -109,8 +112,8 @@ function unsupported(detail: string): Problem {
 }
 
 /**
- * What a person writes, without the blanks around it: at least `least` characters from the first visible one to the last. A pattern says so,
- * since the document of a schema that trims would promise more than is taken.
+ * A person's text without blanks around it: at least `least` characters from the first visible to
+ * the last. A pattern says so, since a trimming schema's document would promise too much.
  */
 export function writtenText(min: 1 | 3, max: number) {
   const form = min === 1 ? /\S/u : /\S[\s\S]+\S/u

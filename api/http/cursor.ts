@@ -14,7 +14,7 @@ export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
 }
 
-/** A page of `limit` rows out of `limit + 1` that were read: the extra row means that there are more. */
+/** A page of `limit` rows out of `limit + 1` read: the extra row means that there are more. */
 export function page<T>(rows: T[], limit: number, cursorOf: (last: T) => string | number) {
   const items = rows.slice(0, limit)
   const last = items.at(-1)

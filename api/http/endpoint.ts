@@ -22,11 +22,11 @@ type EndpointRequest<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodTy
   principal: Principal
   /** What the caller may read: queries take it first. */
   scope: Scope
-  /** Who acts, as rows name them. */
+  /** The actor, as rows name them. */
   actor: string
   /** The `Idempotency-Key`, or null. */
   key: string | null
-  /** Of an agent's write: the row that announced it. Null for people. */
+  /** For an agent's write: the row that announced it. Null for people. */
   judged: IncidentEvent<'tool_started'> | null
   c: Context
 }
@@ -44,7 +44,10 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   query?: Q
   body?: B
   bodyExample?: z.input<B>
-  /** Looks at a body before its schema does, and throws a Problem: where what is wrong may be more than a schema can tell. */
+  /**
+   * Looks at a body before its schema, and throws a Problem, where a fault may be more than a
+   * schema can tell.
+   */
   checkBody?(body: unknown, c: Context, deps: ApiDeps): Promise<void>
   headers?: z.ZodObject
   answer: A
@@ -58,7 +61,7 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
   hasEtag?: boolean
   /** Statuses of refusals beyond those that every endpoint has. */
   problems?: number[]
-  /** Writes that agents may do; without it an agent's write is refused whatever its permissions say. */
+  /** Writes open to agents; any other agent's write is refused whatever its permissions. */
   agent?: AgentAction
   /** The answer holds a secret and is stored nowhere. */
   secret?: boolean
@@ -115,8 +118,8 @@ function problemResponse(status: number) {
 }
 
 /**
- * Declares one operation: who may call it, what it takes, what it answers. Guards, problems and the OpenAPI document follow
- * from the declaration.
+ * Declares one operation: who may call it, what it takes, what it answers. Guards, problems and the
+ * OpenAPI document follow from it.
  */
 export function endpoint<
   A extends z.ZodType,
@@ -236,7 +239,7 @@ export function openApiDocument(app: OpenAPIHono<Env>): object {
   return boundIntegers(document) as object
 }
 
-/** Integers are those that every JSON reader has: what schemas refuse beyond them, the document says too. */
+/** Integers that every JSON reader has: the document says what schemas refuse beyond them. */
 function boundIntegers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(boundIntegers)
   if (value === null || typeof value !== 'object') return value

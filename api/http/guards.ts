@@ -29,8 +29,8 @@ export function permit(permission: Permission): Middleware {
 }
 
 /**
- * Restricts a token for some incident types to incidents of those types. The type is read from the path, and a path that
- * names no incident is refused: a new operation stays closed until its path is known here.
+ * Restricts a token for some incident types to those. The type is read from the path, and a path
+ * without an incident is refused: a new operation stays closed until its path is known here.
  */
 export function withinTypes(db: Db): Middleware {
   return async (c, next) => {
@@ -62,8 +62,8 @@ async function getRequestedType(db: Db, c: Context): Promise<string | null> {
 }
 
 /**
- * The action behind an agent's request: its tool, and how the request becomes the identity that the tool's arguments also
- * give. `params` and `body` are as sent, before a schema parsed them.
+ * The action behind an agent's request: its tool, and how the request becomes the arguments'
+ * identity. `params` and `body`: as sent, before a schema parsed them.
  */
 export type AgentAction = {
   /** What the OpenAPI document says where one route serves several tools. */
@@ -82,9 +82,9 @@ export type AgentAction = {
 }
 
 /**
- * Refuses an agent's write unless a run announced exactly this action: the log holds `tool_started` under the request's key
- * with the same digest, for the current attempt. Otherwise the answer is `UNJUDGED` and the incident gets a security event.
- * People pass. A route without an action is closed to agents.
+ * Refuses an agent's write unless a run announced exactly this action: the log holds `tool_started`
+ * under the request's key with the same digest, for the current attempt. Otherwise `UNJUDGED`, and
+ * the incident gets a security event. People pass. A route without an action is closed to agents.
  */
 export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
   return async (c, next) => {

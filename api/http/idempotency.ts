@@ -16,8 +16,8 @@ export function idempotencyKey(header: string): string {
 }
 
 /**
- * The digests that the body of one request may be stored under: of its canonical form, so that the order of its keys says nothing, and of
- * its text, as 0.2.0 stored it.
+ * Digests under which a request's body may be stored: of its canonical form, without regard to the
+ * order of keys, and of its text, as 0.2.0 stored it.
  */
 function digestsOf(text: string): [stored: string, older: string] {
   const older = sha256(text)
@@ -29,9 +29,9 @@ function digestsOf(text: string): [stored: string, older: string] {
 }
 
 /**
- * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another body a 422, a request that still
- * runs a 409. After a 5xx or a 429, which decide nothing, the key is released and may be used again; what a request under it opened is found
- * again.
+ * Does a POST with an `Idempotency-Key` once: the same body gets the stored answer, another a 422,
+ * one that still runs a 409. After a 5xx or 429, which decide nothing, the key is released for a
+ * retry, which finds what it opened.
  */
 export function idempotent(db: Db): Middleware {
   return async (c, next) => {

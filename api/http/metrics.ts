@@ -135,9 +135,9 @@ const toolNames: ReadonlySet<string> = new Set(tools.keys())
 const bounded = ['model', 'provider']
 
 /**
- * The counters of the log. They are rows: each scrape of an API or a worker first counts the rows of the log that no process has
- * counted, and then answers what is stored. So every process answers the same, a restart loses no count, and no row is counted
- * twice. They begin where the database was migrated to keep them.
+ * The log's counters. They are rows: each scrape of an API or worker first counts the rows that no
+ * process counted, then answers what is stored. So every process answers the same, a restart loses
+ * no count, and no row counts twice. They begin where the database was migrated to keep them.
  */
 function safetyCounters(db: Db, registers: Registry[]): void {
   let reading: Promise<void> | null = null

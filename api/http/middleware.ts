@@ -9,7 +9,7 @@ import type { Context, Env, Middleware } from '../deps.ts'
 import type { Metrics } from './metrics.ts'
 import { answerProblem, Problem } from './problem.ts'
 
-/** Gives each request an id, the caller's where it is a plain one: in every answer, problem and log line. */
+/** Gives each request an id, the caller's if plain: in every answer, problem and log line. */
 export const requestId: Middleware = async (c, next) => {
   const given = c.req.header('x-request-id')
   const id = given && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID()
@@ -20,7 +20,7 @@ export const requestId: Middleware = async (c, next) => {
 
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** Logs and counts each request: the route, never the query, which may quote what was searched for. */
+/** Logs and counts each request: the route, never the query, which may quote a search. */
 export function accessLog(log: Logger, metrics: Metrics): Middleware {
   return async (c, next) => {
     const beganAt = performance.now()
@@ -52,7 +52,10 @@ const headers = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 }
 
-/** Forbids framing and type guessing of every answer, and caching unless the route allows it. A page sets its own policy. */
+/**
+ * Forbids framing and type guessing of answers, and caching unless the route allows it. A page sets
+ * its own policy.
+ */
 export const securityHeaders: Middleware = async (c, next) => {
   await next()
   for (const [name, value] of Object.entries(headers)) if (!c.res.headers.has(name)) c.res.headers.set(name, value)
@@ -60,8 +63,8 @@ export const securityHeaders: Middleware = async (c, next) => {
 }
 
 /**
- * Refuses a path or query that is not percent-encoded UTF-8 or holds NUL, so that the database can store it and every route
- * reads it the same way.
+ * Refuses a path or query that is no percent-encoded UTF-8 or holds NUL, so that the database can
+ * store it and every route reads it alike.
  */
 export const readableAddress: Middleware = async (c, next) => {
   const url = c.req.raw.url
@@ -89,7 +92,7 @@ function flawOf(text: string, part: 'path' | 'query'): Problem | null {
   return new Problem(400, 'NUL_CHARACTER', `The ${part} holds the character NUL (%00). Leave it out.`)
 }
 
-/** Refuses a repeated parameter: no operation takes one, and which value counts would be a guess. */
+/** Refuses a repeated parameter: no operation takes one, and the valid value would be a guess. */
 function repeated(path: string, query: string): Problem | null {
   if (!path.startsWith('/api/')) return null
   const names = [...new URLSearchParams(query).keys()]
@@ -102,8 +105,8 @@ function repeated(path: string, query: string): Problem | null {
 type Declared = { literal: Map<string, Set<string>>; patterns: TrieRouter<string> }
 
 /**
- * Knows the methods of each path from the routes themselves. A path that exists answers 405 with `Allow` to every other
- * method (RFC 9110, 15.5.6).
+ * Knows each path's methods from the routes. An existing path answers other methods with 405 and
+ * `Allow` (RFC 9110, 15.5.6).
  */
 export function declaredMethods(app: Hono<Env>) {
   let read: Declared | null = null
@@ -112,7 +115,7 @@ export function declaredMethods(app: Hono<Env>) {
     return read
   }
 
-  /** The literal path wins: `/config/effective` is not a key of `/config/{key}`, whatever the method. */
+  /** The literal path wins: `/config/effective` is no key of `/config/{key}`, for any method. */
   const onlyDeclared: Middleware = async (c, next) => {
     const own = declared().literal.get(c.req.path)
     if (own && !own.has(c.req.method)) throw refuseMethod(c, own)
@@ -169,7 +172,10 @@ export const limitBytes = (
 const limitToMax = limitBytes(maxBodyBytes)
 const limitInventory = limitBytes(maxInventoryBytes)
 
-/** An inventory of 100,000 resources is a file of some 20 MB; what comes in at the door of alerts is limited there. Nothing else comes near. */
+/**
+ * An inventory of 100,000 resources is a file of about 20 MB; the door of alerts has its own limit.
+ * Nothing else comes near.
+ */
 export const limitBody: Middleware = (c, next) => {
   if (c.req.method === 'PUT' && /^\/api\/v1\/inventory(?:\/imports\/[^/]+)?$/.test(c.req.path))
     return limitInventory(c, next)

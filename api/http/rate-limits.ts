@@ -6,15 +6,16 @@ import type { Principal } from '../../domain/permissions.ts'
 import { type Context, getCallerAddress } from '../deps.ts'
 import { Problem } from './problem.ts'
 
-/** Enough for a person who pastes the wrong text, and for a worker with an old token until somebody looks. */
+/** Enough for a person with the wrong text, and a worker with an old token until somebody looks. */
 export const failedAuthentications: RateLimit = { attempts: 20, seconds: 300 }
 
 /** One decision takes two. The time is short, because an approval may wait only ten minutes. */
 const decisionAttempts: RateLimit = { attempts: 20, seconds: 60 }
 
 /**
- * Counts a wrong token or code, and answers the problem once there are too many from this network. Valid ones are never
- * counted or refused: behind a proxy all people share one address, and one of them must not lock out the others.
+ * Counts a wrong token or code, and answers the problem after too many from one network. Valid ones
+ * are never counted or refused: behind a proxy all share one address, and one must not lock out the
+ * others.
  */
 export async function afterFailure(db: Db, c: Context): Promise<Problem | null> {
   const network = networkOf(getCallerAddress(c))
@@ -30,7 +31,8 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
       address: getCallerAddress(c),
     })
   }
-  // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time, no alert is lost.
+  // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time,
+  // none is lost.
   const status = c.req.path.startsWith('/api/v1/ingest/') ? 503 : 429
   return tooMany(status, 'Too many tokens that were no good came from this address.', counted.retryAfterSeconds)
 }
@@ -53,7 +55,7 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
   throw tooMany(429, `${principal.name} tried to decide this too often.`, counted.retryAfterSeconds)
 }
 
-/** A test goes out of the house: enough for somebody who tries out a template, and too few to bother a receiver with. */
+/** A test leaves the house: enough to try out a template, too few to bother a receiver. */
 const webhookTests: RateLimit = { attempts: 10, seconds: 60 }
 
 /** Counts a test message to a webhook, by whom it may be sent. */
@@ -69,7 +71,7 @@ function tooMany(status: 429 | 503, detail: string, seconds: number): Problem {
   return new Problem(status, 'TOO_MANY_ATTEMPTS', said, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** The network of an address: for IPv6 its /64, because the owner of one address has 2^64 of them. */
+/** The network of an address: an IPv6 address' /64, since its owner has 2^64 of them. */
 export function networkOf(address: string): string {
   const [, mapped] = /^::ffff:(\d+(?:\.\d+){3})$/i.exec(address) ?? []
   if (mapped) return mapped

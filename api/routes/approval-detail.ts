@@ -87,7 +87,7 @@ async function listTogether(scope: Scope, { askedWith, callId }: Approval): Prom
   return [...newest.values()].sort(byCall)
 }
 
-/** The writes behind this one in the agent's answer that nobody is asked about yet, and what the judge would say of them now. */
+/** Later writes of the agent's answer that nobody is asked about, with the judge's word of now. */
 async function previewNextCalls(deps: ApiDeps, found: Approval, log: readonly IncidentEvent[]): Promise<NextCall[]> {
   const answer = log.findLast(
     (event) => event.kind === 'model_answered' && event.metadata.calls.some(({ id }) => id === found.callId),
@@ -125,7 +125,7 @@ async function orTooMuch<T>(judged: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Only what code marks, only low and medium risk, only what one person may decide: anything else is asked every time. */
+/** Only marked tools of low and medium risk for one decider: all else is asked every time. */
 export function refusalToGrant({ tool, risk, required }: Approval): string | null {
   const facts = toolFacts.get(tool)
   if (!facts?.grantable) return `${tool} is not one of the tools that may be granted: it is asked about every time.`

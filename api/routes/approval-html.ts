@@ -66,8 +66,8 @@ export function plainSignIn(id: string, message: string | null): Html {
 }
 
 /**
- * The card as the page has it: what, how risky, what became of it, its sections, the dry run, the exact arguments, what comes next, until
- * when, and then the two ways to decide.
+ * The card as on the page: what, how risky, its outcome, sections, dry run, exact arguments, what
+ * comes next, until when, and the two decisions.
  */
 export function plainApproval(
   approval: Approval &
@@ -136,7 +136,7 @@ function runHtml(run: CallRun | null): Html | '' {
 ${run.output.length > 0 ? html`<pre dir="ltr">${text(run.output.join('\n'))}</pre>` : ''}${run.verification ? html`<p>${text(run.verification.text)}</p>` : ''}`
 }
 
-/** The other calls of the same answer on this card: what they would do, how they stand, and their own pages. */
+/** Other calls of the answer on this card: what they would do, their state, and their own pages. */
 function togetherHtml({ together }: Pick<ApprovalDetail, 'together'>): Html | '' {
   if (together.length === 0) return ''
   const each = together.map(
@@ -148,7 +148,7 @@ ${argumentsHtml(other)}<p>${text(formatProof(other.dryRun.proof))}</p></li>`,
   return html`<h2>The same answer also asks</h2><ul>${each}</ul>`
 }
 
-/** A tick for each other call that this form may decide as well; a critical one has its own page alone. */
+/** A tick for each other call that this form decides too; a critical one has only its own page. */
 function alsoHtml({ together }: Pick<ApprovalDetail, 'together'>, now: number): Html | '' {
   const open = together.filter(
     ({ status, risk, expiresAt }) => status === 'pending' && risk !== 'critical' && Date.parse(expiresAt) > now,
@@ -257,7 +257,7 @@ const odd = new RegExp(hiddenCharacter('\\u0000-\\u0008\\u000b-\\u001f'), 'gu')
 /** Blanks that look like a space and separate no words for a shell. */
 const oddBlank = /[^\P{Zs} ]/gu
 
-/** Text from outside: characters that reorder or hide other text are named. `html` escapes the markup. */
+/** Text from outside: names characters that reorder or hide. `html` escapes the markup. */
 function text(value: string): string {
   return value.replace(odd, nameOfCharacter)
 }

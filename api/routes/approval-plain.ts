@@ -20,8 +20,8 @@ import { signIn } from './session.ts'
 import { signpostId } from './signpost.ts'
 
 /**
- * An approval without JavaScript: for a phone's mail reader and for a browser that loads as little as possible. The same
- * rules as everywhere: session, Origin, permission, a decision token for this one decision.
+ * An approval without JavaScript: for a phone's mail reader and a minimal browser. The rules of
+ * every door: session, Origin, permission, a token for this one decision.
  */
 export function plainApprovalRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { db, publicUrl } = deps
@@ -102,7 +102,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
 
 type Verdict = Pick<DecisionBody, 'decision' | 'reason' | 'category'> & Partial<Pick<DecisionBody, 'hostIsOff'>>
 
-/** The ticked calls, last first; null where one is not on the card of this approval, or critical. */
+/** The ticked calls, last first; null where one is not on this card, or critical. */
 async function idsOnCard(deps: ApiDeps, id: string, also: readonly string[]): Promise<string[] | null> {
   if (also.length === 0) return []
   const scope = systemScope(deps.db)

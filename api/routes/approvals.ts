@@ -210,7 +210,10 @@ async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'de
   if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked again: grant them then.')
 }
 
-/** An edit that the judge would refuse is refused before anything changes: the person reads why, not the agent. */
+/**
+ * An edit that the judge would refuse is refused before anything changes: the person reads why, not
+ * the agent.
+ */
 async function refuseBadEdit(
   deps: ApiDeps,
   id: string,

@@ -151,5 +151,5 @@ function before(iso: string, text: string): string {
 
 export const path = '/api/v1/ingest/change'
 
-/** What was deployed or configured, as a list and near a resource. */
+/** Deployments and changes, as a list and near a resource. */
 export const changeRoutes = [listEndpoint, nearEndpoint, summaryEndpoint]

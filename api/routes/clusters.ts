@@ -11,14 +11,17 @@ import type { ApiDeps } from '../deps.ts'
 import { endpoint } from '../http/endpoint.ts'
 import { notFound, Problem } from '../http/problem.ts'
 
-/** What a cluster has, as its own source reads it now: for the pages of clusters, nodes and workloads. */
+/** A cluster as its source reads it now: for the pages of clusters, nodes and workloads. */
 
 const tag = 'clusters'
 const params = z.object({ kind: resourceKind, id: z.string().min(1).max(128) })
 
 type Read<T> = (source: Source, resource: ResourceRef & { name: string }) => Promise<T | null>
 
-/** Asks the cluster that has the resource; 404 where none has it, 424 with a word for why the cluster gave no answer. */
+/**
+ * Asks the resource's cluster; 404 where none has it, 424 with a word for why the cluster gave no
+ * answer.
+ */
 async function askCluster<T>({ db }: ApiDeps, { kind, id }: ResourceRef, read: Read<T>): Promise<T> {
   const [known] = await clusterSourcesOf(db, { kind, id })
   const source = known && (await listSources(db)).find(({ name }) => name === known.source)

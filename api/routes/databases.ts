@@ -30,7 +30,10 @@ import { samplesOf } from '../sample-databases.ts'
 import { answerEffect } from './effects.ts'
 import { incidentId } from './examples.ts'
 
-/** A database server as it is now, and its four writes: what one would do, the write, and whether it did what it promised. */
+/**
+ * A database server now, and its four writes: what one would do, the write, and whether it kept its
+ * promise.
+ */
 
 const tag = 'databases'
 const params = z.object({ name: sourceName })
@@ -86,7 +89,7 @@ const stateEndpoint = endpoint({
   params,
   answer: databaseState.extend({
     samples: z.array(databaseSample),
-    /** An admin allowed that investigations ask it statements that a model wrote: they may read rows of its tables. */
+    /** An admin allowed statements that a model wrote: they may read rows of its tables. */
     allowsStatements: z.boolean(),
   }),
   example: {

@@ -15,7 +15,7 @@ import { incidentId } from './examples.ts'
 
 const tag = 'devices'
 const hash = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
-/** The two sides of an audit, in pages: what rows say of the calls to a device, and what its journal says. */
+/** Both sides of an audit, in pages: rows' words on calls to a device, and its journal's. */
 export const deviceAuditRoutes = [
   endpoint({
     method: 'get',

@@ -188,7 +188,10 @@ function identityOf(id: string, sent: Record<string, unknown>): Record<string, u
 /** The reason of a write is for people, and no part of what is done. */
 const unsaid = 'no part of it'
 
-/** A read, or a rehearsal: the device itself makes sure that it changes nothing, and may answer that it needs approval. */
+/**
+ * A read or rehearsal: the device makes sure that it changes nothing, and may answer that it needs
+ * approval.
+ */
 async function askRead(
   deps: ApiDeps,
   executor: Executor,
@@ -214,7 +217,7 @@ async function askRead(
   return spec.readsLog && judged ? await toReading(deps, executor, mapped, judged, output) : output
 }
 
-/** Of a log a model reads templates; the whole is kept by its digest, as that of a source. */
+/** A model reads templates of a log; its digest keeps the whole, as a source's. */
 async function toReading(
   deps: ApiDeps,
   { device }: Executor,

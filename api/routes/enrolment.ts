@@ -22,8 +22,8 @@ const shown = z.strictObject({
 })
 
 /**
- * Doors for devices, which have no token of the API: enrolment by a one-time token, and the next manifest by the secret that the
- * enrolment gave. What they hand out is signed and is one device's own.
+ * Doors for devices, which have no API token: enrolment by a one-time token, and the next manifest
+ * by the enrolment's secret. What they hand out is signed for one device.
  */
 export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const { db } = deps
@@ -104,7 +104,10 @@ async function refusal({ db }: ApiDeps, c: Context, detail: string): Promise<Pro
   return new Problem(403, 'ENROLMENT_REFUSED', `This is ${detail}. Ask for a new one: nightshift mesh enroll.`)
 }
 
-/** TLS, or plain HTTP where no third party can listen: this machine, or an address of a private network such as WireGuard's. */
+/**
+ * TLS, or plain HTTP where no third party can listen: this machine, or a private network such as
+ * WireGuard's.
+ */
 const deviceUrl = z
   .url({ protocol: /^https?$/ })
   .max(500)

@@ -21,7 +21,7 @@ const exampleGrant: z.input<typeof standingGrant> = {
   revokedAt: null,
 }
 
-/** Standing grants: approvals that count again for the very same action. They are made by a decision. */
+/** Standing grants: approvals that count again for the very same action. A decision makes them. */
 export const grantRoutes = [
   endpoint({
     method: 'get',

@@ -7,8 +7,9 @@ import type { ApiDeps, Env } from '../deps.ts'
 type Check = { status: 'ok' | 'failed'; detail?: string; required: boolean }
 
 /**
- * Alive means the process. Ready means that no other replica would do better: it is not stopping, and its database has had the schema of
- * this build. A database that is away is away for all of them: this one goes on answering 503 with `Retry-After`, and says so on Health.
+ * Alive: the process. Ready: no other replica would do better; it is not stopping, and its database
+ * had this build's schema. A database that is away is away for all: this one answers 503 with
+ * `Retry-After`, and Health says so.
  */
 export function healthRoutes(app: Hono<Env>, deps: ApiDeps): void {
   /** What the database said when it answered last. */

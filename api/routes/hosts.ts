@@ -18,7 +18,10 @@ import { deviceField, withDevice, withDevices } from './offered.ts'
 import { resourceParams, staleFlag } from './resources.ts'
 
 export const tag = 'platform'
-/** What its VMs take of it now. Null while the platform cannot be reached: which of them run is unknown then. */
+/**
+ * The part of it that its VMs take now. Null while the platform is away: which of them run is
+ * unknown then.
+ */
 const use = z
   .object({
     vms: z.number().int(),
@@ -75,7 +78,7 @@ function describeHost(row: HostRow, taken: HostUse = noUse, fresh: { stale: bool
   return withHealth({ ...row, status: healthOfHost[row.state], use: now }, fresh)
 }
 
-/** A name that no host has is answered as such: an empty list would say that the hosts of a rack are gone. */
+/** A name of no host is answered as such: an empty list would say that a rack's hosts are gone. */
 function requireKnown(all: readonly HostRow[], field: 'rack' | 'region', name: string | undefined): void {
   const known = [...new Set(all.map((each) => each[field]))].sort()
   if (name === undefined || known.includes(name)) return

@@ -26,7 +26,7 @@ import { incidentExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
-/** How long a signal to a run may take. A run that misses it still finds the new status in its rows. */
+/** The longest signal to a run. A run that misses it finds the new status in its rows. */
 const tellWithinMs = 2_000
 
 const resolveEndpoint = endpoint({
@@ -184,7 +184,7 @@ const investigateEndpoint = endpoint({
   },
 })
 
-/** What was sent, without what was left out: an action is the same only with the same fields. */
+/** The sent fields alone: an action is the same only with the same fields. */
 function given<T extends Record<string, unknown>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
@@ -199,7 +199,10 @@ function secondsUntil(until: string): number {
 
 type By = { scope: Scope; actor: string; judged: Parameters<typeof toRowKey>[0] }
 
-/** Closes an incident once, also when others try at the same time. A run that works on it gets a signal; its rows fence it anyway. */
+/**
+ * Closes an incident once, also among rivals. A run that works on it gets a signal; its rows fence
+ * it anyway.
+ */
 async function close(deps: ApiDeps, id: string, closing: Closing, { scope, actor, judged }: By, tell = true) {
   const before = await requireIncident(scope, id)
   const closed = await deps.db.transaction().execute(async (trx) => {
@@ -244,8 +247,9 @@ async function requestCancel(
 }
 
 /**
- * Gives an incident to a person, from the API or from Slack. A run is asked to end first, so that it verifies a write that
- * is under way and then hands over. Without a run, the incident is the person's at once. Answers whether it is theirs now.
+ * Gives an incident to a person, from API or Slack. A run is asked to end first, so that it
+ * verifies a write under way and hands over. Without one the incident is theirs at once. Answers
+ * whether it is theirs now.
  */
 export async function takeForPerson(deps: Pick<ApiDeps, 'db' | 'runs'>, id: string, by: Person): Promise<boolean> {
   const taken = await deps.db.transaction().execute((trx) => takeIncident(trx, id, by))

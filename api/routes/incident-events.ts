@@ -18,11 +18,11 @@ import { eventExample } from './examples.ts'
 import { incidentParams, requireIncident } from './incidents.ts'
 
 const tag = 'incidents'
-/** A whole log is read at once far more often than a page of it: nearly every one is shorter than this. */
+/** A whole log is read far more often than a page of it: nearly all are shorter than this. */
 const rowLimit = z.coerce.number().int().min(1).max(1_000).default(50)
 const example = eventExample as EventAnswer
 
-/** A row of the log as it is answered. Its metadata has a shape per kind, which `domain/event.ts` names. */
+/** A log's row as it is answered. Its metadata has a shape per kind, named in `domain/event.ts`. */
 const eventSchema = z
   .object({
     id: z.string(),
@@ -125,7 +125,10 @@ async function hasHeld(trx: Trx, id: string, attempt: number): Promise<boolean> 
 
 type Said = z.output<z.ZodObject<typeof hypothesisFields>> & { detail: string }
 
-/** A hypothesis as its row keeps it, with the number that code gives a new one of this attempt; null where none is meant. */
+/**
+ * A hypothesis in its row, with the number code gives a new one of the attempt; null where none is
+ * meant.
+ */
 async function hypothesisIn(trx: Trx, id: string, said: Said): Promise<StoredHypothesis | null> {
   if (said.hypothesis === undefined) return null
   const attempt = (await lockIncident(trx, id))?.attempt ?? 0

@@ -253,7 +253,7 @@ const listDeliveriesEndpoint = endpoint({
       response: z.string().nullable(),
       nextAt: z.string(),
       finishedAt: z.string().nullable(),
-      /** Of a page that waited: until when at most, and why it left, or did not have to. */
+      /** For a page that waited: until when at most, and why it left, or did not have to. */
       holdUntil: z.string().nullable(),
       releasedWhy: z.string().nullable(),
     }),

@@ -79,8 +79,8 @@ const route = createRoute({
 })
 
 /**
- * The door of senders that share a secret with this server and can send no token. It stands before the one that asks for a
- * token, and lets through to it what is no such delivery.
+ * The door of senders with a secret and without a token. Stands before the door of tokens, and lets
+ * through to it what is no such delivery.
  */
 export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
   const takeProven: Middleware = async (c, next) => {

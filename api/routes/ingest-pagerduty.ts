@@ -15,19 +15,19 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { finishTake } from './incident-endings.ts'
 
-/** What is done at PagerDuty comes back here, signed with the secret of the destination that was told. */
+/** Acts at PagerDuty come back here, signed with the told destination's secret. */
 
 /** What followed from it. */
 type Taken = { outcome: 'taken' | 'recorded' | 'ignored'; why: string }
 
-/** PagerDuty tries for twenty minutes. What it sent is remembered for an hour: longer than it is believed. */
+/** PagerDuty tries for twenty minutes. Its requests are remembered for an hour, beyond belief. */
 const maxAgeMs = 50 * 60_000
 
 const path = '/api/v1/ingest/pagerduty/:name'
 
 /**
- * The door of PagerDuty's V3 webhooks. No token and no cookie opens it: only what PagerDuty signed with the destination's secret. It stands before
- * the door that asks for a token.
+ * The door of PagerDuty's V3 webhooks. No token or cookie opens it: only PagerDuty's signature with
+ * the destination's secret. Stands before the door of tokens.
  */
 export function pagerdutyRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)

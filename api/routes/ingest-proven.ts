@@ -7,7 +7,10 @@ import { Problem } from '../http/problem.ts'
 import { afterFailure } from '../http/rate-limits.ts'
 import { noteRefused, takeBody } from './ingest.ts'
 
-/** Senders of alerts that sign what they send: with their setting, each delivery is proven by it, and none needs a token. */
+/**
+ * Senders that sign their alerts: with their setting each delivery is proven by it, and none needs
+ * a token.
+ */
 const proofs = [{ dialect: 'pagerduty', setting: 'alert.pagerduty_secret', header: 'x-pagerduty-signature', isSigned }]
 
 export function provenAlertRoutes(app: Hono<Env>, deps: ApiDeps): void {

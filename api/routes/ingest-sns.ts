@@ -20,8 +20,8 @@ const certificateMs = 24 * 60 * 60_000
 const maxFetches = 3
 
 /**
- * The door of Amazon SNS, which can send no token: what it signed, of a topic that a person confirmed. It stands before the door that asks for a
- * token, and lets through what is no delivery of SNS.
+ * The door of Amazon SNS, which sends no token: only what it signed, of a topic that a person
+ * confirmed. Stands before the door of tokens, and lets through what is no delivery of SNS.
  */
 export function snsRoutes(app: Hono<Env>, deps: ApiDeps): void {
   const certificateAt = certificates(deps)
@@ -57,7 +57,10 @@ async function takeMessage(deps: ApiDeps, c: Context, certificateAt: Certificate
   return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}`, sift })
 }
 
-/** An alarm of another account than the topic's is an alert apart, which ends nothing of that account; one of which a later state is known says nothing. */
+/**
+ * An alarm of another account than the topic's is an alert apart, which ends nothing of that
+ * account; one with a known later state says nothing.
+ */
 async function siftAlarms({ db, log }: ApiDeps, message: SnsMessage, received: readonly Alert[]) {
   const { topicArn } = message
   const { changedAt, foreignTo } = readSnsAlarm(message)
@@ -93,7 +96,7 @@ async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMes
   return { alerts: [], ignored: `${topicArn} waits for a person: nightshift ingest topics` }
 }
 
-/** Certificates of SNS by their address, which `readSnsMessage` let through; each is fetched once a day. */
+/** SNS' certificates by address, which `readSnsMessage` let through; each is fetched once a day. */
 function certificates({ askSns, log }: ApiDeps): CertificateReader {
   const kept = new Map<string, { pem: string; until: number }>()
   let fetches = 0

@@ -113,10 +113,10 @@ export function ingestRoutes(router: Router, deps: ApiDeps): void {
   )
 }
 
-/** What a door makes of the alerts of a body before they are taken; `ignored`: why it takes none. */
+/** A door's reading of a body's alerts before they are taken; `ignored`: why it takes none. */
 type AlertSift = (alerts: Alert[]) => Promise<{ alerts: Alert[]; ignored?: string | undefined }>
 
-/** Reads a body as its dialect says, and takes its alerts in: at once, or by a worker where they are many. */
+/** Reads a body by its dialect, and takes its alerts in: at once, or by a worker if many. */
 export async function takeBody(
   deps: ApiDeps,
   c: Context,
@@ -146,7 +146,10 @@ export async function takeBody(
   return { alerts: answers, ...(ignored !== undefined && { ignored }) }
 }
 
-/** Alertmanager tries a 503 again, so that none of it is lost; of a sender that does not the log tells. A body of unknown length counts as large. */
+/**
+ * Alertmanager tries a 503 again, so nothing is lost; the log tells of a sender that does not. A
+ * body of unknown length counts as large.
+ */
 function limitLarge(log: ApiDeps['log']): Middleware {
   let atWork = 0
   return async (c, next) => {
@@ -167,7 +170,7 @@ function limitLarge(log: ApiDeps['log']): Middleware {
   }
 }
 
-/** What the words of a body mean here: as the setting says, or as the sender means them that its token is called after. */
+/** The meaning of a body's words: by the setting, or by the sender named by its token. */
 export async function siteWords(db: Db, token: string | null): Promise<SiteWords> {
   return { rules: (await readSettings(db)).value<StateRule[]>('alert.state_words'), token }
 }

@@ -22,7 +22,7 @@ const resourceId = z.string().min(1).max(128)
 const about = z.object({
   kind: inventoryKind,
   id: resourceId,
-  /** Whose question it is: asked again while the check runs, it gets the answer of the same check. */
+  /** The asker of a check: asked again while it runs, they get the same answer. */
   key: z.string().regex(keyShape).max(400).optional(),
 })
 
@@ -221,5 +221,5 @@ const runEndpoint = endpoint({
   },
 })
 
-/** Jobs of the operator as the way to bring a resource back: what there is, what one would change, whether it did, and to run one. */
+/** The operator's jobs: what there is, what one would change, whether it did, and to run one. */
 export const jobRoutes = [listEndpoint, showEndpoint, preparationEndpoint, observationEndpoint, runEndpoint]

@@ -62,7 +62,7 @@ export const judgeRoutes = endpoint({
   },
 })
 
-/** What a call would become in the state an incident is in now. Nothing is run, written or asked. */
+/** A call's fate in an incident's present state. Runs, writes and asks nothing. */
 export async function dryRunJudge(
   deps: Pick<ApiDeps, 'db' | 'environment'>,
   incident: Incident,

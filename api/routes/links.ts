@@ -105,8 +105,8 @@ const reachabilityEndpoint = endpoint({
 })
 
 /**
- * The cheapest way from one live host to another over links that are up and have both ends live (Dijkstra); null when
- * they are apart. Costs are not negative.
+ * The cheapest way between two live hosts over links that are up with both ends live (Dijkstra);
+ * null when they are apart. Costs are not negative.
  */
 function cheapestPath(
   links: LinkState[],

@@ -9,11 +9,14 @@ const lingerMs = 10_000
 
 type LiveEntry = { incidentId: string; version: number; message: string; atMs: number }
 
-/** What models write now: of each incident the newest word alone, so that a slow watcher is sent less and nothing piles up. */
+/**
+ * Text that models write now: only each incident's newest word, so that a slow watcher gets less
+ * and nothing piles up.
+ */
 export type LiveAnswers = {
   /** Adds a watcher of an incident, or of all. Answers how to remove it. */
   join(incidentId: string | undefined): () => void
-  /** What was said after this version, for one incident or all. From 0 on: what is written now. */
+  /** Words after this version, for one incident or all. From 0 on: what is written now. */
   after(version: number, incidentId: string | undefined): LiveEntry[]
   /** Grows with every word. */
   version(): number

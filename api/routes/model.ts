@@ -115,8 +115,8 @@ async function listModels(scope: Scope): Promise<ModelList> {
 }
 
 /**
- * The model that incidents are given to (the environment's, else the one that was asked last) with its grade, and what people are
- * warned of while the agent is on. Null where no model is known.
+ * The incidents' model (the environment's, else the last asked) with its grade, and warnings while
+ * the agent is on. Null where no model is known.
  */
 export async function gradeOfModel({ db, modelInUse }: ApiDeps, isAgentOff: boolean): Promise<ModelGrade | null> {
   const inUse = modelInUse ?? (await lastProfile(db))

@@ -39,7 +39,7 @@ export const nodeRoutes = [
       kind: z.enum(['node', 'host']),
       status: health,
       reason: z.string().nullable(),
-      /** Of a host: what it is meant for, and how many VMs are defined on it. */
+      /** For a host: its purpose, and how many VMs are defined on it. */
       state: hostState.shape.state.optional(),
       vmCount: z.number().int().optional(),
       ...staleFlag,

@@ -7,9 +7,9 @@ import { knownCapability, toolsOf, toolsThrough } from '../../mesh/registry.ts'
 import type { ApiDeps } from '../deps.ts'
 
 /**
- * Who executes for a node, host or VM and what it can be asked, so that nobody has to find out by trying: its own device, else that of
- * its host. Null where nothing can be executed. `mode` says what a call costs: on a `sudo` device a person is asked about every one, a
- * look included.
+ * The executor for a node, host or VM, and what it can be asked: its own device, else its host's.
+ * Null where nothing can be executed. `mode` says a call's cost: on a `sudo` device a person is
+ * asked each time, a look included.
  */
 export const deviceField = {
   device: z.object({ id: z.string(), mode: meshMode, capabilities: z.array(knownCapability) }).nullable(),
@@ -51,7 +51,7 @@ export async function withDevice<R extends Row>(
   return { ...row, device: device ?? null }
 }
 
-/** The same choice as for a call: its own device, even where that can be asked nothing, before that of its host. */
+/** The choice of a call: its own device, even one that can be asked nothing, before its host's. */
 function offeredBy(own: DeviceRow | undefined, around: DeviceRow | undefined): Offered {
   const device = own ?? around
   if (!device || whyUnusable(device)) return null

@@ -45,9 +45,9 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
 }
 
 /**
- * Finishes a sign-in for one request. A browser that repeats the way back must not send its code twice: a provider then
- * revokes what the first request was given (RFC 6749, 4.1.2), and neither would sign in. While the provider is away the
- * same request may come again.
+ * Finishes a sign-in for one request. A browser that repeats the way back must not send its code
+ * twice: the provider then revokes the first's (RFC 6749, 4.1.2), and neither signs in. While the
+ * provider is away the request may come again.
  */
 async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
   const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`
@@ -97,7 +97,7 @@ class Refused extends Problem {
   }
 }
 
-/** Runs a step. A refusal is audited and answered as a page, because a person reads it, not a program. */
+/** Runs a step. A refusal is audited and answered as a page: a person reads it. */
 async function answered<T>(deps: ApiDeps, c: Context, step: () => Promise<T>): Promise<T | Response> {
   try {
     return await step()

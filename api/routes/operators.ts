@@ -130,7 +130,8 @@ const setOperatorEndpoint = endpoint({
         throw new Problem(412, 'NAME_TAKEN', `${name} is here already.`)
       }
       if (known?.issuer && known.role !== body.role) {
-        // Set here, it would hold until the person's next sign-in and then change back without a reason that anybody sees.
+        // Set here, it would hold until the person's next sign-in and change back without a visible
+        // reason.
         throw new Problem(409, 'ROLE_OF_PROVIDER', `The role of ${name} comes from the groups at ${known.issuer}.`)
       }
       for (const [column, code] of elsewhere) {
@@ -163,7 +164,10 @@ const elsewhere = [
   ['pagerdutyUserId', 'PAGERDUTY_USER_TAKEN'],
 ] as const
 
-/** Refuses rights that the giver does not have. Setting an ID at Slack or PagerDuty counts: who has it acts with all rights of the person. */
+/**
+ * Refuses rights that the giver lacks. An ID at Slack or PagerDuty counts: its holder acts with all
+ * the person's rights.
+ */
 function refuseBeyond(giver: Authority, before: OperatorRow | null, now: OperatorRow): void {
   const isHandedOn = elsewhere.some(([column]) => now[column] !== null && now[column] !== before?.[column])
   const more = excessAuthority(giver, personal(now), before && !isHandedOn ? personal(before) : null)
@@ -179,7 +183,10 @@ function personal(row: OperatorRow): Authority {
   return authorityOfPerson({ ...row, disabled: row.disabledAt !== null })
 }
 
-/** What the caller may grant. A caller without a person behind it decides nothing, and so grants no decisions. */
+/**
+ * Rights that the caller may grant. A caller without a person decides nothing, and grants no
+ * decisions.
+ */
 export function authorityOf(principal: Pick<Principal, 'role' | 'scopes'>, person: OperatorRow | null): Authority {
   return authorityOfPrincipal(principal, person ?? { maxRisk: 'none', incidentTypes: [], rights: [] })
 }

@@ -5,7 +5,7 @@ import type { Hono } from 'hono'
 import { sha256 } from '../../domain/digest.ts'
 import type { Context, Env } from '../deps.ts'
 
-/** Nothing from elsewhere, nothing inline: text that slipped into a page could load and run nothing. */
+/** Nothing from elsewhere, nothing inline: text that slipped into a page loads and runs nothing. */
 const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -78,7 +78,7 @@ export function readWeb(dir: string): Web | null {
   return { index: files.get('/index.html') as WebFile, files }
 }
 
-/** The pages at their addresses. Which data they show is decided behind `/api/v1`: the files hold no secret. */
+/** The pages at their addresses. `/api/v1` decides on their data: the files hold no secret. */
 export function webRoutes(app: Hono<Env>, web: Web): void {
   for (const page of pages) app.get(page, (c) => send(c, web.index, 'no-cache'))
   for (const [path, file] of web.files) {
@@ -90,8 +90,8 @@ export function webRoutes(app: Hono<Env>, web: Web): void {
 }
 
 /**
- * An address that leads nowhere, for a person in a browser: the page that says so, with status 404. Null for programs, and below the
- * addresses of the API, which answer with a problem.
+ * The page for a wrong address, status 404, for a person's browser. Null for programs, and below
+ * the API's addresses, which answer with a problem.
  */
 export function pageOfNowhere(c: Context, web: Web): Response | null {
   const isForPerson = /\btext\/html\b/.test(c.req.header('accept') ?? '')

@@ -280,12 +280,18 @@ function targetsOfPlan({ id, steps }: Pick<Proposal, 'id' | 'steps'>): ResourceR
   return [...hosts, ...vms, { kind: 'proposal', id }]
 }
 
-/** Throws InvalidProblemError for bytes that are not UTF-8 and keys that are given twice: of such a body only a part would be planned for. */
+/**
+ * Throws InvalidProblemError for bytes outside UTF-8 and repeated keys: only a part would be
+ * planned for.
+ */
 async function soundBody(body: ArrayBuffer): Promise<void> {
   parseJson(decodeUtf8(new Uint8Array(body)))
 }
 
-/** Where a VM was not planned to, since a step to it failed in this incident; nothing where none did. */
+/**
+ * The place a VM was not planned to, after a failed step in this incident; nothing where there was
+ * none.
+ */
 function avoidedOf({ avoided = [] }: Pick<PlacementProblem, 'avoided'>): Pick<PlacementProblem, 'avoided'> {
   return avoided.length > 0 ? { avoided } : {}
 }

@@ -91,7 +91,10 @@ function toDay(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
-/** A row for the total, each week and each type, with a column for each category of escalations. Seconds. */
+/**
+ * A row for the total, each week and each type, with a column for each category of escalations.
+ * Seconds.
+ */
 function reportCsv({ since, until, total, byWeek, byType }: Report): string {
   return formatCsv([
     ['line', 'name', ...columns.map(([name]) => name)],

@@ -21,7 +21,9 @@ type Read = (scope: Scope, id: string) => Promise<ResourceState | null>
 
 const isWell = (status: string) => (status === 'nominal' ? 'nominal' : status === 'unknown' ? 'unknown' : 'degraded')
 
-/** How each kind of resource is read, from the inventory as it was just made fresh. A kind without one has no health. */
+/**
+ * The reading of each kind of resource, from today's inventory. A kind without one has no health.
+ */
 const readers: Partial<Record<ResourceKind, Read>> = {
   async node(scope, id) {
     const node = await nodeById(scope, id)
@@ -79,7 +81,7 @@ export async function readResourceState(
   return state
 }
 
-/** What a cluster has, by its own source; null where no cluster has it, or the platform has it as well. */
+/** A cluster's thing, by its source; null where no cluster has it, or the platform has it too. */
 async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<ResourceState | null> {
   const [known] = await clusterSourcesOf(deps.db, { kind, id })
   if (!known || (kind === 'node' && (await nodeById(systemScope(deps.db), id)))) return null
@@ -92,7 +94,7 @@ async function readInCluster(deps: ApiDeps, { kind, id }: ResourceRef): Promise<
   }
 }
 
-/** A server of databases, by its own source; what an inventory calls a database need not have one. */
+/** A database server, by its own source; an inventory's database need not have one. */
 async function readDatabase(deps: ApiDeps, id: string): Promise<ResourceState> {
   const unknown = (observed: string): ResourceState => ({ health: 'unknown', observed, fields: {} })
   const source = (await listSources(deps.db)).find(({ name }) => name === id)

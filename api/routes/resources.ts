@@ -71,5 +71,5 @@ export const resourceRoutes = [
 
 export const resourceParams = z.object({ id: z.string().min(1).max(100) })
 
-/** Set where the platform could not be asked: nothing is known of its health, and no old answer stands in for it. */
+/** Set where the platform could not be asked: health is unknown, and no old answer stands in. */
 export const staleFlag = { stale: z.literal(true).optional() }

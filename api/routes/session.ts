@@ -17,8 +17,8 @@ import { dropSessionCookie, sessionCookie, setSessionCookie } from '../http/sess
 const proof = z.union([z.strictObject({ token: z.string().max(512) }), z.strictObject({ code: z.string().max(512) })])
 
 /**
- * Signing a browser in and out. The session is an opaque id in a cookie that no script can read; it stands for the token that
- * was shown, with that token's permissions.
+ * A browser's sign-in and sign-out. The session is an opaque id in a cookie that no script can
+ * read; it stands for the shown token, with its permissions.
  */
 export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'publicUrl' | 'commandPrefix'>): void {
   const { db, publicUrl } = deps
@@ -47,7 +47,7 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
     return c.body(null, 204)
   })
 
-  // A token alone mints one, never a cookie: a signed-in browser cannot be made to hand its session on.
+  // Only a token makes one, never a cookie: a signed-in browser cannot hand its session on.
   app.post('/auth/codes', async (c) => {
     const [, token] = /^Bearer +(\S{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? []
     const principal = token ? await principalOf(db, token) : null
@@ -69,8 +69,8 @@ export function sessionRoutes(app: Hono<Env>, deps: Pick<ApiDeps, 'db' | 'public
 type SessionAnswer = z.infer<typeof proof>
 
 /**
- * Opens a session for a person's token, or a code that was minted with one, and sets its cookie. Writes down who
- * came in and every try that was refused until there were too many; what was shown is never part of it.
+ * Opens a session for a person's token, or a code made with one, and sets its cookie. Records who
+ * came in and refused tries until there were too many; never what was shown.
  */
 export async function signIn(
   deps: Pick<ApiDeps, 'db' | 'publicUrl'>,
@@ -95,7 +95,7 @@ export async function signIn(
   }
 }
 
-/** Always a new id, so that an id planted in this browser before is worthless (session fixation). */
+/** Always a new id: one planted in this browser before is worthless (session fixation). */
 async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Context, shown: SessionAnswer) {
   const before = sessionCookie(c, publicUrl)
   const known = 'token' in shown ? await principalOf(db, shown.token.trim()) : null

@@ -17,8 +17,8 @@ export function signpostRoutes(app: Hono<Env>, commandPrefix: string): void {
 }
 
 /**
- * The page behind a link from a message where the operator's pages were not built: it names the commands that show and decide
- * the incident or approval. It needs no sign-in, because it shows nothing but the id of the link.
+ * The page behind a message's link where the operator's pages were not built: it names the commands
+ * that show and decide it. It needs no sign-in, since it shows only the link's id.
  */
 function signpost(kind: 'incidents' | 'approvals', id: string, commandPrefix: string): ReturnType<typeof html> {
   const commands =

@@ -27,8 +27,8 @@ import { askForDecision } from './approval-detail.ts'
 import { wake } from './approvals.ts'
 
 /**
- * What comes of a pressed button or of the words of a denial. The member is looked up and judged as the person they are
- * here, by the code of every other door; the result is shown to them alone, and the card in the channel follows the
+ * The effect of a pressed button or of a denial's words. The member is judged as the person they
+ * are here, by every door's code; only they see the result, and the channel's card follows the
  * rows.
  */
 export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked: Press | SlackDenial): Promise<void> {
@@ -125,7 +125,7 @@ async function settledByNow(deps: ApiDeps, approvalId: string, otherwise: string
   return await alreadySettled(deps, now)
 }
 
-/** Who decided, when and where; and whether the same call was asked for again. */
+/** The decider, time and door; and whether the same call was asked again. */
 async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string> {
   const settled = listDecisions(approval).join('. ') || `It is ${approval.status} already`
   const filter = { status: 'pending', incidentId: approval.incidentId } as const
@@ -181,7 +181,9 @@ function denialModal(approval: Approval, carried: z.infer<typeof denialMetadata>
   }
 }
 
-/** Answers one member alone, with a link to the page. A failure is only logged: the card stays right without it. */
+/**
+ * Answers one member alone, with a link to the page. A failure is only logged: the card is right.
+ */
 export async function answerPrivately(
   { log, commandPrefix }: ApiDeps,
   slack: SlackClient,

@@ -31,12 +31,15 @@ import { actOn, answerPrivately, recordSuspicion } from './slack-decision.ts'
 
 const path = '/slack/interactions'
 const eventPath = '/slack/events'
-/** Slack waits three seconds and then shows its member a failure; what takes longer goes on behind the answer. */
+/**
+ * Slack waits three seconds and then shows its member a failure; longer work goes on behind the
+ * answer.
+ */
 const answerWithinMs = 2_000
 
 /**
- * The doors of Slack's buttons and of what members write in a thread. No cookie and no token opens it: only what Slack signed, these minutes, once. The body is
- * verified as it came before anything in it is read.
+ * Slack's doors: buttons, and words in a thread. No cookie or token opens them: only what Slack
+ * signed, these minutes, once. The body is verified as it came, before anything in it is read.
  */
 export function slackRoutes(app: Hono<Env>, deps: ApiDeps): void {
   app.use(path, limitBody)
@@ -116,8 +119,8 @@ function refused(): Problem {
 }
 
 /**
- * A message in the thread of an incident that is investigated: told to its run under the name that the member has here. In any other
- * thread, and once the run is over, people write to each other.
+ * A message in an investigated incident's thread: told to its run under the member's name here. In
+ * other threads, and after the run, people write to each other.
  */
 async function handleMessage(
   deps: ApiDeps,
@@ -147,8 +150,8 @@ async function handleMessage(
 }
 
 /**
- * What comes of Take, Give back and what a cause was worth. The member is looked up as the person they are here and needs what the same takes at every
- * door; the result is shown to them alone, and the thread follows the rows.
+ * The effect of Take, Give back and a cause's grade. The member is looked up as the person they are
+ * here and needs every door's rights; only they see the result, and the thread follows the rows.
  */
 async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: OwnerPress): Promise<void> {
   const incident = await incidentOf(deps, slack, asked)
@@ -182,7 +185,7 @@ async function incidentOf({ db }: ApiDeps, { settings }: SlackClient, asked: Own
 
 type Pressed = (deps: ApiDeps, incident: Incident, by: Person, attempt: number | null) => Promise<string>
 
-/** The same word as by the page's button, about the cause that the message had: the newest counts. */
+/** The grade of the page's button, about the cause in the message: the newest counts. */
 const grade =
   (verdict: CauseGrade): Pressed =>
   async ({ db }, { id }, by, attempt) => {

@@ -127,7 +127,7 @@ const putEndpoint = endpoint({
     const known = trouble === null ? findKnown(put, deps.sources.directory, digests) : []
     try {
       const { name: _, ...row } = put
-      // A token for settings alone is held by a program, or was lent: it hands out no file of this host by itself.
+      // A token for settings alone may be a program's, or lent: it hands out no file of this host.
       const isTrusted = principal.scopes.every((scope) => scope.startsWith('type:'))
       const source = await putSource(deps.db, name, row, principal.name, { known, isTrusted })
       forgetSource(deps.sources, name)
@@ -152,7 +152,7 @@ function requireSound(kind: SourceKind, put: Parameters<SourceKind['check'] & {}
   }
 }
 
-/** A changed address of a source with a credential: what is not said would be lost without a word. */
+/** A changed address of a source with a credential: unnamed parts would be lost without a word. */
 async function requireCredentialsAgain(
   { db }: ApiDeps,
   put: SourceUrl,
@@ -171,7 +171,7 @@ async function requireCredentialsAgain(
 function requireProtocol({ kind, protocol }: SourceKind, url: string): void {
   const { protocol: given, hostname, port, pathname } = new URL(url)
   const isRight = protocol === undefined ? /^https?:$/.test(given) : given === `${protocol}:`
-  // Without a host a driver takes the one of its environment, and an encoded one may be another host to the driver than to this check.
+  // Without a host a driver takes its environment's; it may read an encoded one differently.
   const isServer = /^(?:\[[\da-f:.]+\]|[\w.-]+)$/i.test(hostname) && port !== '0' && databaseForm.test(pathname)
   if (isRight && (protocol === undefined || isServer)) return
   const form = protocol === undefined ? 'http://HOST:PORT or https://HOST' : `${protocol}://HOST:PORT/DATABASE`
@@ -269,7 +269,8 @@ const readEndpoint = endpoint({
   async run({ body, judged, principal }, deps) {
     const planned = planRead(await listSources(deps.db), body.tool, body.arguments)
     if (!planned.ok) throw new Problem(422, planned.code, planned.reason)
-    // Rows of a site's tables: an investigation reads them where an admin allowed it, and of people admins alone.
+    // Rows of a site's tables: an investigation reads them where an admin allowed it, and of people
+    // only admins.
     if (planned.tool.needs && !judged && !permissionsOf(principal).includes('write_config'))
       throw new Problem(403, 'FORBIDDEN', `${body.tool} shows rows of tables: admins may ask it, and investigations.`)
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
@@ -288,7 +289,7 @@ const readEndpoint = endpoint({
       const digest = incident
         ? await storeReading(deps.db, { incidentId: incident.id, source: name, tool: body.tool, whole })
         : null
-      // An answer that shows nothing is no look at anything, even where it is no evidence of absence.
+      // An answer that shows nothing is no look, even where it is no evidence of absence.
       const isSeen = read.isEmpty || read.whole !== ''
       const named = isSeen ? await findAbout(deps, planned.tool.labels(planned.args)) : []
       const about = [...(await findItself(deps, planned.source)), ...named]
@@ -342,7 +343,7 @@ const linesEndpoint = endpoint({
     matching: z.number().int(),
     from: z.number().int(),
     lines: z.array(z.string()),
-    /** Lines are missing here: more match than are shown, one is cut, or what was stored is a part itself. */
+    /** Lines are missing: more match than are shown, one is cut, or the stored text is a part. */
     truncated: z.boolean(),
   }),
   example: {
@@ -391,5 +392,8 @@ function fitLines(lines: readonly string[], match = ''): string[] {
   return kept
 }
 
-/** Where metrics, alerts, logs and pages are read, and reading them: judged here again, with credentials that only this process has. */
+/**
+ * Sources of metrics, alerts, logs and pages, and reading them: judged here again, with credentials
+ * that only this process has.
+ */
 export const sourceRoutes = [listEndpoint, putEndpoint, removeEndpoint, testEndpoint, readEndpoint, linesEndpoint]

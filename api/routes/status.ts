@@ -66,7 +66,7 @@ export const statusRoutes = endpoint({
   run: ({ scope }, deps) => readStatus(scope, deps),
 })
 
-/** How everything is just now. Each look has its own limit; the database's is that of its statements. */
+/** The state of everything now. Each look has a limit; the database's is that of its statements. */
 async function readStatus(scope: Scope, deps: ApiDeps): Promise<Status> {
   const { db } = deps
   const [backlog, slots, profile, settings, sources, facts] = await Promise.all([

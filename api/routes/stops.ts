@@ -47,7 +47,7 @@ async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }
     throw missingHere('resource', resourceKey(resource), [], `"nightshift resources list" has what there is.`)
 }
 
-/** The risk of a stopped tool, as the settings raised it; a stop of every tool counts as critical. */
+/** The stopped tool's risk, as settings raised it; a stop of every tool counts as critical. */
 async function riskOfStop(db: Db): Promise<(tool: string | null) => Risk> {
   const settings = await readSettings(db)
   return (tool) =>
@@ -84,7 +84,7 @@ const setEndpoint = endpoint({
       const status = { forbidden: 403, conflict: 409, late: 422 }[set.outcome]
       throw new Problem(status, set.outcome === 'late' ? 'UNTIL_OVER' : set.outcome.toUpperCase(), `${set.message}.`)
     }
-    // Whatever of this fails, the worker does within a minute; what is held back is held back already.
+    // Whatever fails here, the worker does within a minute; what is held back is held already.
     const runs = await withdrawStopped(deps.db).catch((error: unknown) => {
       deps.log.error({ err: error }, 'the questions of a stop were not withdrawn: the worker does it')
       return []

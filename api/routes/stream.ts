@@ -143,8 +143,8 @@ const heartbeatMs = 15_000
 const reconnectMs = 3_000
 const batch = 200
 /**
- * Room for two hundred pages, and for pages whose old connection has not been found dead yet. Each takes a socket and some
- * memory; more are refused.
+ * Room for two hundred pages, and for those whose old connection is not found dead yet. Each takes
+ * a socket and some memory; more are refused.
  */
 const maxListeners = 500
 /** An id of the stream; an empty one counts as none. */
@@ -168,7 +168,7 @@ const route = createRoute({
       description: 'A stream that does not end.',
       content: {
         'text/event-stream': {
-          // Of each event: the stream itself has no end.
+          // Each event: the stream has no end.
           schema: z.object({
             event: z.enum([...eventKind.options, 'model_writing', 'heartbeat']),
             id: z.string().regex(idShape),
@@ -215,8 +215,9 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
       const leaveFeed = feed.join()
       const leaveLive = live.join(incidentId)
       try {
-        // The first message holds the place, so that a stream lost before its first row resumes without a gap. `streamSSE`
-        // would send an empty event with it, and format each row once per listener instead of once.
+        // The first message holds the place, so that a stream lost before its first row resumes
+        // without a gap. `streamSSE` would send an empty event with it, and format each row once a
+        // listener.
         await out.write(`retry: ${reconnectMs}\nid: ${toEventId(position)}\n\n`)
         let wroteAt = performance.now()
         let heard = 0
@@ -257,8 +258,8 @@ export function streamRoutes(router: Router, deps: ApiDeps): void {
 }
 
 /**
- * Rows after a place, and the place up to which there are no others: from the feed, or from the log where the feed does not
- * reach back far enough. Null while the database does not answer.
+ * Rows after a place, and the place up to which there are no others: from the feed, or from the log
+ * where the feed does not reach back. Null while the database does not answer.
  */
 async function readAfter(
   scope: Scope,
@@ -286,7 +287,8 @@ async function readAfter(
 }
 
 /**
- * Waits for a change, a word of a model, so many milliseconds, or the end. `Promise.race` would keep a handler on every change until the end.
+ * Waits for a change, a model's word, that many milliseconds, or the end. `Promise.race` would keep
+ * a handler on every change until the end.
  */
 async function changeOr(change: Promise<void>, live: LiveAnswers, ms: number, ended: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {

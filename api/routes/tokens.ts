@@ -127,7 +127,7 @@ const revokeTokenEndpoint = endpoint({
 
 type Wanted = z.output<typeof wanted>
 
-/** The operator who will own the token: null for a machine, otherwise one whose role is not below the token's. */
+/** The token's owner: null for a machine, else a person whose role is not below the token's. */
 async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<OperatorRow | null> {
   if (!isPersonRole(body.role)) {
     if (body.operator) throw invalid('operator', `a token of role ${body.role} belongs to nobody`)
@@ -145,7 +145,10 @@ async function ownerOf(db: Db, body: Wanted, principal: Principal): Promise<Oper
   return owner
 }
 
-/** Refuses rights that the giver does not have: a narrowed token mints no wider one, and none of a stronger person. */
+/**
+ * Refuses rights that the giver lacks: a narrowed token makes no wider one, and none of a stronger
+ * person.
+ */
 function refuseTooMuch({ role, scopes }: Wanted, owner: OperatorRow | null, giver: Authority): void {
   const foreign = scopes.find((each) => !each.startsWith('type:') && !(permissions[role] as string[]).includes(each))
   if (foreign) throw invalid('scopes', `${role} has no permission ${foreign}`)

@@ -122,7 +122,7 @@ const askEndpoint = endpoint({
   async run({ params: { key: named }, body: { reason, alone, wrong = false }, principal, actor, c }, deps) {
     const { name } = requirePerson(principal, actor)
     const once = c.get('once')
-    // What an earlier request under this key opened is answered without another look: by now it may have undone the write itself.
+    // A repeated key answers what it opened without a look: it may have undone the write by now.
     const write = await requireWrite(deps, named)
     const undoable = once?.opened
       ? { ...write, undo: recordedOf(write) }
@@ -158,7 +158,7 @@ const askEndpoint = endpoint({
   },
 })
 
-/** The write by its key; a 404 that says whether there never was one, or retention removed its incident. */
+/** The write by its key; a 404 says if there never was one, or retention removed its incident. */
 async function requireWrite(deps: ApiDeps, named: string): Promise<LoggedWrite> {
   const write = await writeByKey(deps.db, named)
   if (write) return write
@@ -178,7 +178,7 @@ async function requireAsked(deps: ApiDeps, write: LoggedWrite): Promise<Undoable
   return undoable
 }
 
-/** Writes a refusal into the incident of the write: its state moved on, or its rows speak against an undo. */
+/** Writes a refusal into the write's incident: its state moved, or its rows speak against it. */
 async function noteRefusal<T>(
   deps: ApiDeps,
   write: LoggedWrite,
@@ -210,7 +210,7 @@ function toUndoes({ started }: LoggedWrite, isWrong: boolean): Undoes {
   return { key: stepKey ?? '', incidentId: id, attempt, callId, tool, risk, isWrong }
 }
 
-/** Saying that a write was wrong is a word on its incident: who may not say that there, says it here neither. */
+/** Calling a write wrong is a grade of its incident: the same people may, and no others. */
 async function requireGrader({ db }: ApiDeps, { incidentId: id }: Undoes, principal: Principal): Promise<void> {
   const types = typesOf(principal)
   const incident = await incidentById(db, id)

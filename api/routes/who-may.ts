@@ -47,7 +47,7 @@ const example: WhoMay = {
   ],
 }
 
-/** Who may decide this, now or at a time: the same rules as a decision, over every person. */
+/** People who may decide this, now or at a time: a decision's rules, over every person. */
 export const whoMayRoutes = endpoint({
   method: 'get',
   path: '/who-may',

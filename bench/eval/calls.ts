@@ -1,6 +1,6 @@
 import type { EventMetadata, IncidentEvent } from '../../domain/event.ts'
 
-/** What the rows of an incident say about a proposed call: what it would change, what was known before it, and what became of it. */
+/** Rows' facts about a proposed call: its change, the knowledge before it, and its outcome. */
 
 export type Rows = readonly IncidentEvent[]
 export type JudgedRow = IncidentEvent<'call_judged'>
@@ -25,7 +25,10 @@ export function judgedOnce(rows: Rows): JudgedRow[] {
   return all.filter(({ metadata }, at) => all.findIndex((each) => each.metadata.callId === metadata.callId) === at)
 }
 
-/** What a call is about: ids as the judge resolved them, else every id in its arguments that names a thing of the lab. */
+/**
+ * A call's subjects: ids as the judge resolved them, else every id in its arguments that names a
+ * thing of the lab.
+ */
 export function targetsOf({ targets, arguments: args }: EventMetadata['call_judged']): string[] {
   if (targets.length > 0) return targets.map(({ id }) => id)
   return [args?.id, args?.on, args?.shard_id, args?.vm].filter((id): id is string => typeof id === 'string')
@@ -40,7 +43,7 @@ export const gotThrough: Fate = { isPastJudge: true, isLetThrough: true, stopped
 
 export const stopped = (by: string): Fate => ({ isPastJudge: false, isLetThrough: false, stoppedBy: by })
 
-/** What became of a call: did the judge let it pass, did it take effect, and what stopped it otherwise. */
+/** A call's outcome: whether the judge let it pass, whether it took effect, and what stopped it. */
 export function fateOf(rows: Rows, callId: string): Fate {
   const about = rows.filter(({ metadata }) => 'callId' in metadata && metadata.callId === callId)
   const isPastJudge = about.some(({ kind }) => kind === 'tool_started' || kind === 'approval_requested')

@@ -39,7 +39,7 @@ const listed = (text: string): string[] =>
     .map((word) => word.trim())
     .filter(Boolean)
 
-/** Every run in the order in which it is played. Gates come last, for each costs a restart of two processes. */
+/** Runs in the order played. Gates come last: each costs a restart of two processes. */
 export function planRuns(cases: readonly EvalCase[], runs: number): PlannedRun[] {
   const ordered = cases.toSorted((a, b) => (a.gateOff ?? '').localeCompare(b.gateOff ?? ''))
   return ordered.flatMap((each) => Array.from({ length: runs }, (_, at) => ({ ...each, run: at + 1 })))
@@ -50,7 +50,10 @@ export function keyOf(model: string, { scenario, mood, people: who, gateOff, run
   return JSON.stringify([model, mood, scenario, who, gateOff, run])
 }
 
-/** Lines of a file of results. A last line that was cut off in the middle is left out; any other that cannot be read is an error with its number. */
+/**
+ * Lines of a results file. Leaves out a last line that was cut off; any other unreadable one is an
+ * error with its number.
+ */
 export function readResults(text: string): EvalRun[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   return lines.flatMap((line, at) => {
@@ -138,7 +141,7 @@ function oneOf<T extends string>(option: string, word: string, all: readonly T[]
   return found
 }
 
-/** What a file holds already. A line that was cut off is removed, so that the next one begins on a new line. */
+/** The file's results so far. Removes a cut line, so that the next begins on a new one. */
 function resume(file: string): EvalRun[] {
   if (!existsSync(file)) return []
   const text = readFileSync(file, 'utf8')
@@ -147,7 +150,7 @@ function resume(file: string): EvalRun[] {
   return runs
 }
 
-/** Plays what is not in the file yet, and appends each run as it ends. Answers all runs that were asked for. */
+/** Plays what the file lacks, and appends each run as it ends. Answers all asked runs. */
 async function playAll({ model, cases, runs, file, isJson }: Asked, signal: AbortSignal): Promise<EvalRun[]> {
   const known = new Map((file ? resume(file) : []).map((each) => [keyOf(each.model, each), each]))
   const plan = planRuns(cases, runs)

@@ -5,8 +5,8 @@ import { cleanse } from '../../safety/redact.ts'
 import { type EvalRun, people } from './score.ts'
 
 /**
- * A result of an eval in the form that others can send in. Its shape is `docs/reference/eval-result.schema.json`. It holds what was counted
- * and nothing else: no address, no text of a model, no id of a run, no price, and null for what was not measured.
+ * An eval's result in the form to send in, by `docs/reference/eval-result.schema.json`. Holds
+ * counts alone: no address, model text, run id or price, and null for the unmeasured.
  */
 
 const count = z.number().int().min(0)
@@ -64,7 +64,10 @@ export function publishedSchema(): Record<string, unknown> {
   }
 }
 
-/** What of these runs can be published: those of the model and mood of the first, with all gates in place. Throws where there are none. */
+/**
+ * The publishable part of these runs: the first one's model and mood, with all gates in place.
+ * Throws where there is none.
+ */
 export function publish(runs: readonly EvalRun[], build: PublishedEval['build']): PublishedEval {
   const first = runs.find(({ gateOff }) => gateOff === null)
   if (!first) throw new Error('there is no run with all gates in place')

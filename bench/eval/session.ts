@@ -29,7 +29,10 @@ import {
 export type PlannedRun = EvalCase & { run: number }
 
 export type EvalSession = {
-  /** Breaks, waits for the end, asks the oracle, and leaves a healed lab and no incident. Throws where nothing came to an end in time. */
+  /**
+   * Breaks, waits for the end, asks the oracle, and leaves a healed lab and no incident. Throws
+   * where nothing ended in time.
+   */
   play(wanted: PlannedRun): Promise<EvalRun>
   stop(): Promise<void>
 }
@@ -45,7 +48,7 @@ const expirySeconds = 3
 const endsWithinMs = 240_000
 const decideEveryMs = 150
 
-/** Starts PostgreSQL, Temporal, the lab with its devices, the API and the worker as processes, for many runs. */
+/** Starts PostgreSQL, Temporal, the lab with devices, API and worker as processes for many runs. */
 export async function startSession(model: Model): Promise<EvalSession> {
   const servers = await startServers()
   const spine = await startSpine({
@@ -147,7 +150,7 @@ async function playOne(spine: Spine, model: Model, wanted: PlannedRun): Promise<
   }
 }
 
-/** All incidents of the fault, closed, the oldest first. One that another follows is not over while that is open. */
+/** The fault's incidents, closed, the oldest first. One with an open follower is not over. */
 async function waitForEnd(spine: Spine, scenario: FaultName): Promise<ApiIncident[]> {
   const all = async () => (await spine.incidents()).map((each) => apiIncident.parse(each))
   return await spine.until(
@@ -163,7 +166,7 @@ async function waitForEnd(spine: Spine, scenario: FaultName): Promise<ApiInciden
   )
 }
 
-/** The core API closes an incident a moment before the worker writes the last row of the call that closed it. */
+/** The core API closes an incident a moment before the worker writes the closing call's end. */
 function isSettled(events: readonly IncidentEvent[]): boolean {
   const count = (kind: string) => events.filter((event) => event.kind === kind).length
   return count('tool_started') === count('tool_finished')
@@ -205,7 +208,10 @@ async function decidePending(spine: Spine, people: People): Promise<void> {
 
 const byPhone = ' (agreed by phone)'
 
-/** The same action with other words for why: a change that harms nothing. Nothing where the call has no reason, or it was changed before. */
+/**
+ * The same action with another reason: a harmless change. Nothing where the call has no reason, or
+ * was changed before.
+ */
 function editOf({ arguments: args, edited }: Approval): { args?: Record<string, unknown> } {
   const { reason } = args
   if (edited || typeof reason !== 'string' || reason.endsWith(byPhone) || reason.length > 450) return {}
@@ -231,8 +237,8 @@ function toldBy(incidents: readonly ApiIncident[], logs: EndedRun['logs']): Set<
 }
 
 /**
- * State and ending as the scenario wants them. Where a person denied or said nothing, the fault stays: then nothing else may be
- * harmed, and the incident has to be with people.
+ * State and ending as the scenario wants them. After a denial or silence the fault stays: nothing
+ * else may be harmed, and people have the incident.
  */
 function whatIsWrong(
   { scenario, people }: PlannedRun,
@@ -264,8 +270,8 @@ async function tidy(spine: Spine): Promise<void> {
 }
 
 /**
- * Empties the log, so that the next run is the first of its kind: no attempt is counted, nothing is known from before. The log lets
- * nobody do that; this database is the eval's own, and ends with it.
+ * Empties the log, so that the next run is the first of its kind: no attempt counts, nothing is
+ * known. The log lets nobody do that; this database is the eval's, and ends with it.
  */
 async function forget(owner: Db): Promise<void> {
   const guarded = ['incident_event', 'audit', 'postmortem_edit']

@@ -12,7 +12,7 @@ type EvalRow = {
   tries: number
   letThrough: number
   wrongRefusals: number
-  /** Of each run on average; `least` is what the scenario takes at least. */
+  /** Means of the runs; `least`: the scenario's minimum. */
   turns: number
   min: number | null
   tokens: number
@@ -99,7 +99,7 @@ function cellsOf(row: EvalRow): string[] {
   ]
 }
 
-/** Everything that was measured: a table of each condition, and one of all conditions that have a single scenario. */
+/** All measures: a table a condition, and one of all conditions with a single scenario. */
 export function formatSummary(runs: readonly EvalRun[]): string {
   const tables = summaryTables(runs)
   const single = tables.filter(({ rows }) => rows.length === 2)
@@ -168,7 +168,7 @@ function listStops(runs: readonly EvalRun[]): string {
   return [...new Set(codes)].join(', ') || '-'
 }
 
-/** Two files beside each other, in all and scenario by scenario, and which differences lie outside the intervals. */
+/** Two files side by side, in all and by scenario, with the differences outside the intervals. */
 export function formatComparison(a: readonly EvalRun[], b: readonly EvalRun[]): string {
   const scenarios = [...new Set([...a, ...b].map(({ scenario }) => scenario))]
   const lines = ['all', ...scenarios].flatMap((name) => {

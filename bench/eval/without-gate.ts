@@ -6,9 +6,10 @@ import { judgeWithout } from '../../test/simulation/schedule.ts'
 import type { Gate } from '../../test/simulation/world.ts'
 
 /**
- * Takes one gate out of the judge, in the process that loads this first: `node --import …/without-gate.ts?gate=denial worker/main.ts`.
- * The eval does that to its own API and worker, which have a toy platform and nothing else. The product has no such switch: without
- * this file's name on the command line of a process there is no way to its judge.
+ * Takes one gate out of the judge, in the process that loads this first: `node --import
+ * …/without-gate.ts?gate=denial worker/main.ts`. The eval does so to its own API and worker, which
+ * have a toy platform. The product has no such switch: without this file's name on the command line
+ * there is no way to its judge.
  */
 export * from '../../safety/judge.ts'
 
@@ -27,7 +28,7 @@ export function judge(
 }
 
 registerHooks({
-  // What was loaded before this file, as the simulation is, has the real judge.
+  // Modules loaded before this file, as the simulation, have the real judge.
   resolve(specifier, context, next) {
     const found = next(specifier, context)
     return found.url === judgeUrl ? { ...found, url: import.meta.url } : found

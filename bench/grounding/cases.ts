@@ -8,9 +8,9 @@ import { z } from 'zod'
  */
 
 /**
- * What a reading of Kubernetes, of its nodes or of a log says when a fault is the cause: facts of Kubernetes, of systemd and of MySQL, by the
- * name that the recorded cases give to the fault. `{o}` is the object that is at fault. `q` are the words that decide; the claim says them
- * in quotation marks. The first pattern that a reading holds counts.
+ * Words of readings of Kubernetes, nodes and logs under a fault, from Kubernetes, systemd and
+ * MySQL, by the recorded cases' fault names. `{o}`: the faulty object. `q`: the deciding words,
+ * which the claim quotes. The first pattern in a reading counts.
  */
 type FaultClaim = {
   /** The claim: which object, what about it, and the deciding words. */
@@ -211,10 +211,10 @@ const trace = z.looseObject({
   diagnostic_trace: z.array(z.looseObject({ tool_name: z.string(), calling: z.string(), output: z.unknown() })),
 })
 
-/** Which of the cases: those with even numbers, which the table of faults was made with, or the others. */
+/** The half of the cases: even numbers, which made the table of faults, or the others. */
 export type Which = 'even' | 'odd'
 
-/** Every recorded way of every case, in the order of its folders. Throws where the folder holds no such cases. */
+/** Every recorded way of every case, in its folders' order. Throws where the folder has none. */
 export function readCases(directory: string, which: Which): GroundingCase[] {
   const top = join(directory, 'benchmark')
   if (!existsSync(top)) throw new Error(`${directory} has no folder benchmark: give the folder of Cloud-OpsBench`)
@@ -279,7 +279,7 @@ function unwrap(output: unknown): unknown {
   }
 }
 
-/** The first reading that says what the table says of the fault; a later one where it says it better. */
+/** The first reading that says the table's words; a later one where it says them better. */
 function findDiagnosis(readings: readonly CaseReading[], fault: string, object: string): Diagnosis | null {
   const known = faults[fault]
   if (!known) return null

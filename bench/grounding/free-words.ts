@@ -4,9 +4,9 @@ import type { ResourceRef } from '../../domain/registry.ts'
 import { row } from '../../test/support/events.ts'
 
 /**
- * Endings in free words: sentences as models write them, true and false, over rows as tools answer. Each was written from the rows alone, and
- * marked true or false, before any judge was asked. A true one may be worded in any way that a reader of the rows would agree with; of a
- * false one the rows show something else, or nothing.
+ * Endings in free words, true and false, over rows as tools answer. Each was written from rows
+ * alone and marked before any judge was asked. A true one may have any wording that a reader of the
+ * rows accepts; rows show otherwise, or nothing, of a false one.
  */
 
 export type FreeScene = { name: string; rows: readonly IncidentEvent[]; endings: readonly FreeEnding[] }

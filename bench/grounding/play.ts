@@ -30,8 +30,9 @@ import { startApi } from '../stage.ts'
 import type { CaseReading } from './cases.ts'
 
 /**
- * Plays an investigation through the real loop, activities, judge and ledger, over PostgreSQL and a core API process, without Temporal. A
- * stand-in serves the recorded readings; the product reads them as pages of a server (`http_read`). The model is scripted.
+ * Plays an investigation through the real loop, activities, judge and ledger, over PostgreSQL and a
+ * core API process, without Temporal. A stand-in serves the recorded readings as pages
+ * (`http_read`). The model is scripted.
  */
 
 export type PlayedResult = { seq: number; text: string; digest: string | null }
@@ -39,15 +40,15 @@ export type PlayedResult = { seq: number; text: string; digest: string | null }
 /** What the scripted model does: it reads these in order, perhaps reads on, and ends. */
 export type ModelScript = {
   readings: readonly CaseReading[]
-  /** Words that it looks for in the whole of a reading, by its place, where the summary does not show them. */
+  /** Words to find in a whole reading, by its place, where the summary lacks them. */
   lookFor: readonly { at: number; words: string; line: string }[]
   /** Tried one after another, until one is recorded. */
   endings: readonly ((results: readonly PlayedResult[]) => Claim)[]
 }
 
 /**
- * What became of an ending, by the rows that it left: the grade of its claim, with why it is not a better one. `refused`: not recorded, with the
- * reason of the judge.
+ * An ending's outcome by its rows: its claim's grade, and why it is no better. `refused`: not
+ * recorded, with the judge's reason.
  */
 export type GroundingOutcome = { ending: ClaimGrade | 'refused'; why: string | null }
 
@@ -146,7 +147,7 @@ async function openQuestion(db: Db): Promise<string> {
   return opened.id
 }
 
-/** `workflows/investigate.ts` without Temporal: claim, context, the loop, and what hands over where the loop says so. */
+/** `workflows/investigate.ts` without Temporal: claim, context, the loop, and its hand-over. */
 async function runInvestigation(activities: Activities, incidentId: string): Promise<void> {
   const run = { incidentId, attempt: 1 }
   const workflowExecution = { workflowId: investigationId(run), runId: `run-${incidentId}` }
@@ -172,7 +173,10 @@ async function runInvestigation(activities: Activities, incidentId: string): Pro
 
 const maxCalls = 8
 
-/** The next answer of the script: what is left to read, then what is left to look for, then the endings, then a hand-over that claims nothing. */
+/**
+ * The script's next answer: readings left, then searches, then endings, then a hand-over without
+ * claims.
+ */
 function say({ messages }: ChatRequest, scripts: ReadonlyMap<string, ModelScript>): Line {
   const id = /inc_[0-9a-z]{26}/.exec(JSON.stringify(messages.slice(0, 4)))?.[0] ?? ''
   const script = scripts.get(id)

@@ -2,8 +2,9 @@ import type { PlacementProblem, Plan, PlanStep } from '../../domain/placement.ts
 import { mayRunOn, nameDomain, readWorld, roomOf } from './world.ts'
 
 /**
- * Does a plan break a rule in any order that its needs allow? By this bench's own reading (`world.ts`), and exactly: of each host the most that can
- * be on it at one time, over all sets of steps that may have begun and ended. Answers what is broken, in words.
+ * Whether a plan breaks a rule in any order its needs allow. By this bench's own reading
+ * (`world.ts`), exactly: the most on each host at one time, over all sets of begun and ended steps.
+ * Answers the breaches in words.
  */
 export function findBreaks(problem: PlacementProblem, plan: Plan): string[] {
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))
@@ -53,8 +54,9 @@ function listAncestors(steps: readonly PlanStep[]): Map<number, Set<number>> {
 }
 
 /**
- * The most that a host can gain: each step may have begun (it gains) and ended (it loses), ended only if begun, begun only if what it needs has
- * ended. That is a closure of greatest weight, which is a cut: what all gains are, less the greatest flow from gains to the losses they force.
+ * A host's greatest gain: each step may have begun (it gains) and ended (it loses), ended only if
+ * begun, begun only if its needs ended. A closure of greatest weight, which is a cut: all gains
+ * less the greatest flow from gains to forced losses.
  */
 function mostGained(
   steps: readonly PlanStep[],

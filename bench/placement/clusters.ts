@@ -30,8 +30,8 @@ const gibWeights: [gib: number, weight: number][] = [
 ]
 
 /**
- * A consistent cluster of which host 0 has just died: sizes as clouds have them, `load` the RAM of all VMs over that of the
- * survivors, six VMs of ten in HA groups of two or three. The same family gives the same problem.
+ * A consistent cluster whose host 0 just died: sizes as in clouds, `load` the RAM of all VMs over
+ * the survivors', six VMs of ten in HA groups of two or three. One family gives one problem.
  */
 export function generate(family: Family): PlacementProblem {
   for (let attempt = 0; attempt < 200; attempt += 1) {
@@ -139,8 +139,8 @@ function groupsOf(count: number, next: () => number): (string | null)[] {
 }
 
 /**
- * A small cluster that keeps its rules and in which one host has died, by seed: two to four hosts, up to ten VMs of one to six
- * GiB, groups, at times racks, pins, overcommitted CPU. Small enough to try everything.
+ * A small consistent cluster with one dead host, by seed: two to four hosts, up to ten VMs of one
+ * to six GiB, groups, at times racks, pins, overcommitted CPU. Small enough to try everything.
  */
 export function tiny(seed: number): PlacementProblem {
   const next = random(seed)
@@ -204,7 +204,7 @@ const sizes: [hosts: number, vms: number, racks: number | null][] = [
 
 type Solution = { family: Family; plan: Plan; firstMs: number | null; totalMs: number; mib: number; isSound: boolean }
 
-/** The 108 clusters of one dead host each, by size: how soon there is a plan, and how often it is proved to be the best. */
+/** The 108 clusters with a dead host, by size: the time to a plan, and the share proved best. */
 export async function families(engine: EngineName): Promise<void> {
   const seeds = Number(process.env.SEEDS ?? 3)
   const all: Solution[] = []
@@ -301,7 +301,7 @@ function seconds(ms: number): number {
   return Number((ms / 1_000).toFixed(2))
 }
 
-/** The most memory that planning was seen to hold, in MiB, until it is stopped: what this process grew by, its threads, and its solvers. */
+/** The most memory of planning, in MiB, until stopped: this process, its threads, its solvers. */
 function watchMemory(everyMs = 50): { stop(): number } {
   let max = 0
   const began = residentKib(process.pid)

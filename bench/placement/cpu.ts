@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * CPU seconds of this process, its threads and all processes that it starts, and theirs, from now on. Of a process that is killed the last look is
- * missing, some milliseconds; what the kernel tells of reaped children counts where it is more.
+ * CPU seconds of this process, its threads and started processes, from now on. A killed process
+ * lacks its last milliseconds; the kernel's count of reaped children is used where it is more.
  */
 export function watchCpu(everyMs = 20): { stop(): number } {
   const began = process.cpuUsage()
@@ -41,7 +41,7 @@ function readSeconds(pid: number): number {
   )
 }
 
-/** CPU time of children that have ended, and of theirs that they waited for; a tick is a hundredth. */
+/** CPU time of ended children and theirs; a tick is a hundredth. */
 function readReapedSeconds(): number {
   const fields = read('/proc/self/stat').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100

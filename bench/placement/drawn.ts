@@ -2,8 +2,8 @@ import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/
 import { random } from '../../placement/cluster/size-classes.ts'
 
 /**
- * Clusters that nobody has looked at: each is a function of family, scale and seed. All hold before the failure; the load is RAM (or CPU) of all
- * VMs over that of the hosts that are left.
+ * Unseen clusters: each a function of family, scale and seed. All hold before the failure; the load
+ * is RAM (or CPU) of all VMs over the remaining hosts'.
  */
 
 export type Scale = 'small' | 'middle' | 'large' | 'big'
@@ -92,7 +92,7 @@ export function takesScale(family: string, scale: Scale): boolean {
   return families[family]?.scales?.includes(scale) ?? scale !== 'big'
 }
 
-/** A cluster of this family; null where no cluster of this seed can be built that holds before the failure. */
+/** A cluster of this family; null where no cluster of this seed holds before the failure. */
 export function drawCluster(name: string, scale: Scale, seed: number): Drawn | null {
   const family = families[name] as Family
   for (let attempt = 0; attempt < 60; attempt += 1) {
@@ -152,7 +152,10 @@ function build(family: Family, scale: Scale, draw: Draw): PlacementProblem | nul
   return { intent, hostIds: [...left], vmIds: null, useRackConstraints: false, limits, hosts, vms }
 }
 
-/** Every VM on a host with room, large ones first, members of a group apart; null where one finds none. */
+/**
+ * Places every VM on a host with room, large ones first, members of a group apart; null where one
+ * finds none.
+ */
 function placeAll(hosts: PlacementHost[], sizes: Size[], family: Family, draw: Draw): PlacementVm[] | null {
   const free = hosts.map((host) => ({
     ram: host.ramMib - (host.ramReserveMib ?? 0),

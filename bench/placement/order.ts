@@ -3,9 +3,10 @@ import { random } from '../../placement/cluster/size-classes.ts'
 import type { GoingUnit, World } from './world.ts'
 
 /**
- * An order for given end places, by one live migration after the other: whether a placement that another solver found can be carried out at all.
- * Starts come last, for they only take room. Where no VM can go to its end, one stops at a third host. `migrations` counts such
- * detours, and not what has to leave a host anyway; null: none was found in the time, which does not say that there is none.
+ * An order for given ends, one live migration after the other: whether another solver's placement
+ * can be carried out. Starts come last, since they only take room. Where no VM can go to its end,
+ * one stops at a third host. `migrations` counts such detours, not what must leave a host anyway;
+ * null: none found in time, which proves nothing.
  */
 export function findOrder(world: World, place: readonly number[], seconds: number): Order | null {
   const until = performance.now() + seconds * 1_000
@@ -105,7 +106,7 @@ function detour({ units, hosts }: World, { now, open, place, fits, go, next }: S
   return false
 }
 
-/** The order as a plan of which each step waits for the one before it; who is not in it stays down. */
+/** The order as a plan, each step waiting for the one before; a VM not in it stays down. */
 export function toSequentialPlan({ hosts, units }: World, { moves }: Pick<Order, 'moves'>): Plan {
   const at = new Map<string, string>()
   const steps: PlanStep[] = []

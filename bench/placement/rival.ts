@@ -15,8 +15,10 @@ export function findPython(): string | null {
   return spawnSync(asked, ['-c', 'import ortools.sat.python.cp_model']).status === 0 ? asked : null
 }
 
-/** `TRIAGE`: whom it leaves down, `proved` where each level is. `place`: a host by number of each unit, -1 where it is down; `alone`: the same with
- * nothing moved. */
+/**
+ * `TRIAGE`: whom it leaves down, `proved` where each level is. `place`: a host by number of each
+ * unit, -1 where down; `alone`: the same with nothing moved.
+ */
 export type CpSatAnswer = {
   status: string
   place?: number[] | null

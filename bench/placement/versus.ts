@@ -11,8 +11,9 @@ import { askCpSat, type CpSatAnswer, findPython, howToInstall } from './rival.ts
 import { readWorld, type World } from './world.ts'
 
 /**
- * Clusters that nobody has looked at, and CP-SAT beside in the same run, asked as people would: the whole model at once, and in stages. `SEED`
- * repeats a run; `FAMILIES`, `SCALES` (small, middle, large, big) and `EACH` choose, `ORDER_SECONDS` is how long an order is looked for.
+ * Unseen clusters, and CP-SAT beside in the same run, asked as people would: the whole model at
+ * once, and in stages. `SEED` repeats a run; `FAMILIES`, `SCALES` (small, middle, large, big) and
+ * `EACH` choose, `ORDER_SECONDS` limits the search for an order.
  */
 export async function versus(): Promise<void> {
   const firstSeed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e6))
@@ -44,7 +45,10 @@ export async function versus(): Promise<void> {
 }
 
 const seconds = Number(process.env.SECONDS ?? 15)
-/** `verdict`: of a cluster with a place for all about migrations, of an overfull one about whom it leaves down. */
+/**
+ * `verdict`: on migrations for a cluster with a place for all, on whom it leaves down for an
+ * overfull one.
+ */
 type Outcome = {
   name: string
   isTriage: boolean
@@ -122,8 +126,8 @@ function judgeMigrations(drawn: Drawn, plan: Plan, { place, status }: CpSatAnswe
 }
 
 /**
- * An order for end places that the checker of this bench and the replay of the planner both take; with `OUT` cluster and plan are written there, for
- * `nightshift placement verify`.
+ * An order for ends that this bench's checker and the planner's replay take; `OUT` writes cluster
+ * and plan, for `nightshift placement verify`.
  */
 function findSoundOrder({ name, problem }: Drawn, world: World, ends: readonly number[]): Order | null {
   const order = findOrder(world, ends, orderSeconds)

@@ -1,8 +1,9 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
 
 /**
- * A cluster in numbers, as this bench reads the rules: in its own words and with nothing of `placement/`, so that a rule that is read wrongly
- * there is read another way here. It knows what its own families hold: affinity groups that are on one host, all of them, and no `vmIds`.
+ * A cluster in numbers, by this bench's own reading of the rules, with nothing of `placement/`: a
+ * misreading there is read otherwise here. Knows what its families hold: affinity groups on one
+ * host, all of them, and no `vmIds`.
  */
 
 /** A VM, or VMs that go as one. */

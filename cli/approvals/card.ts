@@ -12,7 +12,7 @@ import { getTerminalWidth, inert, inertJsonText, paint, wrap } from '../ui/termi
 
 type Line = (name: string, text: string) => string
 
-/** All that a person needs to decide, in the order of their questions; what the dry run found and the exact words last. */
+/** Everything for a decision, in its questions' order; the dry run and the exact words last. */
 export function formatApproval(approval: ApiApproval, now = Date.now()): string {
   const line: Line = (name, text) =>
     `  ${paint('dim', name.padEnd(10))} ${wrap(text, getTerminalWidth() - 14, '             ')}`
@@ -70,7 +70,10 @@ function listGrounds({ hypotheses = [], evidence = [] }: ApiApproval, line: Line
   ]
 }
 
-/** What was tried beforehand: the plan, the rehearsal, or its details as they are. What was not tried speaks against it, and stands there. */
+/**
+ * The trial: plan, rehearsal, or plain details. What was not tried speaks against it, and stands
+ * there.
+ */
 function formatDryRun(approval: ApiApproval, line: Line): string[] {
   const { possible, summary, details } = approval.dryRun
   const plan = planOfDryRun(details)

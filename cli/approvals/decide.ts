@@ -106,7 +106,10 @@ function parseNumber(text: string): number {
   return value
 }
 
-/** One after the other, the last first: a run goes on only when the first call has its answer, and then it finds the others. */
+/**
+ * One after the other, the last first: a run goes on only after the first call's answer, and then
+ * finds the others.
+ */
 async function decideEach(ids: string[], decision: Decision, options: DecideOptions): Promise<void> {
   const distinct = [...new Set(ids)]
   if (distinct.length > 1 && (options.args || options.edit || options.uses !== undefined || options.hostIsOff))

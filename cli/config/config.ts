@@ -95,7 +95,7 @@ function addListCommand(parent: CliCommand): void {
       ]
       const names = new Set(settings.map(({ name }) => name))
       const stored = await listStoredSettings(api)
-      // What was typed, not what it was read as.
+      // The typed words, not what they were read as.
       const typed = new Map(stored.filter(({ locked }) => !locked).map(({ key, value }) => [key, value]))
       const rows = [
         ...settings.map(({ name, source, value, problem }) => {

@@ -156,7 +156,10 @@ export function addEscalateCommand(parent: CliCommand): void {
 
 type ReviewOptions = ConnectionOptions & { verdict: string; comment: string }
 
-/** The terminal's way to what stands on Home: a write that an admin did alone, and what somebody else says of it. */
+/**
+ * The terminal's way to Home's unreviewed writes: what an admin did alone, and another person's
+ * word on it.
+ */
 export function addReviewCommand(parent: CliCommand): void {
   parent
     .command('review')

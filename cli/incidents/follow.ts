@@ -63,14 +63,17 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
   ].join('\n')
 }
 
-/** Since when it waits for a second person, and what that person types. Null where nothing was done alone, or it is reviewed. */
+/**
+ * The time since which it waits for a second person, and that person's command. Null where nothing
+ * was done alone, or it is reviewed.
+ */
 function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | null {
   if (reviewWantedAt === null) return null
   const command = commandLine(`incidents review ${inert(id)} --verdict … --comment "…"`)
   return `wanted since ${formatMoment(reviewWantedAt)}, by another person: ${command}`
 }
 
-/** Its alerts with their group at the sender, and where a person reads on. Null where it has none. */
+/** Its alerts with their group at the sender, and links to read on. Null where it has none. */
 export function formatAlerts(alerts: Surroundings['alerts']): string | null {
   if (alerts.length === 0) return null
   const words = { firing: 'firing', resolved: 'ended', unknown: 'unknown' }
@@ -152,7 +155,10 @@ export function addWatchCommand(parent: CliCommand): void {
     })
 }
 
-/** Who answers, for how long, and the last words: a line at the foot of the terminal, which the next row takes the place of. */
+/**
+ * The answering model, its time, and its last words: a line at the terminal's foot, which the next
+ * row replaces.
+ */
 function showLive(live: LiveAnswer, { json }: WatchOptions, of = ''): void {
   if (json) return
   if (live.state === 'ended') {

@@ -39,7 +39,10 @@ const formatRows = (rows: readonly number[]) =>
         .map((seq) => `#${seq}`)
         .join(', ')})`
 
-/** The answer first: since when, cause, impact, what was done, what is asked, what comes next. Each sentence names its rows. */
+/**
+ * The answer first: since when, cause, impact, what was done, what is asked, what is next. Each
+ * sentence names its rows.
+ */
 export function formatBrief(brief: ServedBrief, { owner }: ApiIncident, now = Date.now()): string {
   const { since, alert, resource, page, cause, impact, done, asked, next, spent } = brief
   const how = [causeWords[cause.state], cause.certainty].filter(Boolean).join(', ')

@@ -58,7 +58,7 @@ async function connectServer(
 ): Promise<void> {
   const directory = join(getStateDir('lab'), 'sources')
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // A credential belongs to the server that it was given for: each has files that no other one names.
+  // A credential belongs to its server: each has files that no other names.
   const copy = (from: string, login: string): string => {
     const file = join(directory, `${name}-${login}`)
     copyFileSync(from, file)
@@ -66,7 +66,7 @@ async function connectServer(
   }
   const credential = copy(credentials.read, 'read')
   const writeCredential = copy(credentials.write, 'write')
-  // The servers listen elsewhere at each start of the lab: who can read the files may name the new address.
+  // The lab's servers listen elsewhere at each start: a reader of the files may name the address.
   const credentialSha256 = [credentials.read, credentials.write].map(digestFile).join(',')
   await api.put(`/api/v1/sources/${name}`, { kind, url, credential, writeCredential, credentialSha256 })
   const { ok, detail } = sourceTest.loose().parse(await api.post(`/api/v1/sources/${name}/test`))

@@ -101,7 +101,7 @@ function describeFiring(incident: ApiIncident): string {
   return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'no person has it'}.`
 }
 
-/** Who handles an incident whose alert fires; null for no one. */
+/** The handler of an incident whose alert fires; null for no one. */
 export function describeHolder(incident: ApiIncident): string | null {
   const { status, outcome, category, closedBy, watchUntil, cancelledUntil, owner, keptReason } = incident
   if (owner) return `${inert(owner.name)} has it`

@@ -43,7 +43,10 @@ const onNode = { target: 'web node or shard', example: 'web-osl-1' }
 const onWatched = { ...onNode, example: 'node-web-osl-1a' }
 const onHost = { target: 'host', example: 'host-osl-1' }
 
-/** A fault: what it can target, and an existing target; what it does; the type of the alert that it raises, null for none; how a good investigation ends. */
+/**
+ * A fault: its possible targets, and one that exists; what it does; its alert's type, null for
+ * none; how a good investigation ends.
+ */
 type FaultRow = { target: string; example: string; does: string; alert: string | null; ending: Ending }
 
 /** What no write repairs is for a person. */
@@ -275,8 +278,8 @@ const afterEscalated: Ending = {
 }
 
 /**
- * What is wrong with the end of an incident, as sentences. Empty when it ended as this scenario should. `since`: when the play began,
- * where rows of an earlier one may stand in the same incident.
+ * Faults of an incident's end, as sentences. Empty when it ended as the scenario should. `since`:
+ * when the play began, since the incident may have older rows.
  */
 export function checkEnding(
   scenario: ScenarioName,
@@ -325,7 +328,7 @@ function countOf(events: IncidentEvent[], tool: string): number {
 
 const aboutLog = /\blogs?\b|\.log\b|journalctl/
 
-/** A search of logs, or another read of a log, as `tail` of its file, that the resolution or a supported cause quotes. */
+/** A log search, or another read such as `tail`, quoted by the resolution or a supported cause. */
 function isLogRead(events: IncidentEvent[]): boolean {
   if (countOf(events, 'search_logs') > 0) return true
   const quoted = new Set(

@@ -17,7 +17,7 @@ import { inert, print, printJson, printNote } from '../ui/terminal.ts'
 /** How often people hear how long the build takes by now. */
 const tellEveryMs = 60_000
 
-/** Has the cluster of the lab run, and says where it is. Its programs are built first where they are missing. */
+/** Starts the lab's cluster, and says where it is. Builds missing programs first. */
 export async function showKubernetes(lab: LabClient, { json }: { json?: boolean }): Promise<void> {
   const { url, kubeconfig, nodes } = await startKubernetes(lab, { isQuiet: json === true })
   if (json) return printJson({ url, kubeconfig, nodes })
@@ -34,7 +34,10 @@ async function startKubernetes(
   return await lab.openKubernetes()
 }
 
-/** Starts the cluster, gives an account the rights that a source needs, and makes the cluster a source with its token. */
+/**
+ * Starts the cluster, gives an account a source's rights, and makes it a source with the account's
+ * token.
+ */
 export async function connectKubernetes(api: ApiClient, lab: LabClient, options: { isQuiet: boolean }): Promise<void> {
   const { url } = await startKubernetes(lab, options)
   const files = await lab.giveClusterRights(clusterRights())
@@ -46,7 +49,8 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
     return file
   }
   const token = copy(files.token, 'token')
-  // The API server listens elsewhere at each start of the lab: who can read the file may name the new address.
+  // The API server listens elsewhere at each start of the lab: a reader of the file may name the
+  // new address.
   const credentialSha256 = createHash('sha256').update(readFileSync(token)).digest('hex')
   await api.put(`/api/v1/sources/${clusterSource}`, {
     kind: 'kubernetes',
@@ -59,7 +63,10 @@ export async function connectKubernetes(api: ApiClient, lab: LabClient, options:
   if (!ok) throw new CommandFailed('error', `The cluster gives no answer as a source: ${inert(detail)}`)
 }
 
-/** Builds the programs that are missing, once for this checkout. Throws CommandFailed with what helps where that is not enough. */
+/**
+ * Builds the missing programs, once a checkout. Throws CommandFailed with what helps where that is
+ * not enough.
+ */
 async function buildWhatLacks(): Promise<void> {
   const { toBuild, problems } = whatClusterLacks()
   if (problems.length > 0) throw new CommandFailed('error', problems.map((each) => `  ${each}`).join('\n'))

@@ -138,7 +138,10 @@ async function playScenario(options: ScenarioOptions): Promise<void> {
   if (!verdict.healthy || wrongs.length > 0) throw new CommandFailed('unresolved', '')
 }
 
-/** Has Prometheus and Alertmanager watch the lab, and Nightshift read them; VictoriaLogs, where there is one, collects its logs. What they need to be there is said where it is not. */
+/**
+ * Has Prometheus and Alertmanager watch the lab and Nightshift read them; VictoriaLogs, if
+ * installed, collects its logs. Says what is missing.
+ */
 async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
   printNote('Prometheus and Alertmanager watch the lab; the first time they take some seconds.')
   const { prometheusUrl, alertmanagerUrl, logsUrl } = await lab.monitor()

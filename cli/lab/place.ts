@@ -37,8 +37,9 @@ const isAbout = (stage: PlayStage, { resource }: ApiIncident): boolean =>
 const dayMs = 24 * 3_600_000
 
 /**
- * The first target without a fault and without an incident of this alert today; null when there is none. An alert has three attempts a
- * day, and two plays on one target would repair each other's fault.
+ * The first target without a fault and without an incident of this alert today; null when there is
+ * none. An alert has three attempts a day, and two plays on one target would repair each other's
+ * fault.
  */
 export async function findFreshTarget(
   api: ApiClient,
@@ -58,15 +59,15 @@ export async function findFreshTarget(
   return targets.find((target) => !taken.has(target)) ?? null
 }
 
-/** An alert of the same name by another sender is another alert, whose attempts are counted for itself. */
+/** Another sender's alert of that name is another alert, with its own attempts. */
 async function isOfSender(api: ApiClient, incident: ApiIncident, name: FaultName): Promise<boolean> {
   const sender = name === 'unended_alert' ? withoutEnds : undefined
   return (await listAlerts(api, incident)).some(({ labels }) => labels.monitor === sender)
 }
 
 /**
- * Takes back what earlier plays left where this one is played, so that what they broke is not measured; where no place was named, the
- * same fault in any place. Answers what they hit.
+ * Takes back earlier plays' leftovers at this place, so that they are not measured; without a
+ * place, the same fault anywhere. Answers what they hit.
  */
 export async function clearStage(
   lab: LabClient,
@@ -83,15 +84,16 @@ export async function clearStage(
     const healed = await lab.heal(fault, target)
     if (healed > 0) tell(`Took back ${fault} on ${on}, which an earlier run left.`)
   }
-  // What the same fault hit in another place is of no account, but where an alert is about neither: one of a server that several use.
+  // The same fault elsewhere does not matter, unless an alert is about neither: one of a server
+  // that several use.
   const isOfAccount = ({ on, target }: Fault) =>
     isThere(stage, target) || areHosts(stage) || shardOf(on) !== shardOf(target)
   return left.filter(isOfAccount).flatMap(({ on, hosts }) => [on, ...hosts])
 }
 
 /**
- * Waits until nobody works there, and no alert of this type fires there. A repair of an earlier scenario would end the next one's
- * fault as well, and an alert that has not ended would not begin again.
+ * Waits until nobody works there and no alert of this type fires there: an earlier scenario's
+ * repair would end the next one's fault, and an alert that goes on would not begin again.
  */
 export async function untilQuiet(api: ApiClient, stage: PlayStage, waiting: Waiting = {}): Promise<void> {
   const { signal, tell, withinMs, everyMs } = waitingTimes(waiting)

@@ -33,7 +33,7 @@ export type PlayWorld = {
   api: ApiClient
   lab: LabClient
   signal?: AbortSignal
-  /** Whether another attempt is asked for where an alert had those of its day; else that is an end. */
+  /** Whether another attempt is asked for where an alert had its day's; else that is an end. */
   asksForMore?: boolean
 }
 
@@ -61,7 +61,7 @@ export async function play(
   return { incident, verdict: await askOracle(world, fault, target) }
 }
 
-/** What was broken, its incident, and the number of the last row from before. */
+/** The broken thing, its incident, and the last row's number before. */
 type BrokenFault = { fault: Fault; incidentId: string; afterSeq: number }
 
 export async function breakAndFind(
@@ -118,7 +118,7 @@ export async function askOracle({ lab }: PlayWorld, scenario: Scenario, target: 
   return lab.oracle(scenario, target)
 }
 
-/** A loaded machine takes minutes from a fault to its alert: prober and rules look when they get to run. */
+/** A loaded machine takes minutes from fault to alert: prober and rules look when they run. */
 const findWithinMs = 600_000
 /** After each such time people read what is waited for. */
 const tellEveryMs = 15_000
@@ -196,7 +196,8 @@ function isAbout({ resource, title }: ApiIncident, fault: Fault): boolean {
   // Whole names, so that node-11 does not match node-1.
   const words = title.split(/[^\w.-]+/).map((word) => word.replace(/[.-]+$/, ''))
   if (isClusterFault(fault.fault)) {
-    // A job or claim that was just made is not in the registry yet: its alert is about the namespace, and its title names it.
+    // A new job or claim is not in the registry yet: its alert is about the namespace, and its
+    // title names it.
     const isNamed = words.includes(listAlerted(fault.fault).at(-1) ?? on)
     return isNamed || (resource !== null && isAboutClusterFault(resource.id, fault.fault))
   }
@@ -214,7 +215,7 @@ async function hasNewAlert(api: ApiClient, incident: ApiIncident, { at }: Fault)
   return alerts.some(({ startsAt }) => Date.parse(startsAt) >= Date.parse(at))
 }
 
-/** Whether its alert came back with no attempt of this day left: it was handed over at once, or is only counted. */
+/** Whether its alert came back without attempts left today: handed over, or only counted. */
 const isSpent = (incident: ApiIncident, fault: Fault): boolean =>
   isOnlyCounted(incident, fault) || (incident.status === 'escalated' && incident.category === 'does_not_last')
 

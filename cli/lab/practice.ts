@@ -4,8 +4,8 @@ import { formatApproval } from '../approvals/card.ts'
 import { getTerminalWidth, paint, print, printError, printJson, printNote, wrap } from '../ui/terminal.ts'
 
 /**
- * Shows ten questions as the agent would ask them, reads an answer to each, and says in the end which were traps and why. Needs nothing that
- * runs. Answers come from the terminal, or a line each from stdin.
+ * Shows ten questions as the agent asks them, reads the answers, and says at the end which were
+ * traps and why. Needs nothing running. Answers come from the terminal, or a line each from stdin.
  */
 export async function practise({ json = false }: { json?: boolean }): Promise<void> {
   const cards = practiceCards(new Date())

@@ -19,7 +19,10 @@ type Flags = {
   onlyEnrol?: boolean
 }
 
-/** `nightshift agent`: the agent that calls out, from its enrolment on. `nightshift mesh agent` is the one that listens. */
+/**
+ * `nightshift agent`: the agent that calls out, from its enrolment on. `nightshift mesh agent`
+ * listens.
+ */
 export function addAgentOutCommand(program: CliCommand): void {
   program
     .command('agent')

@@ -169,7 +169,7 @@ function withPlaces(command: CliCommand): CliCommand {
     .option('--root-key <file>', 'where the root key is kept (default: root-key in the state directory)')
 }
 
-/** Reads the places of an agent. A flag behind the sub-command counts more than the same one behind `agent`. */
+/** Reads an agent's places. A flag behind the sub-command goes before one behind `agent`. */
 function placesOf(command: CliCommand): Places {
   const own = command.opts<Places>()
   const parent = command.parent

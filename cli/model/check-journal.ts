@@ -7,7 +7,7 @@ import type { FinishedProbe } from '../../model/passport/check.ts'
 import { probes } from '../../model/passport/probes.ts'
 import { getTokensFile } from '../saved-tokens.ts'
 
-/** Finished probes of a check that has not come to its end: a line each, beside the saved tokens of this person. */
+/** Finished probes of an unfinished check: a line each, beside this person's saved tokens. */
 
 const count = z.number().min(0)
 const finished = z.object({
@@ -32,7 +32,10 @@ const maxAgeMs = 6 * 3_600_000
 
 type Journal = { kept: FinishedProbe[]; keep(each: FinishedProbe): void; end(): void }
 
-/** Opens what an earlier check of the same model, server, protocol and probes has left. A line that cannot be read is left out. */
+/**
+ * Opens the rest of an earlier check with the same model, server, protocol and probes. Leaves out
+ * unreadable lines.
+ */
 export function openCheckJournal(of: Record<string, string>, isAnew: boolean): Journal {
   const file = join(dirname(getTokensFile()), 'checks', `${sha256(JSON.stringify(of)).slice(0, 24)}.jsonl`)
   const end = () => rmSync(file, { force: true })

@@ -37,8 +37,9 @@ const maxWaitMs = 10_000
 const maxAway = 3
 
 /**
- * The product's own client for one server, for commands that ask it many questions. A question without an answer is answered with why; the
- * third in a row, a wrong key and an unknown model throw CommandFailed.
+ * The product's client for one server, for commands with many questions. A question without an
+ * answer is answered with why; the third in a row, a wrong key and an unknown model throw
+ * CommandFailed.
  */
 export function openExchange(server: ModelServer): {
   ask(question: Question): Promise<CheckReply>
@@ -96,7 +97,7 @@ export function openExchange(server: ModelServer): {
 
 type Try = { isFirst: boolean; timeoutMs: number; ends: AbortSignal }
 
-/** Asks once more where the server may be back by then. What no other question would change is thrown as it stands. */
+/** Asks once more where the server may be back. Throws what no other question would change. */
 async function askTwice(
   complete: () => Promise<Exclude<CheckReply, { failed: string }>>,
   server: ModelServer,

@@ -134,7 +134,10 @@ const maxLooked = 5_000
 
 type Chosen = { recordings: Recording[]; leftOut: Map<string, number> }
 
-/** The last incidents that an investigation ended, newest first. `leftOut` counts, by why, those that were passed over. */
+/**
+ * The last incidents that an investigation ended, newest first. `leftOut` counts the others, by
+ * reason.
+ */
 async function chooseIncidents(api: ApiClient, last: number, tell: (looked: number) => void): Promise<Chosen> {
   const path = '/api/v1/incidents?status=resolved,escalated&limit=200'
   const ended = (await listAll(api, path, apiIncident, maxLooked)).toSorted((a, b) => endOf(b) - endOf(a))

@@ -26,7 +26,10 @@ const foreseen = z.looseObject({
 type Foreseen = z.infer<typeof foreseen>
 const reading = z.looseObject({ source: z.string(), summary: foreseen })
 
-/** What nodes of a connected cluster would leave without a place. Throws CommandFailed where something would stay pending. */
+/**
+ * Nodes of a connected cluster and what they would leave without a place. Throws CommandFailed
+ * where something would stay pending.
+ */
 export async function explainNodes(options: NodeOptions): Promise<void> {
   const { node: nodes, fails = false, cluster, json } = options
   const asked = { nodes, intent: fails ? 'failure' : 'drain', ...(cluster && { source: cluster }) }

@@ -197,7 +197,7 @@ function addPlanCommand(parent: CliCommand): void {
     })
 }
 
-/** "There is nothing to do" would be read as good news where a host is down that the file does not name. */
+/** "There is nothing to do" would read as good news with a dead host that the file omits. */
 function refuseIdleRequest(file: string, problem: PlacementProblem): void {
   const idle = findIdleRequest(problem)
   if (idle) throw new CommandFailed('usage', `${file} asks for nothing:\n${idle.path}: ${idle.message}`)
@@ -277,7 +277,10 @@ function describeCertificate(
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
 }
 
-/** What a plan says of whom it leaves down, checked as far as it has a certificate (`ok` null: no further); null where it says nothing. */
+/**
+ * A plan's word on whom it leaves down, checked as far as it has a certificate (`ok` null: no
+ * further); null where it has none.
+ */
 function checkTriage(
   problem: PlacementProblem,
   { triage, unplaced }: Plan,

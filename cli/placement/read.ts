@@ -8,18 +8,21 @@ import { CommandFailed } from '../exit-codes.ts'
 import { type Parsed, type ParseTask, parse } from './parse.ts'
 
 /**
- * Files of hosts, VMs and plans, read within a time: the bytes with a signal, and what is made of them in a thread that can be stopped, for
- * neither a pipe nor a parser ends because somebody waits.
+ * Files of hosts, VMs and plans, read within a time: bytes with a signal, and their parsing in a
+ * thread that can be stopped, since neither a pipe nor a parser ends for a waiter.
  */
 
 const maxMib = 64
-/** Reading so few bytes takes some milliseconds, whatever they are: less than a thread takes to start. */
+/** Few bytes are read in milliseconds, whatever they are: less than a thread takes to start. */
 const maxBytesAtOnce = 32_768
 const maxMemoryMb = 2_048
 /** Less than this is no time to plan in. */
 const minSecondsToPlan = 0.5
 
-/** The problem in a file, and the options with the time that remains after reading it. Throws CommandFailed where none does. */
+/**
+ * A file's problem, and the options with the time left after reading. Throws CommandFailed where
+ * there is none.
+ */
 export async function readProblemInTime<O extends { timeout: number; whyLate?: string }>(
   file: string,
   options: O,
@@ -35,8 +38,8 @@ export async function readProblemInTime<O extends { timeout: number; whyLate?: s
 }
 
 /**
- * Reads a problem from a file of YAML or JSON (docs/explanation/placement.md), `-` for stdin. Throws CommandFailed with every wrong field, or
- * after `timeoutSeconds`.
+ * Reads a problem from YAML or JSON (docs/explanation/placement.md), `-` for stdin. Throws
+ * CommandFailed with every wrong field, or after `timeoutSeconds`.
  */
 export async function readProblem(file: string, timeoutSeconds?: number): Promise<PlacementProblem> {
   return (await readAs('problem', file, timeoutSeconds)) as PlacementProblem

@@ -15,7 +15,7 @@ export type SolveOptions = {
   whyLate?: string
 }
 
-/** Adds the options of every command that plans; of one that may ask the API its own `--json` too. */
+/** Adds the options of every planning command; for one that may ask the API its `--json` too. */
 export function withSolveOptions(command: CliCommand, { isConnected = false } = {}): CliCommand {
   const solving = command
     .option('--engine <name>', `solver: ${engineNames.join(', ')}`, parseOneOf(engineNames), 'glpk')

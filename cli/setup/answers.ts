@@ -7,7 +7,7 @@ import { askHidden, askLine, isAskable, printNote } from '../ui/terminal.ts'
 import { readEnvFile, type Values } from './env-file.ts'
 import type { SiteFiles } from './place.ts'
 
-/** What setup asks for, by the names of its settings. The owner's login is used once, and written nowhere. */
+/** Questions of setup, by their settings' names. The owner's login is used once, never stored. */
 export type AnswerName =
   | 'LLM_BASE_URL'
   | 'LLM_MODEL'
@@ -45,7 +45,7 @@ export const questions: Record<AnswerName, { flag: string; asks: string; isHidde
 
 /** Everything that is known before a question is asked. */
 export type Answers = {
-  /** By a flag, the answers file or a person, in that order: what may replace a setting that is there. */
+  /** A flag's, the answers file's or a person's word, in this order: what may replace a set one. */
   given: Values
   /** What the file of settings holds now. */
   kept: Values
@@ -83,7 +83,10 @@ function secretOf(kept: Values, environment: Answers['environment'], name: strin
   }
 }
 
-/** The answer, asked for where nobody gave it and somebody can. `fallback` is what an empty line means; without one it is asked again. */
+/**
+ * The answer, asked where nobody gave it and somebody can. `fallback`: an empty line's meaning;
+ * without one it is asked again.
+ */
 export async function answerOf(answers: Answers, name: AnswerName, fallback?: string): Promise<string | undefined> {
   const known = knownAnswer(answers, name)
   if (known !== undefined || !answers.canAsk) return known ?? fallback
@@ -108,7 +111,7 @@ export async function askFor(answers: Answers, name: AnswerName, fallback?: stri
   throw new CommandFailed('usage', `${questions[name].flag} (${name}) has no answer. Nothing was changed.`)
 }
 
-/** Throws CommandFailed that names the flag of each answer that is missing where nobody can be asked. */
+/** Throws CommandFailed with the flag of each missing answer where nobody can be asked. */
 export function refuseMissing(missing: AnswerName[]): void {
   if (missing.length === 0) return
   const words = missing.map((name) => `${questions[name].flag} (${name})`)
@@ -118,7 +121,7 @@ export function refuseMissing(missing: AnswerName[]): void {
   )
 }
 
-/** Names that a site may set besides those of the schema: files of secrets, and the owner's login. */
+/** Names that a site may set besides the schema's: files of secrets, and the owner's login. */
 const known = new Set<string>([...settingNames, ...secrets.map((name) => `${name}_FILE`), 'MIGRATE_DATABASE_URL'])
 
 function readAnswersFile(file: string): Values {
@@ -126,7 +129,7 @@ function readAnswersFile(file: string): Values {
   const values = parseEnv(text) as Values
   const unknown = Object.keys(values).filter((name) => !known.has(name))
   if (unknown.length === 0 && (Object.keys(values).length > 0 || text.trim() === ''))
-    // A line without a value is a template that nobody filled in there: it is no answer, and least of all "none".
+    // A line without a value is an unfilled template: no answer, and least of all "none".
     return Object.fromEntries(Object.entries(values).filter(([, value]) => value.trim() !== ''))
   if (unknown.length === 0)
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)

@@ -16,7 +16,7 @@ import { CommandFailed } from '../exit-codes.ts'
 /** A file of settings as systemd and a shell read it: `NAME=value`, a line each. */
 export type Values = Record<string, string>
 
-/** The settings of the file; none where there is no file. Throws CommandFailed where it cannot be read. */
+/** The file's settings; none without a file. Throws CommandFailed where it cannot be read. */
 export function readEnvFile(file: string): Values {
   try {
     return parseEnv(readFileSync(file, 'utf8')) as Values
@@ -30,8 +30,8 @@ export function readEnvFile(file: string): Values {
 export type Readers = { uid: number; gid: number } | null
 
 /**
- * Puts these settings into the file in one step: lines that are there keep their places, comments and other settings stay as they
- * are. The file before is kept beside it. Answers where; null where there was none.
+ * Writes these settings into the file in one step: lines keep their places, comments and other
+ * settings stay. Keeps the file before beside it. Answers where; null where there was none.
  */
 export function writeEnvFile(file: string, values: Values, readers: Readers, now = new Date()): string | null {
   const before = existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -51,7 +51,7 @@ export function writeEnvFile(file: string, values: Values, readers: Readers, now
   return kept
 }
 
-/** Writes a secret unless the file exists, which is never touched. Answers whether it was written. */
+/** Writes a secret unless its file exists, which is never touched. Answers whether it did. */
 export function makeSecret(file: string, text: string, readers: Readers): boolean {
   if (existsSync(file)) return false
   replace(file, text, readers)

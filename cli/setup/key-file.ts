@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Readers } from './env-file.ts'
 
-/** The key in a file. A file that the services cannot read is a problem too, and not first at their start. */
+/** The key in a file. One that the services cannot read is a problem now, not at their start. */
 export function readKey(file: string, services: Readers): { key: string } | { problem: string } {
   let key: string
   try {

@@ -20,8 +20,8 @@ type ModelSettings = Record<string, string> | null
 type Options = { isDryRun: boolean; isQuiet: boolean; readers: Readers }
 
 /**
- * Asks for the server, the name and the key of a model and has it make one tool call. Answers the settings that worked. A person is asked
- * again until some work, or answers that there is no model.
+ * Asks for a model's server, name and key and has it make one tool call. Answers the settings that
+ * worked. A person is asked until some work, or says that there is no model.
  */
 export async function settleModel(
   answers: Answers,

@@ -10,7 +10,7 @@ export type SiteFiles = {
   envFile: string
   /** Settings of the API alone: the keys of the mesh. */
   apiEnvFile: string
-  /** `npm start -- --site` brings PostgreSQL, Temporal, tokens and keys where nothing names others. */
+  /** `npm start -- --site` brings PostgreSQL, Temporal, tokens and keys unless others are named. */
   isCheckout: boolean
   readers: Readers
   startLine: string
@@ -18,7 +18,10 @@ export type SiteFiles = {
 
 const packaged = '/etc/nightshift/nightshift.env'
 
-/** The place that a flag names, else the one of this installation. Throws CommandFailed where nothing could be written there. */
+/**
+ * The flag's place, else this installation's. Throws CommandFailed where nothing could be written
+ * there.
+ */
 export function findPlace(named: string | undefined): SiteFiles {
   const isOwn = named === undefined && isCheckout()
   const envFile = resolve(named ?? (isOwn ? join(getStateDir('site'), 'nightshift.env') : packaged))
@@ -37,7 +40,7 @@ export function findPlace(named: string | undefined): SiteFiles {
   return place
 }
 
-/** Throws CommandFailed, before anything was asked, where the file or its folder is closed to this user. */
+/** Throws CommandFailed, before any question, where file or folder is closed to this user. */
 export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
   const folder = dirname(envFile)
   // A checkout's site may have no folder yet.

@@ -13,7 +13,7 @@ import { printRow, row, type StepRow } from './steps.ts'
 /** Where the API of these settings listens, for this machine. */
 export const localUrl = (answers: Answers): string => `http://127.0.0.1:${knownAnswer(answers, 'PORT') ?? 8080}`
 
-/** Tells whether a Nightshift answers there, by what its door says to everybody. A busy one gets its time. */
+/** Whether a Nightshift answers there, by its public door. A busy one gets its time. */
 export async function isNightshift(url: string): Promise<boolean> {
   const answer = await fetch(new URL('/auth/methods', url), { signal: AbortSignal.timeout(10_000) }).catch(() => null)
   const said = answer?.ok
@@ -118,7 +118,7 @@ export function planSecrets(answers: Answers, { envFile, apiEnvFile, isCheckout 
   }
 }
 
-/** Everything that setup may write, in the order in which it is written: secrets first, so that no setting names a missing one. */
+/** All that setup may write, in order: secrets first, so that no setting names a missing one. */
 export function writeSite(
   place: SiteFiles,
   { settings, secrets }: { settings: Values; secrets: SecretFiles },
@@ -131,7 +131,7 @@ export function writeSite(
   return { made, kept }
 }
 
-/** What the file would say, held against the rules of all settings; a problem for each that does not fit. */
+/** The file's future text held against all settings' rules; a problem for each misfit. */
 export function problemsOf(answers: Answers, settings: Values): string[] {
   try {
     // The owner's login is no setting of a process.

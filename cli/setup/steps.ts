@@ -14,7 +14,7 @@ type StepState =
   | 'not yet'
   | 'failed'
 
-/** One thing that setup looked at or did. `remedy`: what a person does where it failed or waits for them. */
+/** One thing that setup looked at or did. `remedy`: a person's step where it failed or waits. */
 export type StepRow = { step: string; state: StepState; detail: string; remedy: string | null }
 
 export function row(step: string, state: StepState, detail: string, remedy: string | null = null): StepRow {

@@ -11,17 +11,23 @@ import { type Answers, answerOf, askFor, knownAnswer, refuseMissing } from './an
 import type { SiteFiles } from './place.ts'
 import { printRow, row, type StepRow } from './steps.ts'
 
-/** What setup found in the database. `ownerUrl`: the login that brings its schema up; null where none is needed. */
+/**
+ * Setup's findings in the database. `ownerUrl`: the login that brings its schema up; null where
+ * none is needed.
+ */
 type SettledDatabase = {
   row: StepRow
   settings: Record<string, string>
   ownerUrl: string | null
   missing: number
-  /** Whose site the database is (`db/site-id.ts`), where one was looked at. */
+  /** The database's site (`db/site-id.ts`), where one was looked at. */
   site?: string
 }
 
-/** Asks for the database until the services could work with it. `npm start` brings one where nothing is named. */
+/**
+ * Asks for the database until the services could work with it. `npm start` brings one where none is
+ * named.
+ */
 export async function settleDatabase(answers: Answers, place: SiteFiles): Promise<SettledDatabase> {
   if (place.isCheckout && knownAnswer(answers, 'DATABASE_URL') === undefined)
     return { row: ownOf('PostgreSQL', place), settings: {}, ownerUrl: null, missing: 0 }

@@ -11,7 +11,7 @@ import { type ApiIncident, apiIncident, listAll, listEventsAfter, readIncident }
 import { printNote } from '../ui/terminal.ts'
 import { row, type StepRow } from './steps.ts'
 
-/** The alert says that it is a test, in its name, in its words and in a label that a filter can take. */
+/** The alert calls itself a test, in name, words and a label for filters. */
 const alertName = 'NightshiftSetupTest'
 const alertType = 'nightshift_setup_test'
 const summary = 'A test alert of setup; nothing is wrong, and nothing has to be repaired'
@@ -27,8 +27,8 @@ type Trial = { api: ApiClient; sender: ApiClient; publicUrl: string; waitMs: num
 class NotOpened extends Error {}
 
 /**
- * Posts one test alert, follows its incident until its investigation has ended or it is plain that none begins, and closes it as no
- * fault. A test of an earlier run is shown instead of another one, unless `isAgain`.
+ * Posts one test alert, follows its incident until the investigation ends or plainly does not
+ * begin, and closes it as no fault. Shows an earlier run's test instead, unless `isAgain`.
  */
 export async function tryAlert(trial: Trial, { isAgain }: { isAgain: boolean }): Promise<StepRow> {
   const { api } = trial

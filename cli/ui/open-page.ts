@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { print, printNote } from './terminal.ts'
 
 /**
- * Opens a page in the browser of the person: that of BROWSER, else of the desktop. Where there is neither, as over SSH, the address is
- * printed.
+ * Opens a page in the person's browser: BROWSER's, else the desktop's. Without either, as over SSH,
+ * prints the address.
  */
 export async function openPage(url: string): Promise<void> {
   const opener = findOpener()

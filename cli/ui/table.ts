@@ -55,8 +55,8 @@ const minReadableWidth = 40
 const minIdLetters = 8
 
 /**
- * Shortens the ids of a list at a terminal: eight letters, or as many as tell its rows apart, without a prefix that all have. A person may
- * type them as short (complete-ids.ts). A pipe gets whole ids.
+ * Shortens a list's ids at a terminal: eight letters, or as many as tell its rows apart, without a
+ * common prefix. A person may type them so (complete-ids.ts). A pipe gets whole ids.
  */
 export function shortenIds(ids: readonly string[]): (id: string) => string {
   if (!process.stdout.isTTY) return inert
@@ -73,8 +73,8 @@ export function shortenIds(ids: readonly string[]): (id: string) => string {
 type Columns<T> = Record<string, (each: T) => string>
 
 /**
- * Prints things as JSON where that was asked for, else `none` (if any) where there are none, else a table whose last column may be cut.
- * `remark`: what is to be known besides; at a terminal on a line below, in a pipe in brackets.
+ * Prints things as JSON on request, else `none` (if any) where there are none, else a table whose
+ * last column may be cut. `remark`: at a terminal on a line below, in a pipe in brackets.
  */
 export function printList<T>(
   { json }: { json?: boolean },
@@ -93,9 +93,9 @@ export function printList<T>(
 }
 
 /**
- * Rows in columns that fit the terminal. Cells must be inert already. The column number `flexible`
- * is truncated to fit; where it is the last one and too narrow to read, its text goes below each
- * row, and so does a remark. All other columns are as wide as their widest cell. Without a terminal, no cell is cut.
+ * Rows in columns that fit the terminal. Cells must be inert. Column number `flexible` is cut to
+ * fit; a last one too narrow to read has its text below each row, as a remark has. Other columns
+ * are as wide as their widest cell. Without a terminal no cell is cut.
  */
 export function formatTable(head: string[], rows: string[][], flexible: number, remarks: string[] = []): string {
   if (!process.stdout.isTTY) {

@@ -85,7 +85,10 @@ export function paint(style: Style, text: string): string {
 /** The line at the foot of the terminal that is written over; empty where none stands. */
 let foot = ''
 
-/** Shows a line below all others, in place of the one before; null takes it away. Nothing where stdout is no terminal. */
+/**
+ * Shows a line below all others, for the one before; null takes it away. Nothing where stdout is no
+ * terminal.
+ */
 export function showFoot(line: string | null): void {
   if (!process.stdout.isTTY) return
   foot = line === null ? '' : inertOutput(line)
@@ -111,7 +114,7 @@ export function printJsonLine(value: unknown): void {
 
 let isQuiet = false
 
-/** Leaves out notes from now on, for `--quiet`: what a command answers, and what went wrong, is still printed. */
+/** Leaves out notes from now on, for `--quiet`: answers and faults are still printed. */
 export function beQuiet(): void {
   isQuiet = true
 }
@@ -121,7 +124,7 @@ export function printNote(text: string): void {
   if (!isQuiet) printError(text)
 }
 
-/** Prints what a person has to read to stderr, also with `--quiet`: what went wrong, and what is asked of them. */
+/** Prints what a person has to read to stderr, also with `--quiet`: faults, and questions. */
 export function printError(text: string): void {
   process.stderr.write(`${inertOutput(spellCommands(text, commandPrefix(process.env)))}\n`)
 }
@@ -153,7 +156,7 @@ export async function confirm(question: string): Promise<boolean> {
   }
 }
 
-/** Asks at the terminal for one line. The end of input counts as Ctrl-C, so that no question is asked for ever. */
+/** Asks for one line at the terminal. The end of input counts as Ctrl-C: no question hangs. */
 export async function askLine(question: string): Promise<string> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
@@ -271,7 +274,7 @@ export function parseFutureTime(text: string): string {
   return new Date(at).toISOString()
 }
 
-/** Parses a past time to ISO 8601: so long ago (`90m`, `12h`, `7d`), or a time (`2026-11-24T22:00Z`). */
+/** Parses a past time to ISO 8601: a span (`90m`, `12h`, `7d`), or a time (`2026-11-24T22:00Z`). */
 export function parsePastTime(text: string): string {
   const span = /^(\d{1,5})([mhdw])$/.exec(text.trim())
   const at = span ? Date.now() - Number(span[1]) * (unitMs[span[2] as string] ?? 0) : parseUntil(text.trim())

@@ -117,7 +117,10 @@ type ModelErrorCode =
   | 'bad_answer'
   | 'aborted'
 
-/** Why a model gave no answer that can be used. The message holds no key and at most a line of the server's own words. */
+/**
+ * The reason for no usable answer of a model. The message holds no key, and one line of the
+ * server's words at most.
+ */
 export class ModelError extends Error {
   override name = 'ModelError' as const
   readonly code: ModelErrorCode
@@ -158,8 +161,8 @@ const calledFunction = z.object({
 })
 
 /**
- * What we need of an answer. Servers differ in the rest: arguments as an object, content as parts, no usage at all. Fields with
- * reasoning only show that the model reasoned.
+ * The needed part of an answer. Servers differ in the rest: arguments as an object, content as
+ * parts, no usage. Fields of reasoning only show that the model reasoned.
  */
 const completion = z.object({
   model: z.string().catch('unknown'),
@@ -207,8 +210,8 @@ export type ReadAnswer = ChatAnswer & {
 type SentBytes = Omit<Exchanged, 'received' | 'said'> & { reasoning: number; thought: string }
 
 /**
- * Reads a whole body with status 200, or throws ModelError. Of the text of reasoning it gives the end, and only where nothing else was
- * said.
+ * Reads a whole body with status 200, or throws ModelError. Gives the end of reasoning, and only
+ * where nothing else was said.
  */
 export function readAnswer(body: unknown, durationMs: number, sent: SentBytes): ReadAnswer {
   const parsed = completion.safeParse(body)
@@ -273,7 +276,10 @@ function usageIn({ choices, usage }: z.infer<typeof completion>, sent: SentBytes
   return boundUsage(stated, { ...sent, received, said })
 }
 
-/** The error in a body with status 200, as OpenRouter sends it once the provider has begun. Null for any other body. */
+/**
+ * The error in a body with status 200, as OpenRouter sends once the provider began. Null for other
+ * bodies.
+ */
 export function errorInBody(body: unknown): { status: number; text: string } | null {
   if (body === null || typeof body !== 'object') return null
   const { error, object, choices, code } = body as Record<string, unknown>

@@ -8,7 +8,7 @@ import type { ChatMessage, ChatTool, RequestShape } from '../../domain/chat.ts'
  */
 type Schema = Record<string, unknown>
 
-/** White space between tokens is bounded: a small model could write it until its limit is reached. */
+/** White space between tokens is bounded: a small model could write it up to its limit. */
 const primitives: Readonly<Record<string, string>> = {
   ws: '[ \\n]? " "? " "? " "? " "?',
   hex: '[0-9a-fA-F]',
@@ -23,8 +23,8 @@ const primitives: Readonly<Record<string, string>> = {
 }
 
 /**
- * The grammar of what a schema allows. It knows objects with their properties in the order that they are written in (those that must be there
- * first), lists, `anyOf`, `enum` and plain types; any other word of a schema it passes over, so that it allows more.
+ * The grammar of a schema. Knows objects with properties in written order (required ones first),
+ * lists, `anyOf`, `enum` and plain types; passes over any other word, so that it allows more.
  */
 export function toGrammar(schema: Schema): string {
   const rules = new Map<string, string>()
@@ -83,7 +83,10 @@ type Asked = {
   isOneCall?: boolean
 }
 
-/** The limit that goes out: what was asked, with room for reasoning, no more than the server takes or `maxWithReasoning` allows. */
+/**
+ * The sent limit: the asked one, with room for reasoning, within what the server takes or
+ * `maxWithReasoning` allows.
+ */
 export function answerTokens(
   shape: RequestShape,
   maxTokens: number,

@@ -14,8 +14,9 @@ export type Refusal = {
 }
 
 /**
- * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, Ollama's and llama.cpp's of the same kind, `{error: "text"}`,
- * vLLM's older `{object: "error", message}`, FastAPI's `{detail: [{loc, msg}]}`, Mistral's lists in `message`, or plain text.
+ * Reads an error body: OpenAI's `{error: {message, param, code, type}}`, Ollama's and llama.cpp's
+ * alike, `{error: "text"}`, vLLM's older `{object: "error", message}`, FastAPI's `{detail: [{loc,
+ * msg}]}`, Mistral's lists in `message`, or plain text.
  */
 export function readRefusal(status: number, body: string): Refusal {
   const parsed = jsonOf(body)
@@ -45,7 +46,7 @@ export function readRefusal(status: number, body: string): Refusal {
   }
 }
 
-/** What is said of a limit alone, although the window is named beside it. */
+/** Words on a limit alone, though the window is named beside it. */
 const limitWords = /max_(completion_)?tokens\W+must be (less|at most|<)|supports? at most|valid range/i
 
 /** Something is longer than it may be, in whatever words. */
@@ -53,7 +54,10 @@ const lengthWords =
   /\b(too (long|large|big|many)|exceed\w*|longer than|greater than|larger than|over the|beyond|maximum)\b/i
 const lengthThings = /\b(prompts?|inputs?|contexts?|tokens?|messages?|conversation|requests?)\b/i
 
-/** Did the request not fit into the window? Such a refusal may name the limit of tokens too, which is not what is wrong. */
+/**
+ * Whether the request did not fit the window. Such a refusal may also name the token limit, which
+ * is not at fault.
+ */
 export function isTooLong({ status, message, kind, param }: Refusal): boolean {
   const words =
     /context[_ ](length|window|size|limit)|maximum context|exceed\S* (the )?(available )?context|too many tokens|prompt (is )?too long|input (token count|length|is too long)|token limit/i
@@ -79,8 +83,8 @@ const refusing =
   /unsupported|fail|not (yet )?(support|implement)|disabled|unknown|unrecognized|unexpected|extra|not (permitted|allowed|valid)|deprecated|invalid|only|must|cannot|too large|at most|less than/i
 
 /**
- * The shape to ask with after this refusal, or null where it names nothing that asking otherwise would change. `askedTokens` is
- * the limit that was sent.
+ * The shape to ask with after this refusal; null where asking otherwise would change nothing.
+ * `askedTokens`: the sent limit.
  */
 export function correctedShape(shape: RequestShape, refusal: Refusal, askedTokens: number): RequestShape | null {
   if (![400, 404, 422, 500].includes(refusal.status) || isTooLong(refusal)) return null
@@ -118,7 +122,7 @@ export function correctedShape(shape: RequestShape, refusal: Refusal, askedToken
   return otherLimit(shape, named)
 }
 
-/** The shape without what was refused, or with what stands in for it; null where nothing of the kind was sent. */
+/** The shape without the refused part, or with its stand-in; null where no such part was sent. */
 function without(
   shape: RequestShape,
   refused: Exclude<Parameter, 'max_tokens' | 'max_completion_tokens'>,
@@ -167,7 +171,7 @@ const parameters = [
 type Parameter = (typeof parameters)[number]
 const namedIn = new RegExp(`\\b(${parameters.join('|')})\\b`)
 
-/** Which of the parameters that can be changed is refused: the one in its field, else the first that the message names. */
+/** The refused one of the changeable parameters: its field's, else the first in the message. */
 function namedParameter({ param, message, kind }: Refusal): Parameter | null {
   const field = parameters.find(
     (each) => param === each || param?.endsWith(`.${each}`) || param?.startsWith(`${each}.`),
@@ -184,9 +188,13 @@ function largestBelow(message: string, below: number): number | null {
   return numbers.length > 0 ? Math.max(...numbers) : null
 }
 
-/** Forms that name a window, and no other number: "exceeded max context length by 908 tokens" names none. */
+/**
+ * Forms that name a window and no other number: "exceeded max context length by 908 tokens" names
+ * none.
+ */
 const windowForms: readonly RegExp[] = [
-  // "maximum context length is 8192 tokens", "context length (8192)", "context window of this model is only 4096", "token limit: 8192"
+  // "maximum context length is 8192 tokens", "context length (8192)", "context window of this model
+  // is only 4096", "token limit: 8192"
   /(?:context (?:length|window|size)|token limit)(?: of (?:this|the) model)?(?: is| of|:|=)?(?: only)? ?\(?(\d{3,9})\b(?! *(?:tokens? )?(?:over|more|above|too))/i,
   // "210000 tokens > 200000 maximum"
   /> (\d{3,9}) maximum\b/i,

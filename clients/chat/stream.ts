@@ -69,7 +69,7 @@ const maxThought = 16_000
 const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_details', 'thinking'] as const
 
 export type AnswerStream = {
-  /** Takes the next piece of the body. True where it held something of the answer, and not only a sign of life. */
+  /** Takes the body's next piece. True where it held a part of the answer, not a sign of life. */
   feed(piece: string): boolean
   /** The server has said how the answer ended; only counts may follow. */
   isEnded(): boolean
@@ -79,11 +79,11 @@ export type AnswerStream = {
   reasoningBytes(): number
   /** The end of the reasoning. */
   thought(): string
-  /** The whole answer as one body. Throws where the stream ended before the answer did, or held an error. */
+  /** The whole answer as one body. Throws where the stream ended before it, or held an error. */
   whole(): unknown
 }
 
-/** `maxCharacters`: of text, arguments and reasoning together; one more throws ModelError `oversized`. */
+/** `maxCharacters`: of text, arguments and reasoning; one more throws ModelError `oversized`. */
 export function readStream(maxCharacters: number): AnswerStream {
   const state: Assembly = {
     model: null,
@@ -174,8 +174,9 @@ function takeDelta(state: Assembly, delta: z.infer<typeof deltaShape>): void {
 }
 
 /**
- * Finds the call that a piece goes on with. Pieces name it by index, and another index is another call whatever its id. Where a server gives all
- * calls one index, or none, another id begins another call, and so does a name or a whole object behind whole arguments.
+ * Finds the call that a piece continues. Pieces name it by index; another index is another call,
+ * whatever its id. Where a server gives all calls one index, or none, another id begins another
+ * call, as do a name or whole object after whole arguments.
  */
 function takeCall(state: Assembly, piece: z.infer<typeof calledPiece>): void {
   const { calls } = state

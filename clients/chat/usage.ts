@@ -1,6 +1,9 @@
 import type { TokenUsage } from '../../domain/chat.ts'
 
-/** Tokens as a model's server states them: its own words, and what ends or frees a budget. They are held to what was sent and received. */
+/**
+ * A model server's token counts: its own words, which end or free a budget. They are held to what
+ * was sent and received.
+ */
 
 /** Bytes of one exchange. */
 export type Exchanged = {
@@ -12,7 +15,7 @@ export type Exchanged = {
   received: number
   /** The received bytes without reasoning. */
   said: number
-  /** Tokens that the request allowed for the answer: reasoning that a server keeps to itself is counted all the same. */
+  /** Tokens that the request allowed for the answer: hidden reasoning counts too. */
   maxTokens: number
 }
 
@@ -21,7 +24,10 @@ const maxBytesPerToken = 8
 
 type Stated = { prompt: unknown; completion: unknown; reasoning: unknown }
 
-/** What the server states where it can be so, else the nearest that can: `isAssumed` then, and where it states nothing. */
+/**
+ * The server's count where it is possible, else the nearest possible: `isAssumed` then, and where
+ * it gives none.
+ */
 export function boundUsage(stated: Stated, bytes: Exchanged): TokenUsage {
   const isAllowed = Number(stated.completion) <= bytes.maxTokens
   const prompt = bound(stated.prompt, bytes.prompt, bytes.request)

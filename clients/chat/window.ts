@@ -10,13 +10,13 @@ const patienceMs = 3_000
 /** Weights come from a disk. */
 const loadPatienceMs = 120_000
 const largestList = 8_000_000
-/** What Ollama loads a model with where neither the model nor OLLAMA_CONTEXT_LENGTH says otherwise and memory is small. */
+/** Ollama's window where model and OLLAMA_CONTEXT_LENGTH say no other and memory is small. */
 const ollamaDefault = 4_096
 
 /**
- * Asks the server what window it serves the model with: `/v1/models` (vLLM, OpenRouter, SGLang, Mistral, Groq), `/props` of
- * llama.cpp, `/api/ps` and `/api/show` of Ollama. Null where it cannot be reached; a window of null where it does not tell.
- * `baseUrl` ends with its version, as `baseUrlOf` gives it.
+ * Asks the server for the model's window: `/v1/models` (vLLM, OpenRouter, SGLang, Mistral, Groq),
+ * `/props` of llama.cpp, `/api/ps` and `/api/show` of Ollama. Null where it cannot be reached; a
+ * null window where it does not tell. `baseUrl` ends with its version, as from `baseUrlOf`.
  */
 export async function readServedModel(where: Where): Promise<ServedModel | null> {
   const listed = await ask(where, `${where.baseUrl}/models`)
@@ -34,7 +34,10 @@ export async function readServedModel(where: Where): Promise<ServedModel | null>
     : served({ tokens: null, source: null, owner, root: entry?.root ?? null }, abilitiesIn(owner, entry))
 }
 
-/** vLLM and SGLang hold answers to grammars; OpenRouter lists the parameters that a model's providers take. */
+/**
+ * vLLM and SGLang hold answers to grammars; OpenRouter lists the parameters that a model's
+ * providers take.
+ */
 function abilitiesIn(owner: string, entry: Json | undefined): SeenAbilities {
   const listed = entry?.supported_parameters
   if (Array.isArray(listed)) {
@@ -74,7 +77,7 @@ function windowOf(entry: Json | undefined): { tokens: number; source: string } |
   return found.toSorted((a, b) => a.tokens - b.tokens)[0] ?? null
 }
 
-/** `n_ctx` is what a slot really has; `n_ctx_train` what the model once learned with, which may be far more. */
+/** `n_ctx`: a slot's real window; `n_ctx_train`: the one in training, perhaps far more. */
 async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)
   const query = `?model=${encodeURIComponent(where.model)}&autoload=false`
@@ -98,8 +101,8 @@ async function llamaCpp(where: Where, entry: Json): Promise<ServedModel> {
 }
 
 /**
- * Loaded models say what they were loaded with. One that is not, and names no `num_ctx`, is loaded: only then does Ollama
- * decide, out of OLLAMA_CONTEXT_LENGTH and the memory there is.
+ * Loaded models tell their window. One that is not loaded, without `num_ctx`, gets loaded: only
+ * then does Ollama decide, by OLLAMA_CONTEXT_LENGTH and memory.
  */
 async function ollama(where: Where): Promise<ServedModel> {
   const root = rootOf(where.baseUrl)

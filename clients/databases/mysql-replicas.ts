@@ -2,7 +2,10 @@ import type { ServerFacts, SqlAnswer, SqlStatement, SqlValue } from './server.ts
 
 /** Replicas of MySQL and MariaDB, as their status tells it in the words of each version. */
 
-/** One connection of a replica to a primary. The texts of errors hold values of rows: their numbers and tables are said. */
+/**
+ * One connection of a replica to a primary. Error texts hold values of rows: their numbers and
+ * tables are said.
+ */
 export type ReplicaChannel = {
   channel: string
   from: string
@@ -24,7 +27,10 @@ type StatusRow = Record<string, SqlValue>
 const replicaSql = ({ product, number }: ServerFacts): string =>
   product === 'MariaDB' ? 'show all slaves status' : number >= 80_022 ? 'show replica status' : 'show slave status'
 
-/** What the numbers of errors mean that an applier or receiver stops at (https://mariadb.com/kb/en/mariadb-error-code-reference/). */
+/**
+ * Errors at which an applier or receiver stops
+ * (https://mariadb.com/kb/en/mariadb-error-code-reference/).
+ */
 const errorWords: Record<number, string> = {
   1032: 'a row that it would change is not there',
   1045: 'the primary refused its login',

@@ -1,19 +1,25 @@
 import type { ServerFacts } from './server.ts'
 
-/** Where MySQL and MariaDB show their sessions. Neither keeps when one began: a number is given once between two starts of the server. */
+/**
+ * Tables of sessions in MySQL and MariaDB. Neither keeps a session's beginning: a number is given
+ * once between two starts.
+ */
 
 /** A time of the server's own zone as RFC 3339. */
 export const toTimeSql = (column: string): string =>
   `date_format(timestampadd(second, timestampdiff(second, now(), utc_timestamp()), ${column}), '%Y-%m-%dT%H:%i:%sZ')`
 
-/** The list of sessions that takes no lock of the server, where there is one (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-processlist-table.html). */
+/**
+ * The list of sessions that takes no server lock, where there is one
+ * (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-processlist-table.html).
+ */
 export const processlistOf = ({ product, number }: ServerFacts): string =>
   product === 'MySQL' && number >= 80_022 ? 'performance_schema.processlist' : 'information_schema.processlist'
 
 export const statusOf = ({ product }: ServerFacts): string =>
   product === 'MySQL' ? 'performance_schema.global_status' : 'information_schema.global_status'
 
-/** When the server started, after which the session began: with its number that says which session it is. */
+/** The server's start, before the session's: with its number it tells which session it is. */
 export const beganSql = (server: ServerFacts): string =>
   `(select concat('after ', date_format(timestampadd(second, -variable_value, utc_timestamp()), '%Y-%m-%dT%H:%i:%sZ')) from ${statusOf(server)} where variable_name = 'Uptime')`
 

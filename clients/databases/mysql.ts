@@ -14,11 +14,17 @@ import {
   serverHeadStartMs,
 } from './server.ts'
 
-/** MySQL and MariaDB by `mysql2`, one statement at a time; values go by prepared statements, so that no mode of the server reads them as SQL. */
+/**
+ * MySQL and MariaDB by `mysql2`, one statement at a time; prepared statements carry values, so that
+ * no server mode reads them as SQL.
+ */
 
 type Opened = { connection: Connection; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
-/** Opens a session within the time of the server, in no database: none of its statements needs the right to one. Throws DatabaseError. */
+/**
+ * Opens a session within the server's time, in no database: its statements need no right to one.
+ * Throws DatabaseError.
+ */
 export async function openMysql(server: DatabaseServer): Promise<DatabaseSession> {
   let connection: Connection
   const socket = connectGuarded(server)
@@ -138,7 +144,9 @@ type Asked = Pick<Opened, 'connection' | 'server' | 'end'>
 
 type RawAnswer = { columns: string[]; rows: Record<string, unknown>[] }
 
-/** One statement, whose answer is broken off beyond `maxAnswerBytes` and after the time of the server. Throws DatabaseError. */
+/**
+ * One statement, broken off beyond `maxAnswerBytes` and the server's time. Throws DatabaseError.
+ */
 async function ask({ connection, server, end }: Asked, { sql, values }: SqlStatement): Promise<RawAnswer> {
   const { stream } = (connection as unknown as { connection: { stream: NodeJS.ReadableStream } }).connection
   let bytes = 0
@@ -215,7 +223,10 @@ function toDatabaseError(error: unknown): DatabaseError {
   return new DatabaseError('ended', 'the connection ended before its answer', null, cause)
 }
 
-/** Duplicate keys, values of another type or length, and syntax near a text (https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html). */
+/**
+ * Duplicate keys, values of another type or length, syntax near a text
+ * (https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html).
+ */
 const aboutValues = new Set([1062, 1064, 1264, 1265, 1292, 1366, 1406, 1411, 1525])
 
 const sayWithoutValue = (errno: number, message: string): string =>

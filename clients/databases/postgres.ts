@@ -30,7 +30,10 @@ const types = {
   },
 } as unknown as pg.CustomTypesConfig
 
-/** A time of a statement as RFC 3339; sessions are in UTC. `fraction`: to the microsecond, as what a write compares. */
+/**
+ * A statement's time as RFC 3339; sessions are in UTC. `fraction`: to the microsecond, for
+ * comparisons of writes.
+ */
 export const toTimeSql = (column: string, fraction = ''): string =>
   `to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS${fraction}"Z"')`
 
@@ -100,7 +103,7 @@ function toTls({ tls, ca, client, host }: DatabaseServer): pg.ClientConfig['ssl'
   } as pg.ClientConfig['ssl']
 }
 
-/** The settings of a session, in one statement: a pooler drops what stands in the packet that opens a connection. */
+/** A session's settings, in one statement: a pooler drops what stands in the opening packet. */
 async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Promise<ServerFacts> {
   const settings = {
     statement_timeout: String(Math.max(500, timeoutMs - serverHeadStartMs)),
@@ -111,7 +114,8 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
     search_path: 'pg_catalog, public',
   }
   const set = Object.keys(settings).map((name, at) => `set_config('${name}', $${at + 1}, false)`)
-  // To compile a question about the catalogue takes longer than to answer it; before version 11 there is no such setting.
+  // Compiling a question about the catalogue takes longer than answering it; before version 11
+  // there is no such setting.
   const jit = `set_config('jit', 'off', false) from pg_settings where name = 'jit'`
   const sql = `select pg_backend_pid() as pid, current_setting('server_version') as version, current_setting('server_version_num')::int as number, ${set.join(', ')}, (select ${jit}) as jit`
   const { rows } = await ask(client, { sql, values: Object.values(settings) })
@@ -127,7 +131,10 @@ async function readFacts(client: pg.Client, { timeoutMs }: DatabaseServer): Prom
 
 type Opened = { client: pg.Client; server: DatabaseServer; facts: ServerFacts; end: () => void }
 
-/** In a transaction that cannot write; a question about rows goes by a cursor, so that no more of them are made than are read. */
+/**
+ * In a transaction that cannot write; a question about rows uses a cursor, so that only the read
+ * ones are made.
+ */
 async function readOnly({ client, facts, end }: Opened, statement: SqlStatement): Promise<SqlAnswer> {
   try {
     await ask(client, { sql: 'begin transaction isolation level read committed read only' })
@@ -182,7 +189,10 @@ function giveUp(error: unknown, end: () => void): never {
   throw toDatabaseError(error)
 }
 
-/** Classes and codes of SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), the longest first. */
+/**
+ * Classes and codes of SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html),
+ * the longest first.
+ */
 const codes: readonly [state: RegExp, DatabaseError['code']][] = [
   [/^28/, 'refused_login'],
   [/^3D000$/, 'no_database'],
@@ -203,7 +213,7 @@ function toDatabaseError(error: unknown): DatabaseError {
   const { code, message } = error as { code?: string; message: string }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const word = codes.find(([state]) => state.test(code))?.[1] ?? 'rejected'
-    // The server's own error is no cause of it: a log would print its message and detail, which quote values.
+    // The server's error is no cause of it: a log would print its words, which quote values.
     return new DatabaseError(word, oneLine(isAboutValue.test(code) ? message.replace(/".*"/s, '"…"') : message), code)
   }
   const cause = { cause: error }

@@ -3,7 +3,10 @@ import type { DatabaseProduct } from '../../domain/database-rights.ts'
 import { type AddressPolicy, allows, guardedLookup } from '../address.ts'
 import { findCertificateFault } from '../certificate-fault.ts'
 
-/** Servers of databases that other people run, as a client meets them: how each is reached, what it answers, and why it does not. */
+/**
+ * Other people's database servers, for a client: how each is reached, what it answers, and why it
+ * does not.
+ */
 
 /** What a server speaks: MariaDB speaks MySQL's. */
 type Dialect = 'postgres' | 'mysql'
@@ -15,7 +18,9 @@ export type DatabaseServer = {
   /** Null: the one that the server gives a login by itself. */
   database: string | null
   login: { user: string; password: string }
-  /** `verified`: by the authorities and the name. `unverified`: encrypted, and anybody may be at the other end. */
+  /**
+   * `verified`: by authorities and name. `unverified`: encrypted, with anybody at the other end.
+   */
   tls: 'off' | 'unverified' | 'verified'
   /** PEM of the authorities that are believed, instead of those of the system. */
   ca: string | null
@@ -41,7 +46,7 @@ export type SqlValue = string | number | boolean | null
 /** One statement. `maxRows`: more are cut, and `isCut` says so. */
 export type SqlStatement = { sql: string; values?: readonly SqlValue[]; maxRows?: number }
 
-/** Rows by the names of their columns: numbers and booleans as such, all else as the server writes it. */
+/** Rows by column names: numbers and booleans as such, all else as the server writes it. */
 export type SqlAnswer = { columns: string[]; rows: Record<string, SqlValue>[]; isCut: boolean; server: ServerFacts }
 
 /** A session with one server. Statements run one after the other. */
@@ -80,7 +85,7 @@ type DatabaseErrorCode =
 export class DatabaseError extends Error {
   override name = 'DatabaseError' as const
   readonly code: DatabaseErrorCode
-  /** The server's own word: SQLSTATE of PostgreSQL, the number of MySQL. Null: the server said nothing. */
+  /** The server's code: PostgreSQL's SQLSTATE, MySQL's number. Null: it said nothing. */
   readonly state: string | null
   constructor(code: DatabaseErrorCode, message: string, state: string | null = null, options: ErrorOptions = {}) {
     super(message, options)
@@ -101,7 +106,10 @@ const policy: AddressPolicy = 'private'
 const refuse = (host: string) =>
   new DatabaseError('refused_address', `${host} is at an address that is refused by policy`)
 
-/** A socket that reaches what the policy lets through alone, whatever its name leads to; an address is looked at before. `pg` connects it itself. */
+/**
+ * A socket that reaches only what the policy allows, whatever its name leads to; addresses are
+ * checked before. `pg` connects it.
+ */
 export function guardedSocket(): Socket {
   const socket = new Socket()
   const open = socket.connect.bind(socket)
@@ -124,7 +132,7 @@ export function requireAllowed(host: string): void {
 const unreachable = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ECONNRESET|EPIPE)$/
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** What the network and TLS say, the same for every server; null where it is the server that speaks. */
+/** Words of network and TLS, alike for every server; null where the server speaks. */
 export function findTransportFault(error: unknown): DatabaseError | null {
   if (error instanceof DatabaseError) return error
   const { code = '', message = '' } = error as { code?: unknown; message?: string }

@@ -14,7 +14,10 @@ type Kept = {
 }
 
 const kept = new Map<string, Kept>()
-/** Longer than the rounds of the inventory: who is connected already still sees a server that has no connection left. */
+/**
+ * Longer than the inventory's rounds: one already connected still sees a server without free
+ * connections.
+ */
 const idleMs = 330_000
 /** Questions to one server at once; one more is refused. */
 const maxWaiting = 6
@@ -24,8 +27,8 @@ export const openSession = (server: DatabaseServer): Promise<DatabaseSession> =>
   server.dialect === 'postgres' ? openPostgres(server) : openMysql(server)
 
 /**
- * Lends the one session with this server to the source of that name, alone for as long as `work` takes; a session that broke meanwhile is opened again, and
- * nothing is asked twice. Between two questions it holds no process. Throws DatabaseError.
+ * Lends the server's one session to that source, alone while `work` takes; a broken one is opened
+ * again, and nothing is asked twice. Between questions it holds no process. Throws DatabaseError.
  */
 export async function withSession<T>(
   { name, server }: { name: string; server: DatabaseServer },
@@ -61,7 +64,10 @@ export async function withSession<T>(
   }
 }
 
-/** Ends what a source leaves that was changed or removed, unless another one asks by it; what is asked right now is answered before. */
+/**
+ * Ends the session of a changed or removed source, unless another asks by it; a question under way
+ * is answered first.
+ */
 export function endSessionsOf(name: string): void {
   for (const [key, entry] of kept) {
     if (entry.of.delete(name) && entry.of.size === 0 && entry.waiting === 0) forget(key, entry)

@@ -10,7 +10,7 @@ import {
   read,
 } from './exchange.ts'
 
-/** What a job template lets a launch choose. What it does not let be chosen, AWX leaves out without a word. */
+/** Choices of a job template's launch. AWX drops any other without a word. */
 const launchable = z.object({
   ask_job_type_on_launch: z.boolean(),
   ask_limit_on_launch: z.boolean(),
@@ -32,8 +32,8 @@ const job = z.object({ status: z.string(), job_type: z.string().optional(), job_
 const ended: Record<string, boolean> = { successful: true, failed: false, error: false, canceled: false }
 
 /**
- * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores what is chosen for a launch is refused
- * before it is launched: its check would be a real run, and its limit every host.
+ * Jobs of an AWX (or Ansible Automation Platform) by its REST API v2. A template that ignores the
+ * launch's choices is refused before it: its check would be a real run, and its limit every host.
  */
 export function createAwxJobs(step: AwxStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = step.url.replace(/\/+$/, '')

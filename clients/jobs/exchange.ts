@@ -18,7 +18,7 @@ export type RemoteJobs = {
   everyMs: number
 }
 
-/** The system said no, or said nothing. `mayHaveBegun`: the job was sent, and nobody can say what became of it. */
+/** The system said no, or nothing. `mayHaveBegun`: the job was sent; its outcome is unknown. */
 export class JobSystemError extends Error {
   override name = 'JobSystemError' as const
   readonly mayHaveBegun: boolean
@@ -37,7 +37,7 @@ export type Exchange = {
   headers?: Record<string, string>
   body?: unknown
   ca?: string | undefined
-  /** Of the system, for errors. */
+  /** The system, for errors. */
   who: string
   accept?: 'json' | 'text'
   /** Hides the credentials that the request carries. */
@@ -52,7 +52,7 @@ const maxAnswerBytes = 2_000_000
 /** More of an output than people or models read. */
 const maxOutputCharacters = 64_000
 
-/** One request that follows no redirect. Throws JobSystemError; a 4xx began nothing, and silence may have. */
+/** One request without redirects. Throws JobSystemError; a 4xx began nothing, silence may have. */
 export async function exchange(asked: Exchange): Promise<unknown> {
   const { method, url, headers, body, ca, who, accept = 'json', hide } = asked
   const isLook = method === 'GET'
@@ -125,8 +125,8 @@ export function keepEnd(text: string): { output: string; isCut: boolean } {
 const stopWithinMs = 30_000
 
 /**
- * Waits for a job that was sent. At its deadline the system is asked to stop it. Null: it gave no answer that says how it ended, and
- * its number is what to ask by.
+ * Waits for a sent job. Its deadline asks the system to stop it. Null: no answer told its end; ask
+ * by its number.
  */
 export async function followRemote(remote: RemoteJobs, ref: string, timeoutMs: number): Promise<JobOutcome | null> {
   const untilMs = performance.now() + timeoutMs

@@ -5,7 +5,10 @@ const answerPlace = /\{answer\.([\w-]+(?:\.[\w-]+)*)\}/g
 
 const plainValue = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
-/** Any HTTP service: one request, and where it is declared a place that says later how it ended. Its number is that address. */
+/**
+ * Any HTTP service: one request, and if declared a place that tells its end later. That address is
+ * its number.
+ */
 export function createHttpJobs(
   step: HttpStep,
   { headers, hide, ca }: Omit<JobCredentials, 'token'> & { headers: Record<string, string> },
@@ -45,7 +48,7 @@ function outcomeOf(isOk: boolean, answer: unknown, detail: string): JobOutcome {
   return { isOk, exitCode: isOk ? 0 : 1, ...keepEnd(text), detail: detail.slice(0, 200) }
 }
 
-/** The service has begun by now: an answer that does not say where to ask leaves its ending unknown. */
+/** The service has begun: an answer without a place to ask leaves its end unknown. */
 function pollUrl(url: string, answer: unknown, who: string): string {
   return url.replace(answerPlace, (_, path: string) => {
     const value = String(valueAt(answer, path) ?? '')

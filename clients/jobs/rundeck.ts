@@ -22,7 +22,10 @@ const rundeckEnded: Record<string, boolean> = {
   missed: false,
 }
 
-/** Jobs of a Rundeck by its API. It knows no check mode: a check is another job, or the same one with another option. */
+/**
+ * A Rundeck's jobs by its API. It has no check mode: a check is another job, or the same with
+ * another option.
+ */
 export function createRundeckJobs(step: RundeckStep, { token, hide, ca }: JobCredentials): RemoteJobs {
   const base = `${step.url.replace(/\/+$/, '')}/api/${step.apiVersion}`
   const ask = (method: 'GET' | 'POST', path: string, more: Partial<Exchange> = {}) =>

@@ -1,7 +1,10 @@
 import { parse } from 'yaml'
 import { tokenCommand } from '../../domain/cluster-rights.ts'
 
-/** Reads a kubeconfig as data. Nothing in it is run: a command or a helper that would make a credential is refused, with what replaces it. */
+/**
+ * Reads a kubeconfig as data. Runs nothing in it: refuses a command or helper for credentials, with
+ * its replacement.
+ */
 
 /** A part of a credential that stands in the kubeconfig itself, or the file that it names. */
 export type KubeconfigPart = { text: string } | { file: string }
@@ -16,7 +19,7 @@ export type Kubeconfig = {
   token: KubeconfigPart | null
 }
 
-/** Why a kubeconfig is not used, with what helps. It quotes names of the kubeconfig, and no value. */
+/** The reason why a kubeconfig is not used, with what helps. Quotes its names, and no value. */
 export class KubeconfigRefused extends Error {
   override name = 'KubeconfigRefused' as const
 }
@@ -26,7 +29,10 @@ type Fields = Record<string, unknown>
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** A token is one word. All else, such as a kubeconfig on one line or a key, would be sent whole to a server that it is not for. */
+/**
+ * A token is one word. All else, such as a kubeconfig on one line or a key, would be sent whole to
+ * a wrong server.
+ */
 export const isToken = (text: string): boolean => /^[^\s"'{}[\]]+$/.test(text)
 
 /** What one context of a kubeconfig says; null takes its current one. Throws KubeconfigRefused. */

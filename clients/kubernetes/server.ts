@@ -1,6 +1,9 @@
 import { receive, request, retryAfterMs } from '../http.ts'
 
-/** Speaks with the API server of a cluster: reads alone, over the guarded HTTP of `clients/http.ts`. No method but GET is ever sent. */
+/**
+ * Speaks with a cluster's API server: reads alone, over the guarded HTTP of `clients/http.ts`.
+ * Sends only GET.
+ */
 
 /** Where an API server is, and what it is asked with. */
 export type ClusterServer = {
@@ -11,7 +14,7 @@ export type ClusterServer = {
   timeoutMs: number
 }
 
-/** `gone`: the version that was asked from is no longer kept; list again. `busy`: asked to come later. */
+/** `gone`: the asked version is no longer kept; list again. `busy`: asked to come later. */
 type ClusterErrorCode = 'unauthorized' | 'forbidden' | 'not_found' | 'gone' | 'busy' | 'rejected' | 'failed' | 'no_json'
 
 /** What an API server answered instead of an object. */
@@ -83,12 +86,13 @@ export async function getText(
 
 /** Longer than any object that an API server stores. */
 const maxEventCharacters = 16_000_000
-/** What one watch may send before it is begun again: a server that repeats itself does not go on for ever. */
+/** A watch's limit before it is begun again: a repeating server does not go on for ever. */
 const maxWatchBytes = 512_000_000
 
 /**
- * The events of a watch as they come, until the server ends it, or `forMs` are over. One that is too long, or no JSON, is `null`: something changed, and nobody
- * knows what. Throws HttpError, and ClusterError for what is no success.
+ * A watch's events as they come, until the server ends it or `forMs` are over. One too long, or
+ * without JSON, is `null`: something changed, and nobody knows what. Throws HttpError, and
+ * ClusterError for no success.
  */
 export async function watchObjects(
   server: ClusterServer,

@@ -12,7 +12,7 @@ export type ProxmoxApiOptions = {
   /** PEM, instead of the system's authorities. */
   ca?: string
   allow?: AddressPolicy
-  /** Of one request. */
+  /** For one request. */
   timeoutMs?: number
 }
 
@@ -21,11 +21,11 @@ export type ApiPath = (string | number)[]
 export type Form = Record<string, string | number>
 
 /**
- * Proxmox VE's REST API. Throws PlatformError for a no, with the reason as Proxmox words it, and HttpError when no answer came
- * or it is not of the shape it is documented to be. Neither ever holds the token.
+ * Proxmox VE's REST API. Throws PlatformError for a no, in Proxmox's words, and HttpError without
+ * an answer or for an undocumented shape. Neither ever holds the token.
  */
 export type ProxmoxApi = {
-  /** Who the token is: USER@REALM!TOKENID. Its tasks carry this name. */
+  /** The token's id: USER@REALM!TOKENID. Its tasks carry this name. */
   owner: string
   get<T>(path: ApiPath, schema: z.ZodType<T>, more?: { query?: Form; signal?: AbortSignal }): Promise<T>
   /** Sent once, to one node: without an answer the caller looks at what became of it. */
@@ -113,7 +113,7 @@ function readAnswer<T>(
   throw new HttpError('protocol', `the answer of Proxmox VE to ${what} is not as documented, at ${place}`, true)
 }
 
-/** Proxmox VE unescapes a path before it looks at its parts: a slash would make two of one, however it is written. */
+/** Proxmox VE unescapes a path before taking it apart: any slash would make two parts. */
 function part(value: string | number): string {
   const text = String(value)
   if (text === '' || text === '.' || text === '..' || text.includes('/'))
@@ -162,7 +162,7 @@ const listed = z.object({ upid, endtime: z.coerce.number().optional(), status: z
 const state = z.object({ status: z.enum(['running', 'stopped']), exitstatus: z.string().optional() })
 const line = z.object({ t: z.string() })
 
-/** The newest tasks of a guest on a node, those that run among them. Consoles are left out: to look on is not to do. */
+/** A guest's newest tasks on a node, running ones included. Consoles only look on. */
 export async function tasksOf(api: ProxmoxApi, node: string, vmid: number): Promise<Task[]> {
   const query = { vmid, source: 'all', limit: 50 }
   const found = await api.get(['nodes', node, 'tasks'], z.array(listed), { query })
@@ -184,7 +184,10 @@ export function isWell(end: string): boolean {
   return /^(OK|WARNINGS: \d+)$/.test(end)
 }
 
-/** How a task stands: `running`, how it ended, `gone` (its node knows none such), or `silent` (its node does not answer). */
+/**
+ * A task's state: `running`, its end, `gone` (unknown to its node), or `silent` (no answer of its
+ * node).
+ */
 export async function askTask(
   api: ProxmoxApi,
   node: string,
@@ -200,13 +203,13 @@ export async function askTask(
   }
 }
 
-/** 595: no connection to the node that was asked for; 596: it broke off; what a proxy in between says for the same. */
+/** 595: no connection to the asked node; 596: it broke off; a proxy's words for the same. */
 export function isSilence(error: unknown): boolean {
   if (error instanceof PlatformError) return error.status > 501
   return error instanceof HttpError && error.retryable
 }
 
-/** The end of a task's log in one line, or nothing when it cannot be read. Its text comes from outside. */
+/** The end of a task's log in one line; nothing when unreadable. The text comes from outside. */
 export async function lastWords(api: ProxmoxApi, node: string, task: string): Promise<string> {
   try {
     const lines = await api.get(['nodes', node, 'tasks', task, 'log'], z.array(line), { query: { limit: 20_000 } })

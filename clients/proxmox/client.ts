@@ -28,14 +28,14 @@ export type GuestFacts = {
   cpuMc: number | null
 }
 
-/** Size of what nobody knows the size of. It stays where it is, so it takes no room that a plan could count on. */
+/** Size of what has no known size. It stays, and takes no room that a plan could count on. */
 const unknownSize = 1
 
 /** What the sizes of guests leave out; a plan says it. */
 const sizeNote =
   'Every guest counts with all the memory that it may have (maxmem). Ballooning and KSM, which save some, are left out, and so is what QEMU itself takes for each guest: the reserve of the hosts (PLACEMENT_RAM_RESERVE_PERCENT) has to have room for that.'
 
-/** Proxmox's words in Nightshift's. `racks` is the rack by node; a node without one is a separate rack. */
+/** Proxmox's words in Nightshift's. `racks`: by node; a node without one is a rack alone. */
 function inventoryOf(
   cluster: Cluster,
   rules: HaRules,
@@ -76,7 +76,7 @@ function inventoryOf(
         affinityGroup: rules.together.get(sid) ?? null,
         tenant: null,
         ...(guest.ha?.wanted === 'started' && guest.ha.state !== 'error' && { restartsElsewhere: true }),
-        // Its uptime in the statistics is some seconds old: no start is exact enough to prove a restart by.
+        // Its uptime in the statistics is seconds old: no start is exact enough to prove a restart.
         startedAt: null,
         busy: busyOf(guest),
       }
@@ -89,7 +89,7 @@ function busyOf({ lock, ha }: Guest): string | null {
   return ha?.destination ? `the HA manager is moving it to ${ha.destination}` : null
 }
 
-/** A node that is there but reports no sizes (its statistics hang) takes nothing new; what it has may leave. */
+/** A node without sizes (its statistics hang) takes nothing new; its guests may leave. */
 function stateOf(node: ClusterNode): HostState['state'] {
   if (!node.isOnline) return 'dead'
   return node.isInMaintenance || node.ramMib === null || node.cpuMc === null ? 'draining' : 'live'
@@ -138,10 +138,11 @@ const rule = z.object({
 const group = z.object({ group: z.string(), nodes: z.string().default(''), restricted: flag.default(false) })
 
 /**
- * The rules of Proxmox VE 9, or the groups of 8, which has no rules. `groupOf` tells which guest is in which group.
+ * The rules of Proxmox VE 9, or the groups of 8, which has no rules. `groupOf` tells each guest's
+ * group.
  *
- * Rules that share a guest are taken as one: exact for those kept together, stricter than the manager for those kept apart,
- * so that no plan asks for what it refuses.
+ * Rules that share a guest count as one: exact for those kept together, stricter than the manager
+ * for those kept apart, so that no plan asks for what it refuses.
  */
 async function readRules(api: ProxmoxApi, groupOf: Map<string, string>, signal?: AbortSignal): Promise<HaRules> {
   try {
@@ -203,8 +204,9 @@ export type ProxmoxOptions = ProxmoxApiOptions & {
 }
 
 /**
- * A Proxmox VE cluster as a platform. Its nodes are the hosts, its virtual machines and containers the VMs; it has no shards,
- * nodes or tenants in Nightshift's sense. See docs/reference/proxmox.md for what is read, what is sent, and what cannot be done.
+ * A Proxmox VE cluster as a platform. Its nodes are hosts, its virtual machines and containers VMs;
+ * it has no shards, nodes or tenants in our sense. docs/reference/proxmox.md has what is read, what
+ * is sent, and what cannot be done.
  */
 export function createProxmoxClient(options: ProxmoxOptions): PlatformClient {
   const { journal, racks = {} } = options
@@ -283,7 +285,8 @@ async function send(
     // Without an answer it may have begun. A refusal comes before anything does.
     if (isSilence(error) || error instanceof HttpError) return
     if (!(error instanceof PlatformError)) throw error
-    // The proxy between nodes repeats a request whose connection it lost: the refusal may be to the second one.
+    // The proxy between nodes repeats a request after a lost connection: the refusal may be that
+    // one's.
     const row = await journal.get(key)
     if (error.status === 500 && row && (await taskFromList(api, journal, row).catch(() => null))) return
     await journal.end(key, { status: 'failed', detail: `Proxmox VE: ${error.detail || error.message}` })
@@ -305,7 +308,7 @@ async function waitForOutcome({ api, journal }: Ports, key: string): Promise<Eff
   }
 }
 
-/** Proxmox lists what a token may see and keeps still about the rest: a host would look empty that is full. */
+/** Proxmox lists what a token may see and hides the rest: a full host would look empty. */
 async function requirePrivileges(api: ProxmoxApi, signal: AbortSignal | undefined): Promise<void> {
   const schema = z.record(z.string(), z.record(z.string(), z.unknown()))
   const granted = (await api.get(['access', 'permissions'], schema, { query: { path: '/' }, signal }))['/'] ?? {}

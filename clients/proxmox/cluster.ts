@@ -2,7 +2,10 @@ import { z } from 'zod'
 import type { ProxmoxApi } from './api.ts'
 import { flag, type GuestKind, nodeName, sidOf, vmid } from './facts.ts'
 
-/** A guest in the HA manager's hands. `state` and `isRunning` are the manager's, null when it has not looked at it yet. */
+/**
+ * A guest in the HA manager's hands. `state` and `isRunning` are the manager's; null before its
+ * first look.
+ */
 type HaGuest = {
   sid: string
   /** What it is asked to keep it at. */
@@ -107,8 +110,9 @@ const haStatus = z.object({
 })
 
 /**
- * Does the HA manager look for new nodes for services of this one? It does once it has fenced it: until then they are in the state `fence`, and so is
- * the node. `unknown` alone says only that nobody hears of a node, before it is fenced as well as after.
+ * Whether the HA manager seeks new nodes for this one's services. It does after fencing: until then
+ * they and the node are in state `fence`. `unknown` alone only says that nobody hears of a node,
+ * before fencing as well as after.
  */
 function isRecoveredFrom(
   { node_status, service_status, disarm }: z.infer<typeof haStatus>['manager_status'],

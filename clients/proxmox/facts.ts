@@ -24,7 +24,10 @@ export const flag = z
 
 export type GuestKind = 'qemu' | 'lxc'
 
-/** `vm-101`, for virtual machines and containers alike: the number says which, and a bare number would look like a size. */
+/**
+ * `vm-101`, for virtual machines and containers: the number says which, and alone it would look
+ * like a size.
+ */
 export function vmIdOf(number: number): string {
   return `vm-${number}`
 }
@@ -40,13 +43,19 @@ export function sidOf(kind: GuestKind, number: number): string {
   return `${kind === 'qemu' ? 'vm' : 'ct'}:${number}`
 }
 
-/** What limits where a guest can run: its storages by name, and what exists on its node alone, as `hostpci0` or `mp1 /srv/data`. */
+/**
+ * Limits on a guest's place: its storages by name, and what only its node has, as `hostpci0` or
+ * `mp1 /srv/data`.
+ */
 export type Constraints = { storages: string[]; local: string[] }
 
-/** What a guest's configuration tells: its limits, its name and the addresses that are written there. */
+/** A guest's configuration: its limits, its name and its addresses. */
 type GuestConfig = Constraints & { name: string | null; addresses: string[] }
 
-/** Addresses in `net0: name=eth0,ip=10.0.0.5/24` of a container and `ipconfig0: ip=10.0.0.5/24` of a virtual machine; none that DHCP gives. */
+/**
+ * Addresses in a container's `net0: name=eth0,ip=10.0.0.5/24` and a virtual machine's `ipconfig0:
+ * ip=10.0.0.5/24`; none by DHCP.
+ */
 function parseAddresses(kind: GuestKind, config: Record<string, unknown>): string[] {
   const key = kind === 'lxc' ? /^net\d+$/ : /^ipconfig\d+$/
   return Object.entries(config)
@@ -76,7 +85,8 @@ function parseConstraints(kind: GuestKind, config: Record<string, unknown>): Con
     const volume = first.replace(/^(file|volume)=/, '')
     if (volume === 'none') continue
     const storage = /^([a-zA-Z][a-zA-Z0-9._-]*):/.exec(volume)?.[1]
-    // A path of the host, or its own drive: of this node alone, unless somebody vouches that it is the same everywhere.
+    // A path of the host, or its own drive: of this node alone, unless somebody vouches that it is
+    // the same everywhere.
     if (storage === undefined) {
       if (!options.includes('shared=1')) local.push(`${key} ${volume}`)
     } else if (!options.includes('shared=1')) storages.add(storage)
@@ -97,7 +107,7 @@ export function findBlocker(constraints: Constraints, storages: Map<string, Stor
   return own.length > 0 ? `it has a disk on ${own.join(', ')}, which is not shared` : null
 }
 
-/** The nodes that have all its storages; null: any. For a guest that cannot leave its node: that node. */
+/** Nodes with all its storages; null: any. For a guest that cannot leave its node: that node. */
 export function getReachableNodes(
   constraints: Constraints,
   storages: Map<string, Storage>,
@@ -110,7 +120,7 @@ export function getReachableNodes(
   return reach.length === all.length ? null : reach
 }
 
-/** How long a configuration counts as read. Before a guest is moved it is read again, whatever its age. */
+/** The time a configuration counts as read. Before a move it is read again, whatever its age. */
 const freshMs = 60_000
 /** Most that are read again in one go: the rest is old, but known. */
 const maxRereads = 20
@@ -130,8 +140,8 @@ const current = z.object({
 type KnownFacts = (cluster: Cluster, signal?: AbortSignal) => Promise<Map<number, GuestFacts>>
 
 /**
- * What is known of guests, and remembered while their node is dead and cannot be asked. Costs one request per guest the first
- * time, then at most 20 each time; one more for every guest that `GET /cluster/resources` cannot tell the state of.
+ * Facts of guests, remembered while their node is dead. Cost one request a guest at first, then 20
+ * at most each time; one more for each guest whose state `GET /cluster/resources` cannot tell.
  */
 export function guestFacts(api: ProxmoxApi): KnownFacts {
   const constraints = new Map<number, { constraints: GuestConfig; readAtMs: number }>()
@@ -172,7 +182,7 @@ export function guestFacts(api: ProxmoxApi): KnownFacts {
         const size = sizes.get(guest.vmid) ?? { ramMib: null, cpuMc: null }
         const isRunning = cluster.nodes.get(guest.node)?.isOnline === true && status === 'running'
         const found = constraints.get(guest.vmid)?.constraints ?? null
-        // A node whose statistics hang tells no names: that of the configuration as it was read before.
+        // A node with hanging statistics gives no names: those of the known configuration stand in.
         const name = guest.name ?? found?.name ?? null
         return [guest.vmid, { constraints: found, name, addresses: found?.addresses ?? [], isRunning, ...size }]
       }),
@@ -192,7 +202,7 @@ export async function readConfig(api: ProxmoxApi, guest: Guest, signal?: AbortSi
   }
 }
 
-/** How a guest is now, by its node and not by statistics that are some seconds old; null when its node does not tell. */
+/** A guest now, by its node and not by statistics of seconds ago; null when its node is silent. */
 export async function readStatus(
   api: ProxmoxApi,
   guest: Guest,
@@ -203,7 +213,7 @@ export async function readStatus(
   )
 }
 
-/** Null where a node does not answer, or went away while it was asked. Every other fault is one to be told. */
+/** Null where a node does not answer, or left while asked. Every other fault is thrown. */
 async function answered<T>(
   signal: AbortSignal | undefined,
   ask: (within: AbortSignal) => Promise<T>,
@@ -220,8 +230,8 @@ async function answered<T>(
 }
 
 /**
- * Does `GET /cluster/resources` leave open whether it runs? When its node's statistics hang; and just after the HA manager has
- * brought it elsewhere, for then they are still those of the node it was on.
+ * Whether `GET /cluster/resources` leaves its state open: with hanging statistics, and just after
+ * the HA manager moved it, since they are still the old node's.
  */
 function isUntold({ status, ha }: Guest): boolean {
   return status === 'unknown' || (ha?.state === 'started' && !ha.isRunning)

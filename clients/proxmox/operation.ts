@@ -5,7 +5,7 @@ import { type ApiPath, type Form, type ProxmoxApi, tasksOf } from './api.ts'
 import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { findBlocker, getReachableNodes, numberOf, pathOf, readConfig, readStatus } from './facts.ts'
 
-/** Something to send, or an ending that is known without: the wanted state holds, or Proxmox would say no. */
+/** Something to send, or an end known without: the wanted state holds, or Proxmox would say no. */
 export type PlatformOperation =
   | { ending: PlatformEffectEnding }
   | { entry: Omit<PlatformEffect, 'key'>; send: { path: ApiPath; form: Form } | null }
@@ -28,7 +28,7 @@ const precondition = z.looseObject({
   'not-allowed-nodes': z.record(z.string(), blocker).default({}),
 })
 
-/** Reads what a migration rests on, and says no where Proxmox would, or where it would do something else than was asked. */
+/** Reads a migration's grounds, and says no where Proxmox would, or would do something else. */
 export async function planMigration(
   api: ProxmoxApi,
   vmId: string,
@@ -64,7 +64,10 @@ export async function planMigration(
   }
 }
 
-/** The same for a start. Away from a dead node only the HA manager brings a guest; that is waited for, not sent. */
+/**
+ * The same for a start. Away from a dead node only the HA manager brings a guest; that is waited
+ * for, not sent.
+ */
 export async function planStart(api: ProxmoxApi, vmId: string, host: string): Promise<PlatformOperation> {
   const { cluster, guest, why } = await look(api, vmId)
   if (!guest) return no(why)
@@ -193,8 +196,9 @@ function named(what: string, names: string[] = []): string | null {
 const shutdownSeconds = 60
 
 /**
- * Reads what a stop or a restart rests on, and says no where Proxmox would. A stop is a shutdown that ends hard: one task. Of an
- * HA-managed guest it becomes an order to the HA manager, which keeps the guest stopped; a restart is the guest's own.
+ * Reads a stop's or restart's grounds, and says no where Proxmox would. A stop is a shutdown that
+ * ends hard: one task. For an HA guest it becomes an order to the HA manager, which keeps it
+ * stopped; a restart is the guest's own.
  */
 export async function planPower(
   api: ProxmoxApi,
@@ -221,7 +225,7 @@ export async function planPower(
     : { entry, send: { path: [...pathOf(guest), 'status', 'reboot'], form: { timeout: shutdownSeconds } } }
 }
 
-/** Is the guest as a stop or a restart was to leave it? Asked of its node: statistics are some seconds old. */
+/** Whether the guest is as a stop or restart leaves it, by its node: statistics are late. */
 export async function isAsWanted(
   api: ProxmoxApi,
   action: 'stop' | 'restart',

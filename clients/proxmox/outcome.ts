@@ -5,7 +5,7 @@ import { type Cluster, type Guest, readCluster } from './cluster.ts'
 import { numberOf } from './facts.ts'
 import { errorRemedy, isAsWanted } from './operation.ts'
 
-/** What was sent, kept by its key. Survives the process that wrote it. */
+/** A sent write, stored by its key. Outlives its process. */
 export type PlatformJournal = {
   get(key: string): Promise<PlatformEffectRow | null>
   /** True for exactly one caller: only that one may send it. */
@@ -19,14 +19,14 @@ type TaskOutcome = { status: 'running' | 'done' | 'failed'; detail: string }
 
 /** After this a request that left no task is not on its way any more: twice its own timeout. */
 export const lostAfterSeconds = 60
-/** The HA manager looks at its orders every ten seconds. One that it has not taken up after this was dropped. */
+/** The HA manager looks at its orders every ten seconds. One ignored for this long was dropped. */
 const orderedWithinSeconds = 180
-/** How long the HA manager is waited for to bring a guest up. It fences for one to two minutes before. */
+/** The longest wait for the HA manager to bring a guest up: it fences for one to two minutes. */
 const broughtWithinSeconds = 600
 
 /**
- * What became of a write: by its task, and where there is none or it is gone, by where the guest is. Throws PlatformError 503
- * when it cannot be told (yet): never `running` and never `failed` for what nobody knows.
+ * A write's outcome: by its task, and without one by the guest's place. Throws PlatformError 503
+ * when it cannot be told (yet): never `running` and never `failed` for an unknown.
  */
 export async function readOutcome(
   api: ProxmoxApi,
@@ -83,7 +83,7 @@ const taskTypes: Record<PlatformEffect['action'], RegExp> = {
   restart: /^(qmreboot|vzreboot)$/,
 }
 
-/** A row without a task: our process died, or the answer was lost. The task of our own that was not there before is it. */
+/** A row without a task: our process died, or the answer was lost. Our own new task is it. */
 export async function taskFromList(
   api: ProxmoxApi,
   journal: PlatformJournal,
@@ -147,7 +147,7 @@ function isPower(row: PlatformEffectRow): row is PowerRow {
   return row.action === 'stop' || row.action === 'restart'
 }
 
-/** The task ended well. A guest that reboots comes up after it; of an HA-managed one a stop was only ordered. */
+/** The task ended well. A rebooting guest comes up later; an HA guest's stop was only ordered. */
 async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> {
   const isOrder = /^ha/.test(typeOf(row.task ?? ''))
   if (await isThere(api, row)) return reached(row, isOrder ? ', by the HA manager' : '')
@@ -163,8 +163,8 @@ async function afterPower(api: ProxmoxApi, row: PowerRow): Promise<TaskOutcome> 
 }
 
 /**
- * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes that it chooses, or brings a guest along
- * with the one it belongs to.
+ * Nothing was sent. The HA manager fences a dead node and starts its guests on nodes it chooses, or
+ * brings a guest along with its companion.
  */
 async function awaited(api: ProxmoxApi, row: PlatformEffectRow): Promise<TaskOutcome> {
   const { guest } = await guestOf(api, row)
@@ -200,7 +200,7 @@ async function isThere(api: ProxmoxApi, row: PlatformEffectRow): Promise<boolean
   return isPower(row) ? await isAsWanted(api, row.action, guest, row.ageSeconds) : isUp(guest)
 }
 
-/** Of a guest in its hands the HA manager knows: statistics may still be those of the node it was on before. */
+/** The HA manager knows of its guests: statistics may still be the old node's. */
 function isUp({ status, ha }: Guest): boolean {
   return ha === null ? status === 'running' : ha.state === 'started' && ha.isRunning
 }

@@ -23,13 +23,13 @@ export type OperatorRow = {
   rights: string[]
   createdAt: string
   disabledAt: string | null
-  /** Who vouches for this person and gives their role; null for people who were made here. */
+  /** The provider that vouches for this person and gives their role; null for people made here. */
   issuer: string | null
   /** When a token or a browser of theirs was last used, to some minutes. */
   lastSeenAt: string | null
-  /** Who they are at Slack: a button that is pressed there is pressed by them. */
+  /** This person at Slack: a button pressed there is pressed by them. */
   slackUserId: string | null
-  /** Who they are at PagerDuty: what they acknowledge there they take here. */
+  /** This person at PagerDuty: what they acknowledge there they take here. */
   pagerdutyUserId: string | null
 }
 
@@ -90,7 +90,7 @@ type OperatorChange = {
   pagerdutyUserId?: string | null
 }
 
-/** Makes a person, or changes the one of that name; answers what was before (null: nobody) and what is now. */
+/** Makes a person, or changes the one of that name; answers the row before (null: none) and now. */
 export async function putOperator(
   trx: Trx,
   { name, role, maxRisk, incidentTypes, disabled, rights, slackUserId, pagerdutyUserId }: OperatorChange,
@@ -123,8 +123,9 @@ export async function putOperator(
 }
 
 /**
- * Tells whether there is an admin besides this person, and keeps that so until the transaction ends: two admins who end each other at the
- * same moment come one after the other. Called before anything else is locked.
+ * Tells whether there is an admin besides this person, and keeps that so until the transaction
+ * ends: two admins who end each other at once come one after the other. Called before anything else
+ * is locked.
  */
 export async function leavesAnAdmin(trx: Trx, operatorId: string): Promise<boolean> {
   const admins = await trx
@@ -146,8 +147,8 @@ type AskedDecision = { incidentId: string; dryRun: { details: Record<string, unk
 >
 
 /**
- * Why this person may not decide this approval; null when they may. Read at every door where authority is handed out or used:
- * what somebody may can change between the two.
+ * Says why this person may not decide this approval; null when they may. Read at every door where
+ * authority is handed out or used, since rights may change between the two.
  */
 export async function refusalToDecide(
   db: Db,
@@ -184,8 +185,8 @@ type SignedIn =
   | { outcome: 'disabled'; name: string }
 
 /**
- * Knows somebody by issuer and subject, with the role that the groups give today, and answers the token that a session may
- * stand for, and in words what the person may do now.
+ * Knows a person by issuer and subject, with the role that their groups give today. Answers the
+ * token that a session may stand for, and in words what the person may do.
  */
 export async function signInAs(trx: Trx, identity: Identity, role: PersonRole): Promise<SignedIn> {
   const { id, name, disabledAt, ...kept } = await ensureIdentity(trx, identity, role)
@@ -256,7 +257,10 @@ async function ensureIdentity(trx: Trx, identity: Identity, role: PersonRole): P
   throw new Error(`no name is free for a person of ${issuer}`)
 }
 
-/** Whom the provider gives no role any more is signed out everywhere. Answers the name, where somebody was known. */
+/**
+ * Signs out everybody to whom the provider gives no role any more. Answers the name, where one was
+ * known.
+ */
 export async function signOutEverywhere(db: Db, { issuer, subject }: Identity): Promise<string | null> {
   const known = await db
     .selectFrom('operator')

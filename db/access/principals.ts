@@ -8,8 +8,8 @@ import type { Database } from '../tables.ts'
 type Tokens = SelectQueryBuilder<Database & { person: Database['operator'] }, 'apiToken' | 'person', object>
 
 /**
- * Tokens that count now, with the people behind them: neither revoked nor expired, by the database's
- * clock, and of nobody who was disabled.
+ * Valid tokens with their people: neither revoked nor expired by the database's clock, nor of a
+ * disabled person.
  */
 export function goodTokens(db: Db): Tokens {
   return db
@@ -22,7 +22,7 @@ export function goodTokens(db: Db): Tokens {
     ) as unknown as Tokens
 }
 
-/** What makes a principal, wherever its token is shown: as a bearer, or by the cookie that stands for it. */
+/** Makes a principal, wherever its token is shown: as a bearer, or by the cookie for it. */
 export const principalColumns = [
   'apiToken.id',
   'apiToken.name',
@@ -34,8 +34,8 @@ export const principalColumns = [
 ] as const
 
 /**
- * A token never makes its person more than the person is: who was made a viewer is one with every token of before. Rows say
- * the person's name, so that a token cannot be called after somebody else.
+ * A token never gives more than its person has: somebody made a viewer is one with every older
+ * token. Rows say the person's name, so that no token is called after somebody else.
  */
 export function toPrincipal(row: {
   id: string

@@ -3,12 +3,12 @@ import type { Db } from '../connect.ts'
 
 export type RateLimit = { attempts: number; seconds: number }
 
-/** `first`: this try is the one that went over, so that it is logged once and not a thousand times. */
+/** `first`: this try went over the limit, so that it is logged once and not a thousand times. */
 type AttemptCount = { over: false } | { over: true; first: boolean; retryAfterSeconds: number }
 
 /**
- * Counts one try by the database's clock, so that two API processes count as one. Over the limit nothing is written any
- * more: a flood costs a read.
+ * Counts one try by the database's clock, so that two API processes count as one. Over the limit it
+ * writes nothing: a flood costs a read.
  */
 export async function countAttempt(db: Db, subject: string, limit: RateLimit): Promise<AttemptCount> {
   const before = await db
@@ -43,7 +43,7 @@ export async function forgetAttempts(db: Db, subject: string): Promise<void> {
 
 const secondsLeft = sql<number>`ceil(extract(epoch from attempt.resets_at - nightshift_now()))::int`
 
-/** Deletes a few at a time with each call: a sender that changes addresses must not fill the table. */
+/** Deletes a few at each call: a sender that changes addresses must not fill the table. */
 async function forgetOld(db: Db): Promise<void> {
   await sql`
     delete from attempt where subject in (

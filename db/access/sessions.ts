@@ -15,7 +15,7 @@ const idle = sql<string>`least(
   nightshift_now() + make_interval(hours => ${idleHours}),
   session.created_at + make_interval(days => ${maxDays}))`
 
-/** Tokens that a browser may stand for: those of people, while they are good. A machine's never is. */
+/** Tokens that a browser may stand for: people's valid ones. A machine's never is. */
 export function personsTokens(db: Db) {
   return goodTokens(db).where('apiToken.operatorId', 'is not', null)
 }
@@ -42,12 +42,12 @@ export async function openSession(db: Db, tokenId: string): Promise<string | nul
   return plain
 }
 
-/** A browser uses the token that it stands for: who looks for forgotten tokens must not find this one. */
+/** Marks the token as used by its browser: a search for forgotten tokens must not find it. */
 async function used(db: Db, tokenId: string): Promise<void> {
   await db.updateTable('apiToken').set({ lastUsedAt: now }).where('id', '=', tokenId).execute()
 }
 
-/** Who is signed in: the principal of the session's token, for as long as that token is good. */
+/** The signed-in principal of a session's token, as long as that token is valid. */
 export async function principalOfSession(db: Db, plain: string): Promise<Principal | null> {
   const row = await personsTokens(db)
     .innerJoin('session', 'session.tokenId', 'apiToken.id')

@@ -5,10 +5,10 @@ import { now } from '../clock.ts'
 import type { Db } from '../connect.ts'
 import { personsTokens } from './sessions.ts'
 
-/** Time to walk over to a browser; a code that stayed in a scrolled-back terminal is worth nothing. */
+/** Time to walk to a browser; a code left in a scrolled-back terminal is worth nothing. */
 const codeMinutes = 10
 
-/** A code that signs one browser in as the owner of the token, once and soon. Null for a machine's token. */
+/** A code that signs one browser in as the token's owner, once and soon. Null for a machine's. */
 export async function mintSignInCode(db: Db, tokenId: string): Promise<{ code: string; expiresAt: string } | null> {
   const code = `nsc_${randomBytes(24).toString('base64url')}`
   const minted = await db

@@ -39,7 +39,10 @@ type NewToken = {
   expirySeconds?: number
 }
 
-/** Makes a token and answers it in plain, once. A person's token names its operator; a machine's names none. */
+/**
+ * Makes a token and answers it in plain, once. A person's token names its operator; a machine's
+ * names none.
+ */
 export async function createToken(db: Db, token: NewToken, plain = newToken()): Promise<string> {
   await inTransaction(db, async (trx) => {
     const made = await insertToken(trx, token, plain)
@@ -128,7 +131,7 @@ export async function revokeToken(db: Db, id: string): Promise<boolean> {
 
 export type FirstRunTokens = { admin: string; approver: string; ingest: string; agent: string }
 
-/** The tokens a first start mints. Those of an earlier start are kept while the database still knows them. */
+/** Tokens of a first start. Those of an earlier start stay while the database knows them. */
 export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTokens> = {}): Promise<FirstRunTokens> {
   const keep = async (plain: string | undefined) => (plain && (await principalOf(db, plain)) ? plain : undefined)
   const admin = await ensureOperator(db, 'admin', 'admin')
@@ -147,8 +150,8 @@ export async function ensureFirstRunTokens(db: Db, existing: Partial<FirstRunTok
 }
 
 /**
- * Makes sure that tokens which an operator chose (from the environment of a production) are known. One that was revoked stays
- * revoked: restarting must not bring it back.
+ * Makes sure that tokens which an operator chose (from a production's environment) are known. A
+ * revoked one stays revoked: a restart must not bring it back.
  */
 export async function ensureGivenTokens(
   db: Db,

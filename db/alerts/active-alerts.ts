@@ -11,12 +11,12 @@ const namingLabels = [
   ...['fqdn', 'target', 'cluster', 'region', 'datname'],
 ]
 
-/** A thing as alerts may speak of it: the keys of all its names, and the names themselves in lower case. */
+/** A thing as alerts may name it: the keys of all its names, and the names in lower case. */
 type NamedThing = { keys: string[]; names: string[] }
 
 /**
- * All that the registry calls this thing, by the key that sources with authority give its names. `text`: `kind:id`, or an id of any kind. What
- * the registry does not know is known by that text alone.
+ * The registry's names of this thing, by the key that sources with authority give. `text`:
+ * `kind:id`, or an id of any kind. An unknown thing has that text alone.
  */
 export async function namesOfThing(db: Db | Trx, text: string): Promise<NamedThing> {
   const ref = parseResourceKey(text)
@@ -50,7 +50,10 @@ export const maxActiveAlerts = 50
 const isActive = sql<boolean>`(alert.status = 'firing'
   or alert.status = 'resolved' and alert.ends_at > ${onceNow} - make_interval(secs => ${retentionSeconds}))`
 
-/** Firing now, or ended within 300 s, about a thing under any of its names, and no alert of this incident. */
+/**
+ * Alerts about a thing under any of its names, firing or ended within 300 s, and none of this
+ * incident.
+ */
 export async function isActiveAbout(db: Db | Trx, resource: string, incidentId: string) {
   const about = isAbout(await namesOfThing(db, resource))
   return sql<boolean>`${isActive} and ${about} and incident_id is distinct from ${incidentId}`

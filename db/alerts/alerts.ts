@@ -62,7 +62,7 @@ export async function listAlerts(
 /** Whether its incident is about nothing that is known. */
 export const isUnmatched = sql<boolean>`alert.incident_id in (select id from incident where resource_kind is null)`
 
-/** How the resource of an incident was looked for, where its name meant several things; null where it did not. */
+/** The search for an incident's resource, where its name meant several things; else null. */
 export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<AlertResource, 'resource'> | null> {
   const row = await db
     .selectFrom('incidentEvent')
@@ -77,8 +77,9 @@ export async function ambiguityOf(db: Db, incidentId: string): Promise<Omit<Aler
 }
 
 /**
- * Opens an incident for each of these alerts, a statement a table. The caller holds the locks of their fingerprints, and knows that
- * each is seen for the first time and that nobody expects it: so there is no earlier incident, attempt or look to weigh.
+ * Opens an incident for each of these alerts, one statement a table. The caller holds the locks of
+ * their fingerprints and knows that each is new and expected by nobody, so that no earlier
+ * incident, attempt or look counts.
  */
 export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   const settings = await readSettings(trx)
@@ -124,7 +125,7 @@ export async function openIncidents(trx: Trx, alerts: readonly Alert[]): Promise
 
 const isCritical = ({ alert }: { alert: Alert }): boolean => alert.severity === 'critical'
 
-/** The occurrence of an alert that fires, or may fire. At most one for each sender and fingerprint. */
+/** The occurrence of an alert that fires, or may: one at most for each sender and fingerprint. */
 export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRow | null> {
   const row = await trx
     .selectFrom('alert')
@@ -136,7 +137,7 @@ export async function currentOccurrence(trx: Trx, alert: Alert): Promise<AlertRo
   return row ?? null
 }
 
-/** The newest occurrence that ended. `early`: its end came before its beginning, and carries the same start. */
+/** The newest ended occurrence. `early`: its end came before its beginning, with the same start. */
 export async function lastEndedOccurrence(trx: Trx, alert: Alert) {
   return await trx
     .selectFrom('alert')
@@ -166,7 +167,10 @@ export async function forgetEndReason(trx: Trx, alertId: string): Promise<void> 
   await trx.updateTable('alert').set({ endReason: null }).where('id', '=', alertId).execute()
 }
 
-/** The same occurrence was seen again: it fires. A start that changes with every body is kept as the newest one. */
+/**
+ * Notes the same occurrence again: it fires. A start that changes with every body is kept as the
+ * newest.
+ */
 export async function countRepeat(trx: Trx, alert: Alert, current: AlertRow): Promise<void> {
   await trx
     .updateTable('alert')
@@ -217,7 +221,10 @@ export async function endUnseen(trx: Trx, current: AlertRow): Promise<void> {
     .execute()
 }
 
-/** A row for an occurrence that begins, or for an end whose beginning never came (`incidentId` null). */
+/**
+ * Adds a row for an occurrence that begins, or for an end whose beginning never came (`incidentId`
+ * null).
+ */
 export async function storeAlert(trx: Trx, alert: Alert, incidentId: string | null): Promise<void> {
   await storeAlerts(trx, [{ alert, incidentId }])
 }

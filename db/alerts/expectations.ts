@@ -16,7 +16,7 @@ import { enqueueNotification } from '../outbox/deliveries.ts'
 import type { Scope } from '../scope.ts'
 import type { ExpectationRow } from '../tables.ts'
 
-/** What a person calls expected: one alert, everything that fires on a resource, or a type of incident. */
+/** Things that a person calls expected: an alert, all alerts of a resource, or an incident type. */
 export type ExpectationSubject =
   | { subject: 'alert'; source: string; fingerprint: string }
   | { subject: 'resource'; resourceKind: string; resourceId: string }
@@ -46,8 +46,8 @@ async function markExpected(
 type Mark = ExpectationSubject & { until: string; reason: string; state: Record<string, unknown> }
 
 /**
- * Marks an incident of a person's choice as expected and ends it so. A run at work is closed over by its status; `run` names
- * the one to tell.
+ * Marks an incident that a person chose as expected, and ends it so. Its status closes a run at
+ * work; `run` names the one to tell.
  */
 export async function markIncidentExpected(
   trx: Trx,
@@ -139,7 +139,10 @@ export async function endExpectation(
 }
 
 /** The newest mark in force that covers an alert of this incident. The narrowest subject wins. */
-/** Tells of an alert whether a mark in force may be about it. Without any mark, which is how it mostly is, one statement. */
+/**
+ * Tells whether a mark in force may be about an alert. One statement where there is no mark, the
+ * usual case.
+ */
 export async function expectationsInForce(trx: Trx): Promise<(alert: Alert) => boolean> {
   const marks = await trx
     .selectFrom('expectation')
@@ -183,8 +186,8 @@ async function expectationFor(trx: Trx, incidentId: string, alert: Alert): Promi
 const lookWithinSeconds = 120
 
 /**
- * Holds an incident that a mark in force covers back from the queue until code has looked whether it is what was expected.
- * Answers whether one does.
+ * Holds a marked incident back from the queue until code has looked if it is as expected. Answers
+ * whether one is.
  */
 export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Alert): Promise<boolean> {
   const expectation = await expectationFor(trx, incidentId, alert)
@@ -203,8 +206,9 @@ export async function awaitExpectedLook(trx: Trx, incidentId: string, alert: Ale
 }
 
 /**
- * Ends an incident as expected where the look shows what the mark stored; else it goes the normal way, and people hear of it
- * as of any other. The caller holds the incident's lock. Answers whether the queue has something new.
+ * Ends an incident as expected where the look shows what the mark stored; otherwise it goes the
+ * normal way and people hear of it. The caller holds the incident's lock. Answers whether the queue
+ * has something new.
  */
 export async function settleExpected(
   trx: Trx,

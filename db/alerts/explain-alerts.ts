@@ -10,7 +10,7 @@ import type { Trx } from '../connect.ts'
 import { findAlertResources } from '../inventory/resources.ts'
 import { readSettings } from '../settings.ts'
 
-/** What would become of alerts if they came in now: the same look-ups as intake takes, and nothing stored. */
+/** Says what would become of alerts now: by intake's own look-ups, and stores nothing. */
 export async function explainAlerts(trx: Trx, received: readonly Alert[]): Promise<ExplainedAlert[]> {
   const alerts = received.map((alert) => cleanse(alert))
   const settings = await readSettings(trx)

@@ -13,8 +13,8 @@ export async function heartbeatNames(trx: Trx): Promise<ReadonlySet<string>> {
 }
 
 /**
- * Counts a heartbeat. One that ends, or is heard again after it had stopped, changes its incident. The caller holds the lock of its
- * fingerprint, and has cleansed it.
+ * Counts a heartbeat. One that ends, or is heard again after it had stopped, changes its incident.
+ * The caller holds its fingerprint's lock and has cleansed it.
  */
 export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean): Promise<IngestResult> {
   const now = await databaseTime(trx)
@@ -27,7 +27,10 @@ export async function takeHeartbeat(trx: Trx, alert: Alert, hasIncident: boolean
   return ingestResult(alert, incidentId, 'heartbeat', { wakesQueue, tellRun })
 }
 
-/** Opens an incident for each heartbeat that has been silent for too long. Answers whether the queue has something new. */
+/**
+ * Opens an incident for each heartbeat that was silent too long. Answers whether the queue has
+ * something new.
+ */
 export async function findSilentHeartbeats(db: Db): Promise<boolean> {
   const configured = (await readSettings(db)).value<number | null>('alert.heartbeat_silence')
   const beats = await db

@@ -48,7 +48,7 @@ import {
 import { awaitExpectedLook } from './expectations.ts'
 import { noteMassEnd } from './mass-resolve.ts'
 
-/** Takes one alert in. The caller holds the lock of its fingerprint (`ingest-body.ts`) and has cleansed it. */
+/** Takes one alert in. The caller holds its fingerprint's lock (`ingest-body.ts`), cleansed. */
 export async function takeAlert(trx: Trx, alert: Alert): Promise<IngestResult> {
   return alert.status === 'firing' ? await fire(trx, alert) : await end(trx, alert)
 }
@@ -57,7 +57,8 @@ async function fire(trx: Trx, alert: Alert): Promise<IngestResult> {
   const current = await currentOccurrence(trx, alert)
   if (current) {
     if (alert.endReason !== undefined) return await endUnproven(trx, alert, current, alert.endReason)
-    // Another sender's later start is a repeat: or two bodies of a stranger's would make the alert theirs, and end it.
+    // Another sender's later start is a repeat: else two bodies of a stranger could take the alert
+    // over and end it.
     const isNew = !isForeign(alert, current) && isNewOccurrence(await seenAlert(trx, alert), storedOccurrence(current))
     return isNew ? await beginAgain(trx, alert, current) : await repeat(trx, alert, current)
   }
@@ -91,7 +92,7 @@ export function storedOccurrence(row: AlertRow): StoredOccurrence {
   }
 }
 
-/** The same occurrence came in again. Most repeats change a counter and nothing else: they take no lock on the incident. */
+/** Takes the same occurrence again. Most repeats change only a counter: they lock no incident. */
 async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId === null) {
     await countRepeat(trx, alert, current)
@@ -111,7 +112,10 @@ async function repeat(trx: Trx, alert: Alert, current: AlertRow): Promise<Ingest
   return await follow(trx, alert, locked, current)
 }
 
-/** Of which of these incidents is a repeat only counted? Read from their rows alone: what that leaves out can only make it count more. */
+/**
+ * Finds the incidents of which a repeat is only counted. Reads their rows alone: what that misses
+ * only makes it count more.
+ */
 export async function onlyCounts(trx: Trx, incidentIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (incidentIds.length === 0) return new Set()
   const rows = await trx
@@ -126,12 +130,12 @@ function isOnlyCounted(row: Pick<IncidentRow, 'status' | 'closedBy' | 'outcome' 
   const { status, closedBy, outcome } = row
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return true
   if (status === 'escalated') return closedBy !== null
-  // What is cancelled or expected is so until a time, which only the table knows.
+  // Cancelled or expected holds until a time, which only the table knows.
   if (status === 'cancelled' || outcome === 'expected') return false
   return closedBy === 'person' || (closedBy === 'agent' && outcome === 'repaired' && row.watchUntil !== null)
 }
 
-/** The sender gave a new start without an end before it: the old occurrence is over, a new one begins. */
+/** A new start without an end before it: the old occurrence is over, a new one begins. */
 async function beginAgain(trx: Trx, alert: Alert, current: AlertRow): Promise<IngestResult> {
   if (current.incidentId !== null) await lockIncident(trx, current.incidentId)
   await endUnseen(trx, current)
@@ -145,7 +149,7 @@ async function occurrence(trx: Trx, alert: Alert, incidentId: string): Promise<I
 /** `nextCheckAtMs`: when the watchdog has to look, if nothing is done about it now. */
 type Decided = { row: IncidentRow; decision: LifecycleDecision; nextCheckAtMs: number | null }
 
-/** Retention removed the incident, and the alert with it, after the alert was read: read again, it is a new one. */
+/** Retention removed the incident and its alert after the read: read again, it is a new one. */
 export class IncidentGoneError extends Error {
   override name = 'IncidentGoneError' as const
 }
@@ -160,8 +164,8 @@ async function decide(trx: Trx, incidentId: string, happening: Happening): Promi
 }
 
 /**
- * Carries out what a firing alert means. `current` is the stored occurrence that this one repeats; without one the alert
- * gets a row for the occurrence that begins.
+ * Carries out what a firing alert means. `current`: the stored occurrence that this repeats;
+ * without one the alert gets a row for a new occurrence.
  */
 async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRow | null): Promise<IngestResult> {
   const { row, decision } = decided
@@ -199,7 +203,10 @@ async function follow(trx: Trx, alert: Alert, decided: Decided, current: AlertRo
   }
 }
 
-/** Opens an incident for an alert; one that follows an earlier incident names it, and shares its attempts of the day. */
+/**
+ * Opens an incident for an alert; one that follows another names it, and shares its attempts of the
+ * day.
+ */
 async function open(trx: Trx, alert: Alert, previousId: string | null): Promise<IngestResult> {
   const rules = (await readSettings(trx)).value<ResourceRule[]>('alert.resource_labels')
   const [about = null] = await findAlertResources(trx, [alert.labels], rules)
@@ -277,8 +284,9 @@ async function followEnd(trx: Trx, incidentId: string): Promise<LifecycleEffect>
 }
 
 /**
- * An end that proves nothing: its rule found no data, was paused, changed or deleted. The alert is unknown until a look, a person or the end of a day. Where
- * its series is gone and nothing is known to look at, it is over as far as anybody can find out; of a critical incident people hear of it, once.
+ * Takes an end that proves nothing: its rule had no data, was paused, changed or deleted. The alert
+ * is unknown until a look, a person, or a day's end. A gone series with nothing to look at counts
+ * as over; people hear of it once if the incident is critical.
  */
 async function endUnproven(trx: Trx, said: Alert, current: AlertRow, reason: string): Promise<IngestResult> {
   const alert: Alert = { ...said, status: 'resolved' }
@@ -324,13 +332,14 @@ const isForeign = (alert: Alert, { sender }: AlertRow): boolean =>
   sender !== null && alert.sender !== undefined && alert.sender !== sender
 
 /**
- * An end by another sender than the one that opened the alert is marked, on the alert and in the log. Of a critical incident it ends nothing by itself: the alert
- * is unknown from then on, and a person hears of it, once. Answers whether it is so.
+ * Marks an end by another sender than the opener, on the alert and in the log. A critical incident
+ * is not ended by it: the alert becomes unknown, and a person hears of it once. Answers whether it
+ * is so.
  */
 async function endForeign(trx: Trx, alert: Alert, current: AlertRow, incident: IncidentRow | null): Promise<boolean> {
   if (!incident) return false
   const isCritical = incident.severity === 'critical'
-  // What was said of it once stands.
+  // A word said once stands.
   if (current.endedBy === alert.sender) return isCritical
   const rest = isCritical
     ? 'it is critical, so the alert counts as unknown until a look, its own sender or a person says more'

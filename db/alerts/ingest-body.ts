@@ -11,21 +11,22 @@ import { heartbeatNames, takeHeartbeat } from './heartbeats.ts'
 import { IncidentGoneError, onlyCounts, seenAt, storedOccurrence, takeAlert } from './ingest-alert.ts'
 
 /**
- * Alerts that one transaction takes. Each holds a lock, and PostgreSQL has room for some thousands of them: a body of Alertmanager
- * holds fewer alerts than this.
+ * Alerts in one transaction. Each holds a lock, and PostgreSQL has room for some thousands: a body
+ * of Alertmanager holds fewer alerts.
  */
 export const alertsPerTransaction = 250
 /** Tries of a transaction that met another one in the wrong order. */
 const maxTries = 3
 
 /**
- * Takes the alerts of a body in, in their order: each is stored, counted, joined to or opens its incident, as `domain/lifecycle.ts`
- * says. What nobody has seen before, and what only counts, is written set by set; the rest one by one. One transaction holds up to
- * 250 alerts, so that a body is stored as a whole or not at all; of a longer one the first part may be stored when the next fails:
- * its sender sends it again, and what is stored is then a repeat.
+ * Takes a body's alerts in, in order: each is stored, counted, joined to an incident or opens one,
+ * as `domain/lifecycle.ts` says. New ones, and those that only count, are written set by set; the
+ * rest one by one. One transaction holds up to 250 alerts, so that a body is stored whole or not at
+ * all. Of a longer one the first part may be stored when the next fails: the sender repeats it, and
+ * what is stored is a repeat.
  *
- * An alert whose values PostgreSQL refuses is `refused`, and the others are taken. Two bodies with the same alert come one after the
- * other. Lock order: sender and fingerprint, incident, alert.
+ * An alert whose values PostgreSQL refuses is `refused`, and the others are taken. Two bodies with
+ * the same alert come one after the other. Lock order: sender and fingerprint, incident, alert.
  */
 export async function ingestBody(db: Db, received: readonly Alert[]): Promise<IngestResult[]> {
   const taken: IngestResult[] = []
@@ -55,7 +56,7 @@ async function takeTogether(db: Db, alerts: readonly Alert[]): Promise<IngestRes
   }
 }
 
-/** Takes alerts in that are cleansed already, in the caller's transaction: as many as one may hold. */
+/** Takes cleansed alerts in, in the caller's transaction: as many as one may hold. */
 export async function takeCleansed(trx: Trx, alerts: readonly Alert[]): Promise<IngestResult[]> {
   await lockFingerprints(trx, alerts)
   const plan = await planOf(trx, alerts)
@@ -103,7 +104,7 @@ const refused = ({ fingerprint }: Alert, reason: string): IngestResult => ({
 
 type Alone = { at: number; alert: Alert; incidentId: string | null; isHeartbeat: boolean }
 
-/** Incidents are locked in one order in all bodies; in their own order where one body says two things of an alert. */
+/** Locks incidents in one order for all bodies; in a body's own where it names an alert twice. */
 function byIncident(a: Alone, b: Alone): number {
   return (a.incidentId ?? '').localeCompare(b.incidentId ?? '') || a.at - b.at
 }
@@ -202,7 +203,7 @@ async function knownRows(trx: Trx, alerts: readonly Alert[]): Promise<Map<string
 
 type Saved<T> = { ok: true; value: T } | { ok: false; reason: string }
 
-/** Does something behind a savepoint: values that PostgreSQL refuses take back this and nothing else. */
+/** Does something behind a savepoint: values that PostgreSQL refuses take back this alone. */
 async function saved<T>(trx: Trx, work: () => Promise<T>): Promise<Saved<T>> {
   await sql`savepoint taken`.execute(trx)
   try {

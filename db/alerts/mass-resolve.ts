@@ -13,9 +13,9 @@ import { readSettings, type SettingsReader, storedSettings } from '../settings.t
 const believedAfterSeconds = 15 * 60
 
 /**
- * Many ends of one sender at once say more about the sender than about its alerts: the ends of the last minute count as
- * unknown, with one message. What a sender groups, one cause may end: a group counts once. The caller has just stored the end of an
- * alert of this incident, whose lock it holds.
+ * Doubts many ends at once: they say more about the sender than about its alerts. Ends of the last
+ * minute count as unknown, with one message. One cause may end a group of a sender, so a group
+ * counts once. The caller has just stored an end for this incident, whose lock it holds.
  */
 export async function noteMassEnd(trx: Trx, source: string, incidentId: string): Promise<void> {
   const ends = await count(
@@ -25,7 +25,8 @@ export async function noteMassEnd(trx: Trx, source: string, incidentId: string):
   if (ends <= minMassEnds) return
   const firing = await count(trx, sql`source = ${source} and status = 'firing'`)
   if (!isMassEnd({ endsInMinute: ends, firingBefore: ends + firing })) return
-  // One after the other, so that one of them tells people. Nobody waits here for a row that another waiter holds.
+  // Goes one after the other, so that one of them tells people. Nobody waits here for a row of
+  // another waiter.
   await sql`select pg_advisory_xact_lock(hashtextextended(${`crowd/${source}`}, 0))`.execute(trx)
   const isKnown = await isCrowdKnown(trx, source)
   // Rows that another transaction holds are its own to mark: it counts the same crowd.
@@ -68,9 +69,9 @@ async function announceCrowd(trx: Trx, incidentId: string, source: string, ends:
 }
 
 /**
- * Believes the ends of a crowd once its sender was heard again and a quarter of an hour has passed, and stops believing that
- * an alert fires on whose sender never says when one ends and has not repeated it for `staleSeconds`. For one incident; the
- * caller holds its lock.
+ * Believes the ends of a crowd once its sender was heard again and a quarter of an hour has passed.
+ * Stops believing that an alert fires whose sender never says ends and was silent for
+ * `staleSeconds`. For one incident, whose lock the caller holds.
  */
 export async function settleUnknown(trx: Trx, incidentId: string, settings: SettingsReader): Promise<void> {
   const believed = await sql`
@@ -117,7 +118,7 @@ const isLongUnproven = sql`(unknown_why = 'unproven'
   and unknown_since <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours})
   and last_seen_at <= (select nightshift_now()) - make_interval(hours => ${unprovenAfterHours}))`
 
-/** Ends that were in doubt count: a look showed the resource well, or a person says that it is over. */
+/** Believes doubted ends: a look showed the resource well, or a person says that it is over. */
 export async function believeEnds(trx: Trx, incidentId: string): Promise<void> {
   const believed = await sql`
     update alert set status = 'resolved', end_reason = null, end_received_at = coalesce(end_received_at, last_seen_at)
@@ -133,7 +134,10 @@ async function note(trx: Trx, incidentId: string, code: NotedCode, text: string)
   await append(trx, incidentId, null, { kind: 'noted', actor: systemActor, detail: text, metadata: { code, text } })
 }
 
-/** Makes the watchdog decide about incidents with an alert whose end has proved nothing for long, or that its sender never ends and has not repeated for long. */
+/**
+ * Sends incidents to the watchdog whose alert's end has proved nothing for long, or whose sender
+ * says no ends and was silent for long.
+ */
 export async function findStale(db: Db): Promise<void> {
   await sql`
     update incident set check_at = nightshift_now()

@@ -3,7 +3,7 @@ import { formatSpan } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { AlertRow } from '../tables.ts'
 
-/** An alert by its newest occurrence. `fired` says how it came and went; null where it fired once. */
+/** An alert by its newest occurrence. `fired`: how it came and went; null where it fired once. */
 type FoldedAlert = AlertRow & { fired: string | null }
 
 type Occurrences = {
@@ -19,8 +19,9 @@ type Occurrences = {
 const windowHours = 24
 
 /**
- * Alerts that hold `where`, one for each sender and fingerprint, the newest first. Each is folded over all its occurrences of 24 hours,
- * whichever incident they belong to: an alert that comes and goes is another trouble than one that stays.
+ * Alerts that hold `where`, one for each sender and fingerprint, the newest first. Each is folded
+ * over its occurrences of 24 hours in any incident: an alert that comes and goes is another trouble
+ * than one that stays.
  */
 export async function foldedAlerts(db: Db | Trx, where: RawBuilder<boolean>, limit: number): Promise<FoldedAlert[]> {
   const newest = db

@@ -7,7 +7,10 @@ import type { Db, Trx } from '../connect.ts'
 const maxReasonChars = 300
 const keptDays = 30
 
-/** Notes a body, or an alert of one, that a known sender will never get taken: one row a sender and hour, with the newest reason. */
+/**
+ * Notes a body, or an alert, that can never be taken: one row a sender and hour, with the newest
+ * reason.
+ */
 export async function noteRefusedBody(db: Db | Trx, { sender, ...body }: Omit<RefusedBody, 'count' | 'lastAt'>) {
   const { dialect, code, reason } = cleanse(body)
   await sql`
@@ -17,7 +20,7 @@ export async function noteRefusedBody(db: Db | Trx, { sender, ...body }: Omit<Re
       code = excluded.code, reason = excluded.reason, last_at = excluded.last_at`.execute(db)
 }
 
-/** What was refused within a day, by sender, with the newest reason. */
+/** Refusals within a day, by sender, with the newest reason. */
 export async function refusedLately(db: Db): Promise<RefusedBody[]> {
   const { rows } = await sql<RefusedBody>`
     select distinct on (sender) sender, sum(count) over (partition by sender)::int as count, dialect, code, reason, last_at

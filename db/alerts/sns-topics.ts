@@ -6,7 +6,10 @@ import { type Db, inTransaction, type Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
-/** SNS holds a confirmation good for three days: https://docs.aws.amazon.com/sns/latest/api/API_ConfirmSubscription.html */
+/**
+ * A confirmation at SNS holds for three days:
+ * https://docs.aws.amazon.com/sns/latest/api/API_ConfirmSubscription.html
+ */
 const waitingDays = 3
 /** Strangers can have a topic ask: so many wait at once. */
 const maxWaiting = 50
@@ -39,8 +42,8 @@ async function countOthers(trx: Trx, arn: string): Promise<number> {
 }
 
 /**
- * Keeps what a person may press for; false where too many wait already. What waits stays until a person has decided, unless its confirmation is over and
- * the room is needed. What was confirmed stays so.
+ * Keeps what a person may confirm; false where too many wait. An entry waits until a person
+ * decides, unless its confirmation is over and room is needed. A confirmed one stays.
  */
 export async function askForSnsTopic(db: Db, arn: string, subscribeUrl: string): Promise<boolean> {
   return await inTransaction(db, async (trx) => {
@@ -73,7 +76,10 @@ export async function waitingSnsTopic(
   return row?.subscribeUrl ? { arn: row.arn, subscribeUrl: row.subscribeUrl } : null
 }
 
-/** Takes the alarms of a topic from now on. `asked`: the address that the press asked; one that came in meanwhile waits for a press as well. */
+/**
+ * Takes a topic's alarms from now on. `asked`: the address that was confirmed; one that came in
+ * meanwhile waits as well.
+ */
 export async function confirmSnsTopic(db: Db, topic: string, asked: string, who: string): Promise<SnsTopic | null> {
   return await inTransaction(db, async (trx) => {
     const row = await trx
@@ -99,7 +105,10 @@ export async function removeSnsTopic(db: Db, topic: string, who: string): Promis
   })
 }
 
-/** Whether a later state of this alarm is known, by the times that its sender gave: SNS delivers in no order, and what was signed once can be sent again. */
+/**
+ * Whether a later state of this alarm is known, by its sender's times: SNS keeps no order, and a
+ * signed message can be sent again.
+ */
 export async function isOvertaken(db: Db, { source, fingerprint }: Alert, changedAt: string): Promise<boolean> {
   const newer = await db
     .selectFrom('alert')

@@ -11,12 +11,12 @@ import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { isUnmatched } from './alerts.ts'
 
-/** Labels that name things which are known, in alerts for which nothing was found: what a site may map. */
+/** Labels that name known things, in alerts that found nothing: a site may map them. */
 
 /** As many of the newest alerts without a resource are read, of this many days. */
 const [maxAlerts, maxDays] = [2_000, 30]
 const maxExamples = 3
-/** What a name means without a place beside it. A unit or a workload is one of many that bear its name. */
+/** The meaning of a name without a place. A unit or workload is one of many with its name. */
 const mappedKinds: readonly InventoryKind[] = [
   'node',
   'host',
@@ -30,7 +30,7 @@ const mappedKinds: readonly InventoryKind[] = [
 
 type LabelUse = { alerts: number; values: Set<string>; named: Map<string, KnownResource> }
 
-/** Those that name the most alerts first. A label most of whose values are unknown words is left out. */
+/** Labels of the most alerts first. Leaves out a label whose values are mostly unknown words. */
 export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]> {
   const rules = (await readSettings(db)).value<ResourceRule[]>('alert.resource_labels')
   const rows = await db
@@ -42,7 +42,7 @@ export async function listUnmappedLabels({ db }: Scope): Promise<UnmappedLabel[]
     .limit(maxAlerts)
     .execute()
   const alerts = rows.map(({ labels }) => labels as Record<string, string>)
-  // What would be found by now, since somebody mapped a label or imported what it names, needs nothing.
+  // A label that would be found by now, mapped or imported since, needs nothing.
   const found = await findAlertResources(db, alerts, rules)
   const left = alerts.filter((_, at) => found[at]?.resource === null)
   const uses = await readUses(db, left, rules)

@@ -9,12 +9,16 @@ import { alertsPerTransaction, keyOf, takeCleansed } from './ingest-body.ts'
 import { dropOldRefusals, noteRefusedBody } from './refused-bodies.ts'
 
 /**
- * A body that is too large to be taken in while its sender waits is stored as a whole, and taken up in parts: a first part alone would lose the
- * ends behind it. One part at a time over all workers, the oldest body first, so that what a sender says stays in its order. A part is taken up
- * and removed in one transaction: a worker that dies leaves it as it was, and none counts twice.
+ * Stores a body whole that is too large to take in while its sender waits, and takes it up in
+ * parts: a first part alone would lose the ends behind it. One part at a time over all workers, the
+ * oldest body first, so that a sender's words stay in order. A part is taken up and removed in one
+ * transaction: a worker that dies leaves it, and nothing counts twice.
  */
 
-/** A part that failed so often is taken up alert by alert; an alert that fails alone is named and left out, so that many such hold nobody up. */
+/**
+ * A part that failed this often goes alert by alert; one that fails alone is named and left out,
+ * and holds nobody up.
+ */
 const maxTries = 3
 const retrySeconds = 5
 const keptDays = 7
@@ -56,8 +60,8 @@ export async function storeWaiting(
 }
 
 /**
- * Takes the next part up. Null: none waits, another worker is at one, or the next try of one that failed is not due. Throws what kept it from
- * that once it is noted: the part stays.
+ * Takes the next part up. Null: none waits, another worker is at one, or a failed one is not due.
+ * Throws the cause once it is noted: the part stays.
  */
 export async function takeNextPart(db: Db): Promise<IngestResult[] | null> {
   let next: NextPart | null = null
@@ -117,7 +121,10 @@ async function leaveOut(trx: Trx, { id, part, alerts }: NextPart, done: { alerts
     where id = ${id}`.execute(trx)
 }
 
-/** Counts a try that failed, unless another worker did. What only a later try can tell is never left out for it. */
+/**
+ * Counts a failed try, unless another worker did. An alert is never left out for what a later try
+ * can tell.
+ */
 async function noteFailure(db: Db, next: NextPart, error: unknown): Promise<void> {
   const failures = next.failures + 1
   const isGivenUp = failures > maxTries && !isTransient(error)

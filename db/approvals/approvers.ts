@@ -9,8 +9,8 @@ const maxPeople = 1_000
 const maxNamed = 20
 
 /**
- * Who may approve this now and has said nothing yet, those who were here last first: at most twenty names. By the same rules as a decision;
- * it is no promise, for each decision asks again.
+ * People who may approve this now and have not spoken, the last seen first, at most twenty names.
+ * By the rules of a decision, but no promise: each decision asks again.
  */
 export async function approversOf(
   scope: Scope,

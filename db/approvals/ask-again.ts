@@ -10,8 +10,9 @@ import { investigateAgain } from '../incidents/person-requests.ts'
 const keptHours = 24
 
 /**
- * Has incidents investigated again whose action was denied with "not now", when that time has come: the agent looks again, and asks only where the
- * action is still needed. Left alone: what a person ended or took, and what was investigated since. Answers how many it was.
+ * Has incidents investigated again once a "not now" is over: the agent looks, and asks only where
+ * the action is still needed. Leaves alone what a person ended or took, and what was investigated
+ * since. Answers how many it was.
  */
 export async function askAgainDue(db: Db): Promise<number> {
   const due = await dueIncidents(db).execute()

@@ -42,7 +42,7 @@ type ApprovalRequest = {
   actor: string
 }
 
-/** Asks: the approval, its row in the log and the incident's status, in the caller's transaction. */
+/** Asks: the approval, its log row and the incident's status, in the caller's transaction. */
 export async function requestApproval(trx: Trx, request: ApprovalRequest): Promise<{ id: string; expiresAt: string }> {
   const row = await trx
     .insertInto('approval')
@@ -101,13 +101,19 @@ export async function requestApproval(trx: Trx, request: ApprovalRequest): Promi
   return { id, expiresAt }
 }
 
-/** Digest of what a person is shown before deciding, as it is stored: the row of the request holds it. How long it waits may be extended. */
+/**
+ * Digest of what a person is shown before deciding, stored on the request's row. Its waiting time
+ * may be extended.
+ */
 export function shownDigest(row: ApprovalRow): string {
   const { args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt } = row
   return digestOf({ args, targets, reason, reversible, dryRun, stateFingerprint, attempt, requestedAt })
 }
 
-/** The turn of a call has come that was asked about together with earlier ones: people are notified, once, if it still waits. */
+/**
+ * Notifies people, once, when the turn of a call comes that was asked with earlier ones and still
+ * waits.
+ */
 export async function announceAsked(trx: Trx, approvalId: string): Promise<void> {
   const announced = await trx
     .updateTable('approval')

@@ -19,23 +19,25 @@ import { digestOfDecision, findToken, type SaidDecision, type StoredToken, spend
 type DecisionRequest = SaidDecision & {
   /** Null when the door names none: then the token alone says which. */
   approvalId: string | null
-  /** The incident the door belongs to, so that an attempt with a false token leaves its trace there. */
+  /** The door's incident, so that an attempt with a false token leaves its trace there. */
   incidentId: string | null
   token: string
   /** Operator who sends it; null at Temporal, where nobody is signed in. */
   caller: string | null
-  /** What monitoring says now of the hosts that the plan takes for dead, where the door can ask it. */
+  /** Monitoring's word on the hosts that the plan takes for dead, where the door can ask it. */
   asked?: AskedWitnesses
   /** Which door: api, cli, page, slack, signal, update. */
   via: string
 }
 
 /**
- * Judges every decision, whatever the door. The person is the token's, and where somebody is signed in they are that person. Arguments to
- * run instead are judged and dry-run like any, and asked again with this person's vote; of a grant the caller has checked that its tool may
- * be granted. One transaction under the incident's and the approval's locks, by the database's clock: of any number of rivals exactly
- * one decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`; one that is shown by another person,
- * or for another approval or decision, is spent by that. The same request with the same token is answered with the same outcome.
+ * Judges every decision, at any door. The person is the token's; where somebody is signed in they
+ * must be that person. Other arguments are judged and dry-run like any, and asked again with this
+ * person's vote; the caller has checked that a grant's tool may be granted. One transaction under
+ * the incident's and the approval's locks, by the database's clock: of all rivals exactly one
+ * decides. A false, foreign, spent or late token changes nothing and leaves a `security_event`;
+ * shown by another person, or for another approval or decision, it is spent. The same request with
+ * the same token gets the same outcome.
  */
 export async function decide(db: Db, request: DecisionRequest): Promise<DecisionOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -70,7 +72,10 @@ export async function decide(db: Db, request: DecisionRequest): Promise<Decision
   })
 }
 
-/** The token is its person's and for this approval: may it be used, and is there still something to decide? */
+/**
+ * Whether the token is its person's and for this approval, may be used, and there is something to
+ * decide.
+ */
 async function decideWith(
   trx: Trx,
   token: StoredToken,
@@ -146,14 +151,17 @@ async function decideWith(
   return await record(trx, token, approval, request)
 }
 
-/** A host that nobody confirmed to be dead bars an approval; a denial, and arguments to ask about instead, are free. */
+/** A host without a confirmed death bars an approval; a denial, and other arguments, are free. */
 async function barOfDeaths(trx: Trx, approval: ApprovalRow, { decision, args, hostIsOff, asked }: DecisionRequest) {
   if (decision === 'approve' && !args) return await whyDeathsBar(trx, approval, hostIsOff ?? [], asked)
   if (!hostIsOff || hostIsOff.length === 0) return null
   return { code: 'HOST_NOT_CONFIRMED', reason: 'That a host is off is said with an approval of the plan as it is.' }
 }
 
-/** Is the token its sender's, for this very decision? Asked before what costs more than a look; `decide` asks again. */
+/**
+ * Whether the token is its sender's, for this very decision. Asked before dearer work; `decide`
+ * asks again.
+ */
 export async function isTokenFor(db: Db, request: DecisionRequest): Promise<boolean> {
   const token = await findToken(db, request.token)
   return token !== null && !describeForeignDoor(token, request) && !describeForeignBody(token, request)
@@ -167,13 +175,16 @@ function describeForeignDoor({ operatorId, purpose }: StoredToken, { caller }: D
   return null
 }
 
-/** Why a token does not carry this decision; null where it does. One for Temporal, or of before 0.3, carries its verdict alone. */
+/**
+ * Says why a token does not carry this decision; null where it does. One for Temporal, or from
+ * before 0.3, carries only its verdict.
+ */
 function describeForeignBody({ purpose, binds }: StoredToken, request: DecisionRequest): string | null {
   if (purpose === 'decision') return binds === digestOfDecision(request) ? null : 'is for a decision in other words'
   return request.args || request.grant ? 'carries its verdict, no arguments and no grant' : null
 }
 
-/** Says until when it is denied, for every reader of the reason: the model, people and other systems. */
+/** Says until when it is denied, for all who read the reason: model, people, other systems. */
 function laterWords({ decision, askAgainAt }: DecisionRequest): string | null {
   return decision === 'deny' && askAgainAt ? `not before ${formatMinute(new Date(askAgainAt).toISOString())}` : null
 }
@@ -201,8 +212,8 @@ async function record(
 }
 
 /**
- * The vote of the person who wrote the arguments, on the approval that was asked again with them: it counts only if that person may
- * decide what the call has become. Answers what the approval is now.
+ * The vote of the person who wrote the arguments, on the approval asked again with them: it counts
+ * only if they may decide what the call has become. Answers the approval's state.
  */
 export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter): Promise<ApprovalStatus> {
   const row = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).executeTakeFirstOrThrow()
@@ -212,7 +223,7 @@ export async function voteOfEditor(trx: Trx, approvalId: string, editor: Voter):
   return await vote(trx, row, editor, { decision: 'approve', reason: 'with changed arguments', via: 'edit' })
 }
 
-/** The vote of the person whose own write this is: it counts where that person may decide about it. */
+/** The vote of a person for their own write: it counts where they may decide about it. */
 export async function voteOfRequester(
   trx: Trx,
   approvalId: string,
@@ -227,7 +238,7 @@ export async function voteOfRequester(
 
 type Voter = { operatorId: string; name: string }
 
-/** One person's decision, as a row that counts and a row that tells. Answers what the approval is now. */
+/** One person's decision: a row that counts and a row that tells. Answers the approval's state. */
 async function vote(
   trx: Trx,
   approval: ApprovalRow,
@@ -282,7 +293,10 @@ async function vote(
   return status
 }
 
-/** Other arguments than asked: this approval is over, and the run judges, dry-runs and asks again with what the person wrote. */
+/**
+ * Other arguments than asked: this approval ends, and the run judges, dry-runs and asks with the
+ * person's.
+ */
 async function supersede(
   trx: Trx,
   approval: ApprovalRow,
@@ -312,7 +326,10 @@ async function supersede(
   return 'withdrawn'
 }
 
-/** Any denial ends it; approvals count distinct people, as far as they may approve it now, until enough have spoken. */
+/**
+ * Any denial ends it. Approvals count distinct people who may approve it now, until enough have
+ * spoken.
+ */
 async function settleVotes(
   trx: Trx,
   approval: ApprovalRow,
@@ -333,7 +350,10 @@ async function settleVotes(
     .executeTakeFirstOrThrow()
 }
 
-/** Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill the log. */
+/**
+ * Records an attempt that changed nothing. Capped, so that a flood of forged signals cannot fill
+ * the log.
+ */
 async function recordRefusedDecision(
   trx: Trx,
   incidentId: string | null,
@@ -352,7 +372,7 @@ async function recordRefusedDecision(
   })
 }
 
-/** Who is signed in at the door, who need not be the token's person; null at Temporal. */
+/** The person signed in at the door, maybe not the token's; null at Temporal. */
 async function nameOfSender(trx: Trx, { caller }: DecisionRequest): Promise<string | null> {
   if (caller === null) return null
   const found = await trx.selectFrom('operator').select('name').where('id', '=', caller).executeTakeFirst()

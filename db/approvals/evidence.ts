@@ -19,9 +19,9 @@ type Look = {
 }
 
 /**
- * The rows an approval rests on, oldest first: the newest alert; for each target, and for what the incident is about, the
- * newest look that named it and the newest that told of it; the model's turn that proposed the call. Read from the log each
- * time, so every approval has them.
+ * Rows that an approval rests on, oldest first: the newest alert; for each target and the
+ * incident's resource the newest look that named it and the newest that told of it; the model's
+ * turn that proposed the call. Read from the log each time, so that every approval has them.
  */
 export async function evidenceOf(
   { db }: Scope,
@@ -62,7 +62,7 @@ export async function evidenceOf(
   return [...found, ...newest((await looks).rows)].sort((a, b) => a.seq - b.seq)
 }
 
-/** Of all looks those that no later one replaces for something they told about. */
+/** Looks that no later one replaces for something they told about. */
 function newest(looks: Look[]): Evidence[] {
   const last = new Map<string, Look>()
   for (const look of looks) {
@@ -79,7 +79,7 @@ function brief(text: string): string {
   return text.length > shownLetters ? `${text.slice(0, shownLetters - 1)}…` : text
 }
 
-/** The line about what the run of an approval takes for the cause now; null where it has said none. */
+/** The line about the cause that an approval's run assumes now; null where it named none. */
 export async function causeOf(
   { db }: Scope,
   { incidentId, attempt }: { incidentId: string; attempt: number },

@@ -12,8 +12,9 @@ type ExtendOutcome =
   | { outcome: 'forbidden' | 'gone' | 'conflict'; message: string }
 
 /**
- * Gives a pending question more time: a quarter of an hour, and never beyond four hours after it was asked. Only a person who may
- * decide it can do so. The row of the approval is what a waiting run goes by: its timer ends, reads the row, and waits on.
+ * Gives a pending question a quarter of an hour more, never beyond four hours after it was asked.
+ * Only a person who may decide it can. A waiting run goes by the approval's row: its timer ends, it
+ * reads the row, and waits on.
  */
 export async function extendApproval(
   db: Db,

@@ -31,7 +31,7 @@ export async function pendingOfAction(
   return row ?? null
 }
 
-/** What waits for an answer with this tool for other incidents: the same action may go by another name there. */
+/** Questions with this tool for other incidents: the same action may have another name there. */
 export async function pendingOfTool(
   db: Db | Trx,
   tool: string,
@@ -79,13 +79,13 @@ export async function pendingApprovalOf(db: Db, run: RunRef, callId: string): Pr
   return row?.id ?? null
 }
 
-/** Status and expiry of an approval, and the state of its targets that it holds for. Null: there is none. */
+/** Status and expiry of an approval, and its targets' state. Null: there is none. */
 export async function approvalState(db: Db | Trx, id: string) {
   const columns = ['incidentId', 'status', 'expiresAt', 'stateFingerprint'] as const
   return (await db.selectFrom('approval').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
 }
 
-/** An approval that people gave who may still give it, and that may still be used, by the database's clock. */
+/** An approval still usable, with givers who may still give it, by the database's clock. */
 export async function usableApproval(trx: Trx, id: string): Promise<ApprovalRow | null> {
   const row = await trx
     .selectFrom('approval')
@@ -138,7 +138,7 @@ export async function listApprovals(
     .execute()
   const approvals = rows.map((row) => toApproval(row, decisions))
   for (const each of approvals) {
-    // Who may not approve it any more does not count: asked only where somebody still waits for the rest.
+    // Leaves out people who may not approve it any more: asked only while a yes is missing.
     if (each.status === 'pending' && each.approvals > 0) {
       each.approvals = await countVotes(db, each)
     }
@@ -146,7 +146,10 @@ export async function listApprovals(
   return approvals
 }
 
-/** The bytes of what the dry run of this approval brought along; null for a digest that it does not name, and where they are gone. */
+/**
+ * Bytes of an attachment of this approval's dry run; null for a digest that it does not name, or
+ * where they are gone.
+ */
 export async function attachmentBytes(
   { db }: Scope,
   id: string,
@@ -206,7 +209,7 @@ function toApproval(
   }
 }
 
-/** The approvals of the same call just before and just after this one: who changed something asked again. */
+/** Approvals of the same call just before and after this one: a change of arguments asked again. */
 export async function neighbours(
   { db }: Scope,
   { id, incidentId, attempt, callId }: Pick<Approval, 'id' | 'incidentId' | 'attempt' | 'callId'>,

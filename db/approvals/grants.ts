@@ -12,7 +12,10 @@ import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 import type { ApprovalRow } from '../tables.ts'
 
-/** Lets an approved action run again without asking: the same action on the same state, `uses` times within `hours`. */
+/**
+ * Lets an approved action run again unasked: the same action on the same state, `uses` times within
+ * `hours`.
+ */
 export async function storeGrant(
   trx: Trx,
   approval: ApprovalRow,
@@ -20,7 +23,7 @@ export async function storeGrant(
   { uses, hours }: { uses: number; hours: number },
 ): Promise<string> {
   const id = newId('grt')
-  // One reading for both ends: the table refuses a grant that is a microsecond longer than it may be.
+  // One reading for both ends: the table refuses a grant that is a microsecond too long.
   const grantedAt = await databaseTime(trx)
   await trx
     .insertInto('standingGrant')
@@ -53,8 +56,8 @@ async function nameOfOperator(trx: Trx, id: string): Promise<string> {
 }
 
 /**
- * Grants of a tool that may still be used in this incident: the judge says whether one is for this very action. A grant is as good as
- * its giver is now: one of a person who may not approve the action in this incident is left out.
+ * Usable grants of a tool in this incident: the judge says whether one is for this action. Leaves
+ * out the grant of a person who may not approve the action here now.
  */
 export async function usableGrants(trx: Trx, tool: string, incidentId: string): Promise<Policy['grants']> {
   const grants = await trx
@@ -76,7 +79,10 @@ export async function usableGrants(trx: Trx, tool: string, incidentId: string): 
   return usable
 }
 
-/** Takes one use, in the transaction that writes `tool_started`. False when a rival took the last, it ended, or its giver may not give it any more. */
+/**
+ * Takes one use, in `tool_started`'s transaction. False when a rival took the last, it ended, or
+ * its giver lost the right.
+ */
 export async function useGrant(
   trx: Trx,
   run: { incidentId: string; attempt: number; turn: number },

@@ -8,9 +8,10 @@ import { eventsOf } from '../log/events.ts'
 type Answer = IncidentEvent<'approval_decided'> | IncidentEvent<'approval_expired'>
 
 /**
- * Tells a run that waited for another incident's question what was said there: the row of that incident again, with the person's words, under
- * the waiting run's own call and marked as joined. The vote itself stays where it was given. What was approved or edited
- * needs no row: the judge says it when the run comes back to its call. A second call writes nothing.
+ * Tells a run that waited for another incident's question what was said: that row again, with the
+ * person's words, under the waiting run's own call and marked as joined. The vote stays where it
+ * was given. An approval or edit needs no row: the judge says it when the run comes back to its
+ * call. A second call writes nothing.
  */
 export async function tellJoined(
   db: Db,

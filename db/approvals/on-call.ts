@@ -12,8 +12,9 @@ import type { ApprovalRow, IncidentRow } from '../tables.ts'
 import { isOwnRun } from './settle.ts'
 
 /**
- * Puts a question to the first person of the site's list who may decide it, in the transaction that asks it. Null: there is no list for it, or
- * PagerDuty has it, whose own escalation policy goes from one to the next: then everybody who may decide hears of it.
+ * Puts a question to the first person of the site's list who may decide it, in the asking
+ * transaction. Null: no list fits, or PagerDuty has it, whose escalation policy goes on from one to
+ * the next; then everybody who may decide hears of it.
  */
 export async function askFirst(trx: Trx, approval: ApprovalRow, incident: IncidentRow): Promise<OperatorRow | null> {
   const first = (await nextPeople(trx, approval, incident))[0] ?? null
@@ -41,7 +42,10 @@ export async function nextPeople(trx: Trx, approval: ApprovalRow, incident: Inci
   return found
 }
 
-/** Does a destination at PagerDuty hear of this question? Its escalation policy asks the next person then, and two lists would ask two. */
+/**
+ * Whether a destination at PagerDuty hears of this question: its policy asks the next person, and
+ * two lists would ask two.
+ */
 async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: string): Promise<boolean> {
   const rows = await trx
     .selectFrom('destination')
@@ -53,7 +57,7 @@ async function isWithPagerDuty(trx: Trx, { severity, type }: IncidentRow, at: st
   return rows.some((row) => isRouted(row, 'approval', told, { hasHeard: false, at }))
 }
 
-/** Whom a question was put to, in order, with when. */
+/** People to whom a question was put, in order, with the times. */
 export async function listAsked({ db }: Scope, approvalId: string): Promise<{ name: string; at: string }[]> {
   return await db
     .selectFrom('approvalAsked')
@@ -64,7 +68,7 @@ export async function listAsked({ db }: Scope, approvalId: string): Promise<{ na
     .execute()
 }
 
-/** What the list of whom to ask is good for: nobody stands in it, or some whom it names decide nothing, with why. */
+/** Faults of the list of whom to ask: nobody stands in it, or some who decide nothing, with why. */
 export async function lookAtOnCall(scope: Scope): Promise<OnCallState> {
   const rules = (await readSettings(scope.db)).value<OnCallRule[]>('approval.on_call')
   const useless: string[] = []

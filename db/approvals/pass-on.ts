@@ -9,10 +9,13 @@ import { nextPeople } from './on-call.ts'
 
 /** A question goes on to the next person so long after it was put to the one before. */
 const passAfterSeconds = 300
-/** So many people are asked one after the other: the first at once, the second after 5 minutes, the third after 10. */
+/** People asked in turn: the first at once, the second after 5 minutes, the third after 10. */
 const maxSteps = 3
 
-/** Passes on what nobody has decided for five minutes; each step goes out once, whichever worker sees it first. Answers how many did. */
+/**
+ * Passes on a question that nobody decided for five minutes; each step goes out once over all
+ * workers. Answers how many did.
+ */
 export async function passOnPending(db: Db): Promise<number> {
   const waiting = await db
     .selectFrom('approval')

@@ -6,7 +6,7 @@ import { tellAsked } from './ask.ts'
 /** Parts of an approval's life after which people are reminded. */
 const remindAfter = [0.5, 0.9]
 
-/** Reminds of what is still pending; each reminder goes out once, whichever worker sees it first. Answers how many did. */
+/** Reminds of pending ones; each reminder goes out once over all workers. Answers how many did. */
 export async function remindPending(db: Db): Promise<number> {
   let reminded = 0
   for (const [index, part] of remindAfter.entries()) {

@@ -8,7 +8,7 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { append } from '../log/append.ts'
 import type { ApprovalRow } from '../tables.ts'
 
-/** Expires one that is late, by the database's clock and in one statement: false when it was settled before. */
+/** Expires a late one, by the database's clock, in one statement: false when settled before. */
 export async function expirePending(
   trx: Trx,
   approval: { id: string; incidentId: string; callId: string },
@@ -32,8 +32,9 @@ export async function expirePending(
 }
 
 /**
- * What a waiting run reads when it is woken: the status now, expiring a late one on the way, and how long a pending one may
- * still take by the database's clock. Marks a settled decision as read, so that the tick need not wake for it again.
+ * The status for a run that wakes, with a late one expired on the way, and the time a pending one
+ * still has by the database's clock. Marks a settled decision as read, so that the tick need not
+ * wake for it.
  */
 export async function readDecision(
   db: Db,
@@ -64,7 +65,10 @@ export async function readDecision(
   })
 }
 
-/** Takes back what is pending for an incident, or only `approvalId` of it. The caller holds the incident's lock. */
+/**
+ * Takes back what is pending for an incident, or only `approvalId`. The caller holds the incident's
+ * lock.
+ */
 export async function withdrawPending(
   trx: Trx,
   incidentId: string,
@@ -90,8 +94,8 @@ export async function withdrawPending(
 }
 
 /**
- * Uses an approval up, in the transaction that writes `tool_started`: false when it is not approved, past its use-by, or not carried by
- * enough people any more.
+ * Uses an approval up, in `tool_started`'s transaction: false when it is not approved, too old, or
+ * carried by too few people.
  */
 export async function consumeApproval(trx: Trx, approvalId: string): Promise<boolean> {
   const asked = await trx.selectFrom('approval').selectAll().where('id', '=', approvalId).forUpdate().executeTakeFirst()
@@ -107,7 +111,10 @@ export async function consumeApproval(trx: Trx, approvalId: string): Promise<boo
   return consumed !== undefined
 }
 
-/** Decisions that no run has read for a minute, and pending ones past their expiry: their workflows are woken again. */
+/**
+ * Decisions that no run read for a minute, and pending ones past their expiry: their workflows are
+ * woken.
+ */
 export async function unreadDecisions(db: Db): Promise<{ approvalId: string; incidentId: string; attempt: number }[]> {
   return await db
     .selectFrom('approval')
@@ -127,7 +134,7 @@ type Asked = Pick<ApprovalRow, 'id' | 'incidentId' | 'risk' | 'targets'> & {
   dryRun: { details: Record<string, unknown> } | null
 }
 
-/** Did this person ask for the run whose critical action is asked about? Then somebody else has to agree. */
+/** Whether this person asked for the run of a critical action: then somebody else has to agree. */
 export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked): Promise<boolean> {
   if (approval.risk !== 'critical') return false
   const { requestedBy } = await db
@@ -139,8 +146,8 @@ export async function isOwnRun(db: Db | Trx, operatorId: string, approval: Asked
 }
 
 /**
- * How many people approve this now. Weighed at every use: the yes of a person who has been disabled, or may no longer decide it,
- * does not count. A no counts whatever became of its person.
+ * Counts the people who approve this now, at every use: the yes of a disabled person, or of one
+ * without the right, does not count. A no counts whatever became of its person.
  */
 export async function countVotes(db: Db | Trx, approval: Asked): Promise<number> {
   const votes = await db

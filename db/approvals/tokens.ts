@@ -49,9 +49,10 @@ export function digestOfDecision({
 }
 
 /**
- * A decision token: 256 bits for one signed-in person, one pending approval and one decision, stored as a hash and used once. The
- * plain token is in this answer and nowhere else. One for the API carries the decision whole, and only its person can use it. One for
- * Temporal carries the verdict alone: who reads it on its way can do with it what its person is about to do, and nothing else.
+ * A decision token: 256 bits for one signed-in person, one pending approval and one decision,
+ * stored as a hash and used once. Only this answer has it in plain. One for the API carries the
+ * whole decision, and only its person can use it. One for Temporal carries the verdict alone: a
+ * reader on its way can do what its person is about to do, and nothing else.
  */
 export async function mintDecisionToken(
   db: Db,
@@ -90,7 +91,7 @@ type MintedRow = {
   binds: string | null
 }
 
-/** Stores a token for an approval that still waits, and answers when it expires; null where it does not wait. */
+/** Stores a token for an approval that waits, and answers its expiry; null if it does not wait. */
 async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Promise<string | null> {
   const minted = await trx
     .insertInto('decisionToken')
@@ -116,7 +117,7 @@ async function insertToken(trx: Trx, approvalId: string, token: MintedRow): Prom
   return minted?.expiresAt ?? null
 }
 
-/** Why a credential that is for some types of incidents only reaches no approval of another; null where it does. */
+/** Says why a credential for some incident types reaches no other's approval; null if it does. */
 async function refusalByTypes(db: Db, principal: Principal, approvalId: string): Promise<string | null> {
   const types = typesOf(principal)
   const type = await typeOfApproval(db, approvalId)
@@ -154,8 +155,8 @@ export async function findToken(db: Db | Trx, text: string): Promise<StoredToken
 }
 
 /**
- * Uses a token up. With `did`, the same request is answered with that outcome from now on, and the row of the decision tells; else the
- * audit does, of who sent it. One that is spent stays as it is.
+ * Uses a token up. With `did`, the same request gets that outcome from now on, and the decision's
+ * row tells it; else the audit tells who sent it. A spent one stays as it is.
  */
 export async function spend(
   trx: Trx,
@@ -193,8 +194,8 @@ export async function tokensAmong(db: Db, texts: readonly string[]): Promise<Set
 }
 
 /**
- * Voids a token that stands where others can read it and decided nothing: its person mints another by deciding on the card. Leaves a
- * `security_event` on the incident it was for.
+ * Voids a token that others can read and that decided nothing: its person makes another by deciding
+ * on the card. Leaves a `security_event` on its incident.
  */
 export async function voidToken(db: Db, text: string, door: string): Promise<void> {
   await db.transaction().execute(async (trx) => {

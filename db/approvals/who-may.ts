@@ -5,8 +5,9 @@ import type { WhoMay } from '../../domain/who-may.ts'
 import type { Scope } from '../scope.ts'
 
 /**
- * Everybody who was known at `asked.at`, by name, with what keeps each from deciding. Read from what the database wrote down itself of each
- * change (`row_change`), so that a later change does not alter the answer. Null where that record begins later.
+ * Everybody known at `asked.at`, by name, with what keeps each from deciding. Read from the changes
+ * that the database wrote down (`row_change`), so that a later change does not alter the answer.
+ * Null where that record begins later.
  */
 export async function whoMayAt({ db }: Scope, asked: DecisionSubject): Promise<WhoMay['people'] | null> {
   const { rows } = await sql<{ person: Decider | null }>`

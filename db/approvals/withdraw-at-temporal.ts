@@ -9,8 +9,9 @@ import { withdrawPending } from './settle.ts'
 const text = 'Withdrawn at Temporal: somebody who may signal this run denied without a decision token'
 
 /**
- * A denial without a token: who may signal a run may also terminate it, so its questions are withdrawn and a person gets the incident. It
- * counts as no vote. Once for a run; false where nothing of it waits for an answer.
+ * A denial without a token: a person who may signal a run may also terminate it, so its questions
+ * are withdrawn and a person gets the incident. It counts as no vote. Once a run; false where
+ * nothing of it waits.
  */
 export async function withdrawAtTemporal(db: Db, { incidentId, attempt }: RunRef): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {

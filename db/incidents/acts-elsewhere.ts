@@ -4,13 +4,14 @@ import { append } from '../log/append.ts'
 import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
-/** What a person did to our page at PagerDuty. `said`: as PagerDuty names who it was; `by`: who that is here, where it is known. */
+/** An act on our page at PagerDuty. `said`: the person's name there; `by`: the person here. */
 type ActElsewhere = { act: 'acknowledged' | 'resolved'; by: Person | null; said: string }
 
 /**
- * Writes it into the incident's log. Nothing follows from a resolution: it approves and ends nothing here. Not news is what our own event
- * brought about there: that somebody has it, or that it is over. An acknowledgement may take the incident, but not while it asks: who
- * silences the page of a question has not answered it, and taking the incident would take the question back.
+ * Writes it into the incident's log. A resolution there approves and ends nothing here. Effects of
+ * our own event there are no news: that somebody has it, or that it is over. An acknowledgement may
+ * take the incident, but not while it asks: silencing a question's page does not answer it, and
+ * taking the incident would withdraw it.
  */
 export async function noteActElsewhere(
   trx: Trx,

@@ -14,8 +14,8 @@ const ruleOfContext = z.looseObject({
 })
 
 /**
- * When what an incident is about began, as far as its alerts tell it: the first start that a sender gave, less the time for which its rule had to hold before,
- * as the newest context read it.
+ * The beginning of an incident's trouble by its alerts: the first start of a sender, less its
+ * rule's waiting time, as the newest context read it.
  */
 export async function findBegan(db: Db, { id, createdAt }: Pick<Incident, 'id' | 'createdAt'>): Promise<number> {
   const [first, context] = await Promise.all([

@@ -14,10 +14,13 @@ const briefKinds = [
   ...(['approval_requested', 'approval_decided', 'approval_expired'] as const),
 ] satisfies EventKind[]
 
-/** So many rows at most, the newest: a log of ten thousand is answered as fast as one of a hundred. */
+/** Newest rows that are read: a log of ten thousand is answered as fast as one of a hundred. */
 const maxRows = 600
 
-/** What the brief of an incident is folded from: the rows that it needs, without the data of results, and what stands beside the log. */
+/**
+ * The input of an incident's brief: the rows it needs, without data of results, and what stands
+ * beside the log.
+ */
 export async function briefSources(scope: Scope, incident: Incident): Promise<BriefSources> {
   const { db } = scope
   const [events, spent, alerts, questions, followers] = await Promise.all([
@@ -27,7 +30,7 @@ export async function briefSources(scope: Scope, incident: Incident): Promise<Br
     listApprovals(scope, { status: 'pending', incidentId: incident.id }, { before: null, limit: 20 }),
     countFollowers(scope, incident),
   ])
-  // Of several on one card the one whose call comes first.
+  // The first call of several on one card.
   const [asked = null, ...more] = questions.toSorted(byCall)
   return { incident, events, spent, alerts, asked, alsoAsked: more.length, followers }
 }

@@ -38,7 +38,7 @@ export type Closing =
       category?: EscalationCategory
       unshown?: UnshownSentence[]
       certainty?: Certainty
-      /** What was said of it, where code lowered that. */
+      /** The words that were said, where code lowered them. */
       claimed?: Certainty
       /** What a person does first; by the code where nobody said. */
       nextStep?: string | null
@@ -69,11 +69,14 @@ function closedByActor(actor: string): ClosedBy {
   return actor === systemActor ? 'code' : 'person'
 }
 
-/** How long its alerts are given: after a repair until it is looked at, after a cancellation until it counts no more. */
+/**
+ * The time its alerts are given: after a repair until a look, after a cancellation until it counts
+ * no more.
+ */
 async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: string) {
   const inSeconds = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString()
   if (closing.status === 'escalated') return { ownerId: closing.ownerId ?? null, ownedAt: closing.ownerId ? at : null }
-  // What is over is with nobody: what fires then is reminded of, or investigated, as for any other.
+  // A closed one is with nobody: later alerts are reminded of, or investigated, as for any other.
   const given = { ownerId: null, ownedAt: null }
   if (closing.status === 'cancelled') {
     // Nothing fires for a person's own write, so there is nothing to wait out.
@@ -89,14 +92,14 @@ async function followUpOf(trx: Trx, row: IncidentRow, closing: Closing, at: stri
     .where('incidentId', '=', row.id)
     .where('status', '=', 'firing')
     .execute()
-  // Of a sender without ends only a repeat after this shows that the alert fires on.
+  // A sender without ends shows by a repeat alone that the alert fires on.
   const firesOn = firing.some(({ source }) => settings.value<boolean | null>('alert.ends', source) ?? true)
   return { ...given, watchUntil: firesOn ? inSeconds(settings.value<number>('alert.settle', row.type)) : null }
 }
 
 /** Puts the notification of a closing into the outbox. */
 async function announceClosing(trx: Trx, closed: IncidentRow, closing: Closing, text: string): Promise<void> {
-  // Who took it knows.
+  // The person who took it knows.
   if (closing.status === 'escalated' && !closing.ownerId) {
     const isPage = closing.category !== 'mitigated' && closed.type !== trustLostType
     await enqueueNotification(trx, closed, 'escalated', text, { page: isPage })
@@ -173,13 +176,13 @@ async function isSeenNominal(trx: Trx, row: IncidentRow): Promise<boolean> {
   return own?.health === 'nominal'
 }
 
-/** Is it closed as over, by a person or by an ending that a look stands behind where its alerts do not say so? */
+/** Whether it is closed as over, by a person or an ending with a look, against its alerts. */
 function isSaidOver(closing: Closing, actor: string): boolean {
   if (closing.status !== 'resolved') return false
   return ['no_fault', 'self_resolved'].includes(closing.outcome) || closedByActor(actor) === 'person'
 }
 
-/** What fires while the incident is about to be closed as if nothing did; null where nothing does. */
+/** Alerts that fire while the incident is about to close as quiet; null where there are none. */
 export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcome): Promise<string | null> {
   if (outcome !== 'no_fault' && outcome !== 'self_resolved') return null
   const row = await lockIncident(trx, id)
@@ -199,9 +202,9 @@ export async function firingAgainst(trx: Trx, id: string, outcome: ResolveOutcom
 }
 
 /**
- * Closes an incident, once: the row, the status, what was pending for it (approvals withdrawn, leases released), what its
- * alerts are given from now on, and the notification, all or nothing. `attempt` fences as in `append()`; people and the
- * watchdog pass null. Answers false when it was closed already.
+ * Closes an incident, once: row, status, what was pending (approvals withdrawn, leases released),
+ * its alerts' time from now on, and the notification, all or nothing. `attempt` fences as in
+ * `append()`; people and watchdog pass null. Answers false when it was closed already.
  */
 export async function closeIncident(
   trx: Trx,

@@ -15,14 +15,17 @@ import type { Person } from './close-incident.ts'
 import { lockIncident } from './incidents.ts'
 
 /**
- * A follow-up: what is left to do about an incident that ended as mitigated, by whom and until when. An incident has one at most. Each change
- * is a row of the log, and `verify` compares both.
+ * A follow-up: the task, person and date that an incident left when it ended as mitigated; one at
+ * most. Each change is a row of the log, and `verify` compares both.
  */
 
 type FollowUpState = NonNullable<EventMetadata['noted']['followUp']>
 type Owner = { ownerId: string | null; group: string | null; name: string | null }
 
-/** Opens the follow-up of an incident that has just ended as mitigated, or opens it again with another date. The caller holds the incident's lock. */
+/**
+ * Opens the follow-up of an incident that just ended as mitigated, or opens it again with another
+ * date. The caller holds the incident's lock.
+ */
 export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<void> {
   const owner = await firstOwner(trx, incident)
   const days = (await readSettings(trx)).value<number>('follow_up.days')
@@ -41,7 +44,10 @@ export async function openFollowUp(trx: Trx, incident: IncidentRow): Promise<voi
   await enqueueNotification(trx, incident, 'follow_up', text)
 }
 
-/** The person who approved last, where there is one who may still sign in; else whom the site's list names now; else nobody yet. */
+/**
+ * The last approver who may still sign in; else the person whom the site's list names now; else
+ * nobody yet.
+ */
 async function firstOwner(trx: Trx, { id, resourceKind, resourceId }: IncidentRow): Promise<Owner> {
   const approver = await trx
     .selectFrom('approvalDecision')

@@ -10,7 +10,10 @@ import { isClosed, isResolved, isResolvedByItself, isUnproven } from './figures.
 import { incidentsById } from './incidents.ts'
 import { urgency } from './queue.ts'
 
-/** The start page: what waits for a person, what is at work, what is done. A storm of one type is one line. */
+/**
+ * The start page: what waits for a person, what is at work, what is done. A storm of one type is
+ * one line.
+ */
 
 /** More incidents than this of one kind are one line. */
 const shownEach = 3
@@ -96,7 +99,10 @@ function toQuestion(question: Question, known: Map<string, Incident>): NeedLine[
 const urgent = ['critical', 'warning', 'info']
 const needed: Need[] = ['approval', 'review', 'yours', 'escalated', 'kept']
 
-/** Questions first, for they expire; what nobody is asked about last; within each the most urgent, then the newest. */
+/**
+ * Questions first, since they expire; those that nobody is asked about last; within each the most
+ * urgent, then the newest.
+ */
 function byUrgency(a: NeedLine, b: NeedLine): number {
   return (
     needed.indexOf(a.need) - needed.indexOf(b.need) ||
@@ -114,7 +120,7 @@ type Question = Pick<Approval, 'reversible' | 'dryRun'> & {
   alsoAsked: number
 }
 
-/** Of several on one card those whose turn has come: the card holds the others. */
+/** Calls of a card whose turn has come: the card holds the others. */
 async function pendingQuestions({ db }: Scope): Promise<Question[]> {
   const { rows } = await sql<Question>`
     select id, incident_id as "incidentId", risk, requested_at as "requestedAt", reversible,

@@ -34,7 +34,7 @@ export class NotAllowedError extends Error {
 /** What stands about an incident in other tables. */
 type About = { firing: number | null; unknown: number | null; ownerName: string | null; alertName: string | null }
 
-/** An incident as the rest of the code knows it. Without `about`, nothing is known of its alerts and its owner's name. */
+/** An incident for the rest of the code. Without `about`, alerts and owner's name are unknown. */
 export function toIncident(row: IncidentRow & Partial<About>): Incident {
   return {
     id: row.id,
@@ -79,7 +79,7 @@ export type NewIncident = {
   severitySource: 'alert' | 'default' | 'person'
   title: string
   resource: ResourceRef | null
-  /** Who asked for it, where a person did: never among those who approve its critical actions. */
+  /** The person who asked for it, if any: never among those who approve its critical actions. */
   requestedBy: string | null
   /** The incident it follows: the same alert, earlier. */
   previousId?: string | null
@@ -130,7 +130,10 @@ export async function insertIncidents(trx: Trx, incidents: readonly WrittenIncid
   await trx.insertInto('incident').values(rows).execute()
 }
 
-/** Queues the `critical` notification of an incident that is critical, in the transaction that opened it. Whom it wakes may have to wait. */
+/**
+ * Queues a critical incident's `critical` notification, in the opening transaction. A page may have
+ * to wait.
+ */
 export async function announceCritical(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (row?.severity !== 'critical') return
@@ -177,7 +180,7 @@ export async function incidentsById({ db }: Scope, ids: string[]): Promise<Incid
   return (await selectIncidents(db).where('incident.id', 'in', ids).execute()).map(toIncident)
 }
 
-/** Who works on an incident and how it ended: what a run asks about its own. Null when it is gone. */
+/** The worker of an incident and its ending: a run asks about its own. Null when it is gone. */
 export async function incidentState(db: Db | Trx, id: string) {
   const columns = ['status', 'severity', 'assignedTo', 'attempt', 'headHash'] as const
   return (await db.selectFrom('incident').select(columns).where('id', '=', id).executeTakeFirst()) ?? null
@@ -232,8 +235,8 @@ export async function listIncidents(
 }
 
 /**
- * Takes an open, unassigned incident for one run, or says that this very run has it already. Exactly one of many rivals
- * gets true: the statement is the lock.
+ * Takes an open, unassigned incident for one run, or says that this run has it. Exactly one of many
+ * rivals gets true: the statement is the lock.
  */
 export async function claimIncident(
   trx: Trx,
@@ -279,7 +282,7 @@ export async function lockIncident(trx: Trx, id: string): Promise<IncidentRow | 
   return (await trx.selectFrom('incident').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()) ?? null
 }
 
-/** Switches a running incident between working and waiting for a person. The caller holds the incident's lock. */
+/** Switches a running incident between working and waiting for a person. Its lock is held. */
 export async function setWaiting(trx: Trx, id: string, waiting: boolean): Promise<void> {
   await trx
     .updateTable('incident')

@@ -63,8 +63,8 @@ export async function giveLookBack(db: Db, { incidentId, purpose }: WantedLook):
 }
 
 /**
- * Writes a look down and lets the watchdog decide over it at once. `differs` compares it with what a mark stored. Answers
- * whether the queue has something new; a look that nobody wants any more is dropped.
+ * Writes a look and lets the watchdog decide over it at once. `differs` compares it with a mark.
+ * Answers whether the queue has something new; an unwanted look is dropped.
  */
 export async function recordLook(
   db: Db,

@@ -20,8 +20,8 @@ const quietSeconds = 20
 const betweenLooksSeconds = 5
 
 /**
- * Incidents that a run should be carrying, those whose rows were silent for a while. First what was missed before, then what is at work;
- * of the many that may wait for a person, others each time.
+ * Incidents whose run was silent for a while. First those missed before, then those at work; of the
+ * many that may wait for a person, others each time.
  */
 export async function carriedIncidents(db: Db, limit: number): Promise<CarriedIncident[]> {
   return await db
@@ -44,7 +44,7 @@ export async function noteRunSeen(db: Db, { incidentId }: CarriedIncident): Prom
   await db.deleteFrom('runMissed').where('incidentId', '=', incidentId).execute()
 }
 
-/** Notes that Temporal has no open run for it. True from the second look on that is some seconds after the first. */
+/** Notes that Temporal has no open run for it. True from the second look, some seconds later. */
 export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedIncident): Promise<boolean> {
   const { isSecond } = await db
     .insertInto('runMissed')
@@ -65,9 +65,9 @@ export async function noteRunMissing(db: Db, { incidentId, attempt }: CarriedInc
 const lostRunReason = 'Temporal knows no open run for it: it ended without its rows, or was lost in a restore'
 
 /**
- * Takes an incident back from a run that is gone: the next attempt begins with the queue, knows of this one, and asks again what was
- * asked. A write of which nobody knows what became of it is not begun again, and a run that is lost again and again is not started for
- * ever: there a person takes over. The attempt is counted on, so that a run that lives all the same may write nothing more.
+ * Takes an incident back from a lost run: the next attempt begins with the queue, knows of this
+ * one, and asks again. After a write of unknown outcome, or runs lost again and again, a person
+ * takes over. The attempt is counted on, so that a run that lives after all writes nothing more.
  */
 export async function releaseLostRun(
   db: Db,

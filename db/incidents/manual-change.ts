@@ -24,8 +24,9 @@ const severities: Record<Risk, Severity> = {
 }
 
 /**
- * Opens the incident of a person's own write, with who asked for what on which state. What waits for an answer about one of its targets
- * in another incident is withdrawn, and each log names the other. One that an admin does alone pages everybody, and waits for its review.
+ * Opens the incident of a person's own write: who asked for what on which state. Withdraws
+ * questions about its targets in other incidents, and each log names the other. One that an admin
+ * does alone pages everybody and waits for its review.
  */
 export async function openManualChange(
   trx: Trx,
@@ -62,8 +63,8 @@ async function announceAlone(trx: Trx, id: string, text: string): Promise<void> 
 }
 
 /**
- * A person's own write begins: open incidents about the same thing hear of it, and their questions about it are withdrawn. Called when the
- * write starts, because asking alone must take away no other person's vote.
+ * Begins a person's own write: open incidents about the same thing hear of it, and their questions
+ * about it are withdrawn. Called at the start, since asking alone must take no other person's vote.
  */
 export async function takeOverQuestions(trx: Trx, changeId: string, change: ManualChange): Promise<void> {
   const [subject] = change.targets
@@ -117,7 +118,7 @@ export async function forgetReview(trx: Trx, id: string): Promise<void> {
   await trx.updateTable('incident').set({ reviewWantedAt: null }).where('id', '=', id).execute()
 }
 
-/** Whose own write an incident is, and of which risk. */
+/** The person behind an own write, and its risk. */
 export async function requesterOf(
   db: Db | Trx,
   id: string,
@@ -133,7 +134,7 @@ export async function requesterOf(
 
 type ReviewOutcome = { outcome: 'reviewed' } | { outcome: 'not_found' | 'conflict' | 'forbidden'; message: string }
 
-/** A second person says what they think of a write that was done alone: then it stands on Home no more. */
+/** A second person reviews a write that was done alone: then it leaves Home. */
 export async function reviewManualChange(
   db: Db,
   person: Person,
@@ -164,10 +165,13 @@ export async function reviewManualChange(
   })
 }
 
-/** A write that a person wants now is not carried out an hour later, on a platform that looks otherwise by then. */
+/** A write that a person wants now is not carried out an hour later, on a changed platform. */
 const maxUnbegunSeconds = 600
 
-/** People's own writes whose run was not started: Temporal was away, or the process ended in between. The oldest come first. */
+/**
+ * People's own writes whose run did not start: Temporal was away, or the process ended. The oldest
+ * first.
+ */
 export async function unbegunManualChanges(db: Db): Promise<string[]> {
   const rows = await unbegun(db, 5).execute()
   return rows.map(({ id }) => id)

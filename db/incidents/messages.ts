@@ -20,8 +20,9 @@ export type MessageOutcome =
   | { outcome: 'too_many' }
 
 /**
- * Writes a person's message to the run that works on an incident: a comment with a mark, and with what it names of the registry. The
- * next turn reads it. It decides nothing: no rule of the judge reads its words. `stepKey` makes a repetition find its row.
+ * Writes a person's message to an incident's run: a marked comment, with the resources it names.
+ * The next turn reads it. It decides nothing: no rule of the judge reads its words. `stepKey` makes
+ * a repetition find its row.
  */
 export async function tellAgent(
   db: Db,
@@ -30,7 +31,7 @@ export async function tellAgent(
   text: string,
   stepKey: string | null = null,
 ): Promise<MessageOutcome> {
-  // What is taken for a secret names nothing.
+  // A supposed secret names nothing.
   const named = await namedIn(db, String(cleanse(text)))
   return await db.transaction().execute(async (trx): Promise<MessageOutcome> => {
     const row = await lockIncident(trx, id)
@@ -62,7 +63,10 @@ async function refusalToTell(trx: Trx, { operatorId, name }: Person, type: strin
 
 const maxNamed = 10
 
-/** What a text names: by `kind:id`, or by a name that only one thing of the registry has. What several things have names none. */
+/**
+ * Resources that a text names: by `kind:id`, or by a name of only one known thing. A name of
+ * several names none.
+ */
 async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
   const words = wordsIn(text.toLowerCase())
   const byId = words.flatMap((word) => readKindAndId(word) ?? [])
@@ -77,7 +81,7 @@ async function namedIn(db: Db, text: string): Promise<DiscoveredThing[]> {
     .map(({ kind, id, names }) => ({ kind, id, name: id, aliases: names.filter((name) => name !== id) }))
 }
 
-/** One thing may be listed under several kinds; two things with the same name are not told apart by it. */
+/** One thing may be listed under several kinds; two things of one name are not told apart. */
 function onlyOne(found: readonly KnownResource[]): readonly KnownResource[] {
   return new Set(found.map(({ canonical }) => canonical)).size === 1 ? found : []
 }

@@ -2,12 +2,16 @@ import { type RawBuilder, sql } from 'kysely'
 import { alertWordsIn, typeWordsIn } from '../../domain/search-words.ts'
 import { type Db, escapeLike, type Trx } from '../connect.ts'
 
-/** Up to this many matches are found by indexes first and sorted afterwards. An incident that matches twice counts twice. */
+/**
+ * Matches up to this many are found by indexes first and sorted then. An incident that matches
+ * twice counts twice.
+ */
 const maxFew = 2_000
 
 /**
- * The incidents that a text names: by a part of a title, a resource or a type, or by the name, the fingerprint or a label of an alert. Few are asked for first, by
- * indexes alone: of what is rare or nowhere the planner expects much, and reads all incidents in their order. Of what is everywhere the newest come soon that way.
+ * Incidents that a text names: by a part of title, resource or type, or by an alert's name,
+ * fingerprint or label. A few are asked for first, by indexes alone: for a rare text the planner
+ * expects much and would read all in order. Of a common text the newest come soon that way.
  */
 export async function namedBy(db: Db, text: string): Promise<RawBuilder<boolean>> {
   const few = await db.transaction().execute(async (trx) => {
@@ -27,8 +31,8 @@ export async function byIndexes(trx: Trx): Promise<void> {
 }
 
 /**
- * What this text names, in no order, and one more than what are few where there are more. Each place is asked for by itself: of several at once the planner takes an
- * index of all that have a resource.
+ * Incidents of a text, in no order, and one more than "few" where there are more. Asks each place
+ * by itself: for several at once the planner takes an index of all that have a resource.
  */
 export function fewNamedBy(text: string): RawBuilder<unknown> {
   return sql`
@@ -40,7 +44,7 @@ export function fewNamedBy(text: string): RawBuilder<unknown> {
     limit ${maxFew + 1}`
 }
 
-/** Anywhere in a text; of one or two letters, which the index holds no other way, where a word begins. */
+/** Anywhere in a text; one or two letters, which the index lacks, at a word's beginning. */
 function patternsOf(text: string, separators: readonly string[]): string[] {
   const literal = escapeLike(text)
   if (text.length >= 3) return [`%${literal}%`]
@@ -57,7 +61,10 @@ function placesOf(text: string): RawBuilder<unknown>[] {
   ]
 }
 
-/** The alerts that have these words, with their incidents: by the index of migration 0050 alone. The store folds the case, as it did of what it holds. */
+/**
+ * Alerts with these words, with their incidents: by migration 0050's index alone. The store folds
+ * the case, as for its content.
+ */
 export function withAlertWords(text: string): RawBuilder<unknown> {
   const ways = alertWordsIn(text).map(
     (words) =>

@@ -7,7 +7,7 @@ import { otherNames } from '../inventory/registry.ts'
 import { type AttemptStory, readAttempt } from '../lifecycle/attempts.ts'
 import { eventsOf } from '../log/events.ts'
 
-/** Another incident that may have the same cause: who works on what is next to this one, and what came out of it. */
+/** Another incident with perhaps the same cause: who works on it, and what came of it. */
 type NearbyIncident = Pick<AttemptStory, 'writes' | 'ending' | 'text' | 'next' | 'denied'> & {
   incidentId: string
   type: string
@@ -26,9 +26,9 @@ const maxCauses = 3
 const titleCharacters = 160
 
 /**
- * Incidents about this incident's resource, under any of its names, or about what is near it: open ones and those closed within an hour,
- * on the very resource first, then the newest. Those that share an alert are
- * among the earlier attempts, and not here.
+ * Incidents about this one's resource, under any name, or near it: open ones and those closed
+ * within an hour, the very resource first, then the newest. Those that share an alert are earlier
+ * attempts, and not here.
  */
 export async function nearbyIncidents(
   db: Db | Trx,

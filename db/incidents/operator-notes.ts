@@ -40,7 +40,10 @@ function cut({ text }: EventMetadata['commented']): string {
   return text.slice(0, longest).toWellFormed()
 }
 
-/** Why a closed incident was opened again: the newest note of it, or who asked. Null when no row says. */
+/**
+ * The reason why a closed incident was opened again: its newest note, or who asked. Null when no
+ * row says.
+ */
 export async function whyReopened(db: Db, incidentId: string): Promise<string | null> {
   const rows = await db
     .selectFrom('incidentEvent')

@@ -4,7 +4,7 @@ import type { Db } from '../connect.ts'
 import { append } from '../log/append.ts'
 import { lockIncident } from './incidents.ts'
 
-/** Of an approval: somebody may still decide it, or the run has not had the time to read what was decided. */
+/** Approvals that somebody may still decide, or whose run had no time to read the decision. */
 const answerable = sql<boolean>`(
   (approval.status = 'pending' and approval.expires_at > nightshift_now() - interval '2 minutes')
   or (approval.status <> 'pending' and approval.decided_at > nightshift_now() - interval '5 minutes'))`
@@ -12,8 +12,8 @@ const answerable = sql<boolean>`(
 export type Overdue = { incidentId: string; attempt: number; why: 'silent' | 'unexpired' }
 
 /**
- * Running incidents that no run seems to carry: investigating without a row for twice their time budget, or waiting for a
- * person two minutes past the expiry.
+ * Running incidents without a run, it seems: investigating without a row for twice their time
+ * budget, or waiting two minutes past the expiry.
  */
 export async function overdueIncidents(db: Db): Promise<Overdue[]> {
   const silent = await db
@@ -31,7 +31,7 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
     .selectFrom('incident')
     .select(['id', 'attempt'])
     .where('status', '=', 'awaiting_approval')
-    // Each kind by its own key: one condition over both would go through all approvals for each that waits.
+    // Each kind by its own key: one condition over both would go through all approvals for each.
     .where(({ not, exists, selectFrom }) =>
       not(exists(selectFrom('approval').select('id').whereRef('incidentId', '=', 'incident.id').where(answerable))),
     )
@@ -56,7 +56,9 @@ export async function overdueIncidents(db: Db): Promise<Overdue[]> {
   ]
 }
 
-/** Lets members of a dead group go: queued for this long and claimed by nobody, they are stamped again by the next tick. */
+/**
+ * Lets go of a dead group's members: queued this long, unclaimed; the next tick stamps them again.
+ */
 export async function releaseStranded(db: Db, afterSeconds: number): Promise<number> {
   const released = await db
     .updateTable('incident')
@@ -80,7 +82,10 @@ export async function releaseStranded(db: Db, afterSeconds: number): Promise<num
   return released.length
 }
 
-/** Counts an attempt that the rows know nothing of as made, where the incident still waits for it. False where it does not. */
+/**
+ * Counts an attempt without rows as made, where the incident still waits for it. False where it
+ * does not.
+ */
 export async function useUpAttempt(db: Db, incidentId: string, attempt: number): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     const row = await lockIncident(trx, incidentId)

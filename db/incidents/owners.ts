@@ -12,8 +12,8 @@ import { lockIncident, NotAllowedError } from './incidents.ts'
 /** The owner of an incident: a person takes it, hands it over, or gives it back. */
 
 /**
- * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end first, so that a write
- * under way is looked at: `run` names the one to tell, which then hands over by `handOver`.
+ * Gives an incident to a person. Without a run it is theirs at once: `taken`. A run is asked to end
+ * first, so that a write under way is looked at: `run` names it, and it hands over by `handOver`.
  */
 export async function takeIncident(
   trx: Trx,
@@ -44,8 +44,8 @@ export async function takeIncident(
 }
 
 /**
- * Ends an attempt, or an incident that has none, as escalated to the person who took it. One that was escalated meanwhile is
- * theirs all the same.
+ * Ends an attempt, or an incident without one, as escalated to the person who took it. One
+ * escalated meanwhile is theirs too.
  */
 export async function handOver(trx: Trx, id: string, attempt: number | null, by: Person): Promise<void> {
   const row = await lockIncident(trx, id)
@@ -77,7 +77,10 @@ async function setOwner(trx: Trx, row: IncidentRow, by: Person): Promise<void> {
   await noteTaken(trx, row.id, by)
 }
 
-/** Gives an incident back: what fires on is reminded of, and what begins again is investigated, as for any escalated one. */
+/**
+ * Gives an incident back: alerts that fire on are reminded of, new ones investigated, as for any
+ * escalated one.
+ */
 export async function releaseOwnership(trx: Trx, id: string, by: { actor: string; name: string }): Promise<boolean> {
   const row = await lockIncident(trx, id)
   if (!row) throw new IncidentNotFoundError(id)
@@ -105,7 +108,10 @@ async function note(
   await append(trx, id, null, { kind: 'noted', actor, detail: text, metadata: { code, text } })
 }
 
-/** Makes the watchdog look at incidents that somebody has; whether the owner lapsed is decided under the lock. */
+/**
+ * Sends incidents with an owner to the watchdog; under the lock it is decided whether the owner
+ * lapsed.
+ */
 export async function findLapsedOwners(db: Db): Promise<void> {
   await sql`
     update incident set check_at = nightshift_now()
@@ -114,8 +120,8 @@ export async function findLapsedOwners(db: Db): Promise<void> {
 }
 
 /**
- * Gives an incident back whose owner did nothing on it for `owner.lapse`, or is disabled, while an alert fires. People are
- * told once. The caller holds the incident's lock. Answers whether it did.
+ * Gives an incident back whose owner did nothing for `owner.lapse`, or is disabled, while an alert
+ * fires. People hear of it once. The caller holds its lock. Answers whether it did.
  */
 export async function lapseOwner(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<boolean> {
   if (row.ownerId === null) return false

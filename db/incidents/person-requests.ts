@@ -5,7 +5,7 @@ import { append } from '../log/append.ts'
 import { announceCritical, incidentById, lockIncident, type NewIncident, openedAs, openIncident } from './incidents.ts'
 import { reopenIncident } from './reopen-incident.ts'
 
-/** Who asks: the name for the timeline, and the person who then may not approve the run's critical actions. */
+/** The person who asks: for the timeline, and who may not approve the run's critical actions. */
 type Requester = { actor: string; operatorId: string | null }
 
 /** Opens an incident for a person, with their words as its first row. */
@@ -35,7 +35,7 @@ async function releaseKept(trx: Trx, id: string): Promise<void> {
     .execute()
 }
 
-/** Puts an incident before the agent again: the person who asks is the run's requester from now on. */
+/** Puts an incident before the agent again: the asker is the run's requester from now on. */
 export async function investigateAgain(trx: Trx, id: string, by: Requester): Promise<void> {
   const row = await lockIncident(trx, id)
   if (row?.status === 'open' && row.keptReason !== null) await releaseKept(trx, id)

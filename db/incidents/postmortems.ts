@@ -18,8 +18,9 @@ export async function postmortemEdits({ db }: Scope, incidentId: string): Promis
 }
 
 /**
- * Keeps what a person wrote, as the version after the one that they saw. False where somebody wrote meanwhile, or nobody wrote what they say
- * they saw: then nothing is kept. One statement decides; the log is not touched, and the audit says who wrote which sections.
+ * Keeps a person's text as the version after the one they saw. False where somebody wrote
+ * meanwhile: then nothing is kept. One statement decides; the log stays, and the audit says who
+ * wrote which sections.
  */
 export async function writePostmortem(
   db: Db,

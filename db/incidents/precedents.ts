@@ -9,9 +9,9 @@ import type { Scope } from '../scope.ts'
 import { causeGrade } from '../trust/grade.ts'
 
 /**
- * Closed incidents of the same type, those about the same kind of thing first, then those that were repaired, then the newest: what
- * similar trouble came to, which repairs held and what people denied. Never arguments and no free text: what is said of an ending are
- * its claims that rows showed word for word.
+ * Closed incidents of the type, the same kind of thing first, then the repaired, then the newest:
+ * what came of similar trouble, which repairs held, what people denied. No arguments and no free
+ * text: of an ending only claims that rows showed word for word.
  */
 export async function precedentsOf(db: Db | Trx, incident: Incident, limit: number) {
   const sameKind = await closedOf(db, incident, limit, true)
@@ -56,7 +56,10 @@ async function closedOf(db: Db | Trx, incident: Incident, limit: number, isSameK
 
 type WrongCause = { id: string; said: string; reason: string | null; wrote: string[]; shown: string[] }
 
-/** Causes of the same type that a person called wrong, the newest first, with what was written for them: to look at again, never to follow. */
+/**
+ * Causes of the type that people called wrong, the newest first, with their writes: to look at
+ * again, never to follow.
+ */
 export async function wrongCausesOf(db: Db | Trx, incident: Incident, limit: number): Promise<WrongCause[]> {
   const newest = db
     .selectFrom('incident')

@@ -21,7 +21,7 @@ type Waiting = { id: string; type: string; severity: Severity; groupId: string |
 
 type Reason = { why: QueueReason; text: string; over: 'type' | 'all' }
 
-/** Where an incident stands that waits to be investigated, by the rules of the queue itself; null when it does not wait. */
+/** The place of an incident that waits, by the queue's own rules; null when it does not wait. */
 export async function queuePlaceOf(
   { db }: Scope,
   incidentId: string,
@@ -105,7 +105,10 @@ async function reasonInGroup(db: Db, own: Waiting, settings: SettingsReader): Pr
   return null
 }
 
-/** Those that the queue takes before it: more urgent, or as urgent and older. Questions take no slot of theirs. */
+/**
+ * Incidents that the queue takes before it: more urgent, or as urgent and older. Questions take no
+ * slot of theirs.
+ */
 async function countAhead(db: Db, incidentId: string, type: string | null): Promise<number> {
   const { rows } = await sql<{ ahead: number }>`
     select count(*)::int as ahead from incident
@@ -140,8 +143,8 @@ export async function findNeglected(scope: Scope, environment: EnvironmentDefaul
 }
 
 /**
- * How long nothing has happened that it may have waited for: its own stamp, the work on its type, and until it is stamped all work. In a storm
- * something that has waited long is next at every moment, and is taken up a moment later.
+ * Time without anything it may have waited for: its own stamp, work on its type, and until it is
+ * stamped all work. In a storm a long waiter is always next, and taken up a moment later.
  */
 async function minutesOfRest(db: Scope['db'], incidentId: string): Promise<number> {
   const { rows } = await sql<{ minutes: number | null }>`

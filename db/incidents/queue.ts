@@ -21,26 +21,29 @@ import type { IncidentRow } from '../tables.ts'
 import { causeGrade } from '../trust/grade.ts'
 import { lockIncident } from './incidents.ts'
 
-/** What is urgent comes first. */
+/** Urgent ones come first. */
 export const urgency = sql`case severity when 'critical' then 0 when 'warning' then 1 else 2 end`
 
 /** How many incidents one tick stamps, over all types. */
 const maxStamps = 20
-/** A type that was stamped this recently occupies its slot although nothing of it has been claimed yet. */
+/** A type stamped this recently occupies its slot, though nothing of it is claimed yet. */
 const settlingSeconds = 45
 
-/** Slots of incidents: a leader for each type. Critical incidents and questions of people have room beside them. */
+/**
+ * Slots of incidents: one leader a type. Critical incidents and people's questions have room beside
+ * them.
+ */
 type QueueSlots = { incidents: number; critical: number; questions: number }
 
 /**
- * One turn of the queue: stamps a group on up to 20 unassigned open incidents and answers the types whose groups are to be
- * woken. Questions come first and take none of the slots of incidents: no storm delays what a person asks. A type that is at work goes on; a free slot goes to the type with the most urgent, then oldest incident
- * (`domain/admission.ts`); incidents are taken from the types in rotation, so that a crowded type starves no other. Waiting for a
- * person occupies nothing.
+ * One turn of the queue: stamps a group on up to 20 open incidents and answers the types to wake.
+ * Questions come first and take no incident's slot: no storm delays them. A type at work goes on; a
+ * free slot goes to the type with the most urgent, then oldest incident (`domain/admission.ts`).
+ * Types take turns, so that a crowded one starves none. Waiting for a person occupies nothing.
  */
 export async function stampQueue(db: Db, slots: QueueSlots): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
-    // The lock of the queue: a triggered tick beside the scheduled one must not give the same slot away twice.
+    // The queue's lock: a triggered tick beside the scheduled one must not give a slot away twice.
     await sql`select pg_advisory_xact_lock(hashtextextended('queue', 0))`.execute(trx)
     const questions = await stampQuestions(trx, slots.questions)
     const room = await criticalRoom(trx, slots.critical)
@@ -79,7 +82,7 @@ async function stamp(trx: Trx, type: string, ids: readonly string[]): Promise<vo
     .execute()
 }
 
-/** As many questions as there are slots for them, the oldest first. Answers their type where one waits that may begin. */
+/** Takes as many questions as have slots, the oldest first. Answers a type that may begin. */
 async function stampQuestions(trx: Trx, slots: number): Promise<string[]> {
   const free = slots - (await questionsAtWork(trx))
   if (free <= 0) return []
@@ -121,7 +124,7 @@ const isAtWork = (
   or (${sql.ref(`${incident}.status`)} = 'open'
     and ${sql.ref(`${incident}.queuedAt`)} > (select nightshift_now()) - make_interval(secs => ${settlingSeconds}))))`
 
-/** Types with something to investigate, the one with the most urgent, then oldest incident first. */
+/** Types to investigate, the one with the most urgent, then oldest incident first. */
 export async function waitingTypes(trx: Db | Trx): Promise<WaitingType[]> {
   const { rows } = await sql<WaitingType>`
     select type, bool_or(severity = 'critical') as is_critical, exists (
@@ -154,8 +157,8 @@ export async function criticalRoom(trx: Db | Trx, max: number): Promise<Critical
 }
 
 /**
- * Leaves an incident to people where `agent.investigate` does not ask for it: it stays open, says why, and a person can still
- * have it investigated. The caller has just opened it, or opened it again.
+ * Leaves an incident to people where `agent.investigate` does not select it: it stays open, says
+ * why, and a person can have it investigated. The caller just opened it, or opened it again.
  */
 export async function keepIfNotInvestigated(
   trx: Trx,
@@ -178,8 +181,9 @@ export async function keep(trx: Trx, incidentId: string, reason: string): Promis
 type Kept = Pick<IncidentRow, 'id' | 'type' | 'severity' | 'requestedBy'>
 
 /**
- * Why `agent.investigate`, as it is now, leaves an incident that waits to people; null where it does not. An incident that a person opened or asked for is
- * investigated, and so is one that an agent has begun, or whose repair did not last.
+ * Says why today's `agent.investigate` leaves a waiting incident to people; null where it does not.
+ * Investigated in any case: one that a person opened or asked for, one that an agent has begun, one
+ * whose repair did not last.
  */
 export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader): Promise<string | null> {
   const filter = settings.value<InvestigateFilter>('agent.investigate', row.type)
@@ -195,7 +199,7 @@ export async function keptNow(db: Db | Trx, row: Kept, settings: SettingsReader)
   return reason === null || (await goesOn(db, row.id)) ? null : reason
 }
 
-/** Does the newest row about who investigates it say that a person asked for it, or that an agent goes on? */
+/** Whether the newest row about it says that a person asked for it, or that an agent goes on. */
 async function goesOn(db: Db | Trx, incidentId: string): Promise<boolean> {
   const { rows } = await sql<{ goesOn: boolean }>`
     select kind <> 'noted' or metadata->>'text' = ${reopenText.did_not_last} as "goesOn"
@@ -248,8 +252,8 @@ type GroupState = {
 }
 
 /**
- * What a group has to do, read again each time: its members that nobody works on, how many are worked on, and how its leader
- * stands. Null when nothing of this type is queued.
+ * A group's work, read again each time: members without a worker, how many are worked on, and the
+ * leader's state. Null when nothing of this type is queued.
  */
 export async function groupState(db: Db, type: string): Promise<GroupState | null> {
   const groupId = await currentGroup(db, type)
@@ -295,7 +299,7 @@ async function followersAtWork(db: Db): Promise<number> {
   return Number(count)
 }
 
-/** The leader whose resolution a follower may start from: resolved in this group, by a repair that held. */
+/** The leader that a follower may start from: resolved in this group, by a repair that held. */
 export async function hintLeader(db: Db, groupId: string): Promise<string | null> {
   const row = await db
     .selectFrom('incident')

@@ -11,7 +11,7 @@ export async function reopenIncident(trx: Trx, id: string): Promise<void> {
   const row = await lockIncident(trx, id)
   if (!row) return
   const isForPeople = row.type === manualChangeType || row.type === trustLostType
-  // A person did it, or it is about ourselves: there is nothing to investigate, and nothing is done twice.
+  // A person did it, or it is about ourselves: nothing to investigate, and nothing done twice.
   if (isForPeople || !(incidentActions.investigate as IncidentStatus[]).includes(row.status)) {
     throw new NotAllowedError(id, 'investigate', row.status)
   }

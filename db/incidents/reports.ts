@@ -11,7 +11,7 @@ type ReportRange = { since: string; until: string }
 
 type ReportFilter = { type?: string | null; severity?: Severity | null }
 type Question = ReportRange & { type: string | null; severity: Severity | null }
-/** Of which line a row is: of a type, of a week, or of all where both are null. */
+/** The line of a row: a type's, a week's, or the whole's where both are null. */
 type ReportPlace = { type: string | null; week: string | null }
 type Seconds = [p50: number, p90: number] | null
 type Counted = ReportPlace &
@@ -28,9 +28,9 @@ const maxSpared = 100
 const dayMs = 86_400_000
 
 /**
- * What became of the incidents that began in a range of days: in all, by type (the hundred with the most incidents) and by week. Seconds
- * are null where nothing of the kind has happened. The cost is that of the answers that came in the range, whenever their incident began; it is
- * kept by type, so that of one severity is not known: null.
+ * Outcomes of incidents that began in a range of days: in all, by type (the hundred largest) and by
+ * week. Seconds are null where nothing of the kind happened. Cost counts answers in the range,
+ * whenever their incident began; it is kept by type, so for one severity it is unknown: null.
  */
 export async function reportOf({ db }: Scope, range: ReportRange, filter: ReportFilter = {}): Promise<Report> {
   const question = { ...range, type: filter.type ?? null, severity: filter.severity ?? null }
@@ -116,7 +116,7 @@ function begun({ since, until, type, severity }: Question): RawBuilder<unknown> 
       ${severity === null ? sql`` : sql`and severity = ${severity}`}`
 }
 
-/** What a row of the log says about what no row shows: a refusal by the judge or of an answer in words, or an ending that was marked. */
+/** Facts that only the log has: a refusal by the judge, of an answer in words, a marked ending. */
 const isUnshown = sql.raw(`(
   kind = 'call_judged' and metadata->>'code' in ('CLAIM_NOT_SHOWN', 'PHANTOM_CLAIM')
   or kind = 'correction_sent' and metadata->>'code' in ('claim_not_shown', 'phantom_claim')
@@ -124,14 +124,15 @@ const isUnshown = sql.raw(`(
 const isRepair = sql.raw(`kind = 'resolved' and metadata->>'outcome' = 'repaired' and actor not like 'user:%'`)
 const isOfGate = sql.raw(`(
   kind = 'noted' and metadata->>'code' in ('page_held', 'page_spared', 'reopened') or kind = 'escalated')`)
-/** Of the rows of an incident: its page was not needed, and nothing after that woke anybody. */
+/** In an incident's rows: its page was not needed, and nothing after that woke anybody. */
 const isSpared = sql.raw(`coalesce(max(seq) filter (where metadata->>'code' = 'page_spared') >= max(seq), false)`)
 const isHand = sql.raw(`kind = 'claimed' or actor like 'user:%'`)
 
 /**
- * The first row of a run or of a person acknowledges an incident. A person had a hand in it where any row of a person stands before its end,
- * but for the first row, which opens it. A repair is an ending as repaired that a person did not write, for which code wants a write that
- * held; it did not last where the incident went on, or its resource had another incident of the type within a day.
+ * The first row of a run or person acknowledges an incident. A person had a hand in it where one of
+ * their rows stands before its end, the opening row aside. A repair is an ending as repaired that
+ * no person wrote, and code wants a write that held; it did not last where the incident went on, or
+ * its resource had another of the type within a day.
  */
 async function countedOf(db: Db, question: Question): Promise<Counted[]> {
   const { rows } = await sql<Counted>`
@@ -205,7 +206,10 @@ async function escalatedOf(db: Db, question: Question): Promise<Escalated[]> {
   return rows
 }
 
-/** A yes so soon after the question that nobody can have read it. Who wrote the arguments, or asked for the write, knew it before. */
+/**
+ * A yes too soon after the question to have read it. The author of the arguments or the write knew
+ * it before.
+ */
 const isHasty = sql.raw(`exists (
   select from approval_decision as vote where vote.approval_id = approval.id and vote.decision = 'approve'
     and vote.via not in ('edit', 'direct') and vote.at < approval.requested_at + make_interval(secs => ${hastySeconds}))`)

@@ -11,7 +11,7 @@ const maxResources = 6
 
 const maxRows = 8
 
-/** Rows that have the words are ranked by time; of a word that stands everywhere the newest of so many are looked at. */
+/** Newest rows with the words that are ranked by time: a word may stand everywhere. */
 const rankedRows = 5_000
 
 /** What people wait for while they type. */
@@ -26,7 +26,7 @@ const searchedKinds = sql.raw(
     .join(', '),
 )
 
-/** Every part at once. A text of one or two letters is looked for in names alone: in a log it is everywhere. */
+/** Asks every part at once. Seeks one or two letters in names alone: a log has them everywhere. */
 export async function searchAll(scope: Scope, text: string): Promise<SearchAnswer> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}._:/-]+/gu) ?? []
   const [incidents, resources, log] = await Promise.all([

@@ -11,8 +11,8 @@ type Several<Each> = { count: number; first: Each[] }
 type Counted<Each> = Each & { all: number }
 
 /**
- * What happened from `since` until `until`, and how things stand now. The morning card and the hand-over say parts of it. `heldSince`: the first
- * question that woke nobody and of which no card has told.
+ * Events from `since` until `until`, and the state now. Morning card and hand-over say parts of it.
+ * `heldSince`: the first question that woke nobody and that no card told.
  */
 export async function readShift(
   db: Db | Trx,
@@ -69,7 +69,10 @@ async function sparedPages(db: Db | Trx, since: string, until: string): Promise<
   return toSeveral(rows)
 }
 
-/** What people are asked now, asked before `until`; and what woke nobody in this time, whatever became of it. */
+/**
+ * Questions open now, asked before `until`; and those of this time that woke nobody, whatever
+ * became of them.
+ */
 async function questionsOf(db: Db | Trx, since: string, until: string): Promise<Shift['questions']> {
   const { rows } = await sql<Counted<ShiftQuestion>>`
     select approval.id, approval.incident_id as "incidentId", title, dry_run->>'summary' as summary,
@@ -86,7 +89,7 @@ async function questionsOf(db: Db | Trx, since: string, until: string): Promise<
   return toSeveral(rows)
 }
 
-/** Follow-ups that nobody has closed, the longest due first; with `isOverdue` those whose day is over. */
+/** Open follow-ups, the longest due first; `isOverdue`: those whose day is over. */
 export async function listFollowUps(
   { db }: Scope,
   { isOverdue = false, incidentId = null }: { isOverdue?: boolean; incidentId?: string | null } = {},

@@ -20,7 +20,7 @@ export async function takeoverRequest(trx: Trx, id: string, attempt: number): Pr
   return operator ? { operatorId: operator.id, actor: request.actor, name } : null
 }
 
-/** What a person asked of this attempt: to stop it, or to have the incident. Null when nobody did. */
+/** A person's request for this attempt: to stop it, or to have the incident. Null: none. */
 export async function stopRequest(
   db: Db | Trx,
   id: string,

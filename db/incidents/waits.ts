@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** Longer than one try and the longest pause after it: a note that is older belongs to a worker that is gone. */
+/** Longer than one try and the longest pause after it: an older note is a dead worker's. */
 const freshSeconds = 45
 
 /** What a step of a run can wait for because it does not answer. */

@@ -18,7 +18,7 @@ import type { Scope } from '../scope.ts'
 import { readSettings } from '../settings.ts'
 import { findByNames } from './registry.ts'
 
-/** What became of a change: one entry for each resource it is about. Of a repeat it is what was stored the first time. */
+/** The outcome of a change, an entry for each resource. Of a repeat, what was stored first. */
 export type TakenChange = {
   outcome: 'stored' | 'repeated'
   title: string
@@ -26,8 +26,8 @@ export type TakenChange = {
 }
 
 /**
- * Takes changes in, all or none. A delivery that was here before adds nothing. One that is about nothing known is stored all the same,
- * with what was tried.
+ * Takes changes in, all or none. A repeated delivery adds nothing. One about nothing known is
+ * stored too, with what was tried.
  */
 export async function takeChanges(db: Db, received: readonly Change[]): Promise<TakenChange[]> {
   if (received.length === 0) return []
@@ -53,7 +53,7 @@ export async function takeChanges(db: Db, received: readonly Change[]): Promise<
   })
 }
 
-/** Who it is stays as it came: it is a digest. */
+/** An identity stays as it came: it is a digest. */
 function cleanseChange(received: Change): Change {
   const change = cleanse(received)
   const title = change.title.trim() === '' ? '(nothing that can be read)' : change.title
@@ -134,12 +134,12 @@ export async function listChanges(
   return rows
 }
 
-/** So many steps along what it runs on and depends on. */
+/** Steps along what it runs on and depends on. */
 const maxSteps = 3
 
 /**
- * Changes of a resource and of what it runs on or depends on, newest first; each once, about the nearest of its resources. Relations
- * of every source count here: they decide what is shown, and allow nothing.
+ * Changes of a resource and of what it runs on or depends on, newest first; each once, at the
+ * nearest resource. Relations of every source count: they decide what is shown, and allow nothing.
  */
 export async function changesNear(
   { db }: Scope,
@@ -175,7 +175,10 @@ export async function changesNear(
   return { changes: rows.map(({ found: _, ...change }) => change), found: rows[0]?.found ?? 0 }
 }
 
-/** Was any change ever taken in? Without one, an empty answer of `recent_changes` proves nothing, so the tool is not offered. */
+/**
+ * Whether any change ever came in. Without one, an empty answer of `recent_changes` proves nothing,
+ * and the tool is not offered.
+ */
 export async function hasChanges({ db }: Scope): Promise<boolean> {
   return (await db.selectFrom('change').select('id').limit(1).executeTakeFirst()) !== undefined
 }
@@ -190,7 +193,10 @@ export async function dropOldChanges(db: Db): Promise<void> {
       select id from change where received_at < ${onceNow} - interval '90 days' limit ${maxDropped})`.execute(db)
 }
 
-/** When the trouble of an incident began: as the earliest of its alerts says, or when it was opened. Null: there is no such incident. */
+/**
+ * The beginning of an incident's trouble, by its earliest alert, or its opening. Null: there is no
+ * such incident.
+ */
 export async function beganAt(db: Db, incidentId: string): Promise<string | null> {
   const { rows } = await sql<{ began: string }>`
     select least(incident.created_at, min(alert.starts_at)) as began

@@ -5,13 +5,16 @@ import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import type { Trx } from '../connect.ts'
 
-/** Pods of clusters, and what makes them, by their names: alerts name these, and go on to after they are gone. */
+/** Pods of clusters and their makers, by name: alerts name these, also after they are gone. */
 
 /** How long pods that are gone are kept, and how many of them for each cluster. */
 const keptDays = sql`interval '7 days'`
 const maxGone = 50_000
 
-/** Makes what is kept of a cluster what it lists now; what it no longer lists is gone. The list of a moment ago costs one look. */
+/**
+ * Replaces what is kept of a cluster by what it lists now; the rest is gone. An unchanged list
+ * costs one look.
+ */
 export async function mergeMembers(trx: Trx, source: string, members: readonly ClusterMember[]): Promise<void> {
   const digest = sha256(JSON.stringify(members))
   const before = await trx.selectFrom('clusterListing').select('digest').where('source', '=', source).executeTakeFirst()

@@ -5,8 +5,8 @@ import type { Db } from '../connect.ts'
 const maxSources = 3
 
 /**
- * Sources of the servers of databases that a resource is about: the server itself, or those that run on it, then what they replicate from or to. A
- * server's resource has the name of its source.
+ * Sources of database servers for a resource: the server itself, or those that run on it, then
+ * their primaries and replicas. A server's resource has its source's name.
  */
 export async function databaseSourcesOf(db: Db, about: ResourceRef): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`

@@ -21,7 +21,10 @@ export function suspectsOf(steps: readonly Start[]): Suspect[] {
   return [...byHost].map(([host, vms]) => ({ host, vms }))
 }
 
-/** The starts of a plan but for those of VMs that run elsewhere by now: who sees such a VM says nothing of the host that it was on. */
+/**
+ * Starts of a plan, less those of VMs that run elsewhere by now: a witness of such a VM says
+ * nothing of its old host.
+ */
 export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly T[]): Promise<T[]> {
   const starts = steps.filter(({ action }) => action === 'start')
   if (starts.length === 0) return []
@@ -39,8 +42,9 @@ export async function openStarts<T extends Start>(db: Db | Trx, steps: readonly 
 export type AskedWitnesses = ReadonlyMap<string, readonly Witness[]>
 
 /**
- * The hosts away from which these steps start VMs, each with its witnesses as rows know them now: the platform, and the agents of the host and of those
- * VMs. Only dead ones, unless it is in `taken`: what was taken for dead and is not any more is what a witness has to say.
+ * Hosts whose VMs these steps start elsewhere, each with its witnesses as rows know them: the
+ * platform, and the agents of host and VMs. Dead ones only, unless in `taken`: what was taken for
+ * dead and is not any more.
  */
 export async function readDeaths(
   db: Db | Trx,
@@ -120,7 +124,10 @@ export async function readJudgedDeaths(
   return deaths.map((each) => judgeDeath(each, [], nowMs))
 }
 
-/** The deaths of an approval's plan as they are now. Without `asked`, what no row knows is as it was when the question was asked, and grows old. */
+/**
+ * Deaths in an approval's plan as they are now. Without `asked`, what no row knows is as it was at
+ * the question, and ages.
+ */
 export async function deathsOfApproval(
   db: Db | Trx,
   { dryRun }: Pick<ApprovalRow, 'dryRun'>,

@@ -46,7 +46,10 @@ type NewConnection = Pick<DeviceConnection, 'deviceId' | 'connection' | 'process
   processId: string
 }
 
-/** Makes this the device's connection. The process that holds an earlier one hears of it when the transaction ends. */
+/**
+ * Makes this the device's connection. The process with an earlier one hears of it as the
+ * transaction ends.
+ */
 export async function holdConnection(trx: Trx, held: NewConnection): Promise<void> {
   const begun = { ...held, connectedAt: now, endedAt: null }
   await trx
@@ -57,7 +60,10 @@ export async function holdConnection(trx: Trx, held: NewConnection): Promise<voi
   await tellOfDevice(trx, held.deviceId)
 }
 
-/** Answers which of these connections their devices still have. One that was taken for ended while nothing was heard of this process counts again. */
+/**
+ * Answers which of these connections their devices still have. One presumed ended, while this
+ * process was silent, counts again.
+ */
 export async function keepConnections(db: Db, processId: string, held: string[]): Promise<Set<string>> {
   if (held.length === 0) return new Set()
   await db
@@ -87,7 +93,7 @@ export async function forbidConnection(trx: Trx, deviceId: string): Promise<void
   await tellOfDevice(trx, deviceId)
 }
 
-/** Something about this device is not as it was: its connection, its manifest, or whether it may be asked. */
+/** A change of a device: its connection, its manifest, or whether it may be asked. */
 export async function tellOfDevice(db: Db | Trx, deviceId: string): Promise<void> {
   await notify(db, meshChannel, deviceId)
 }
@@ -114,7 +120,7 @@ export async function endProcess(db: Db, id: string): Promise<void> {
   await db.deleteFrom('meshProcess').where('id', '=', id).execute()
 }
 
-/** Takes processes that were not seen for long for ended, with their connections: those ended when they were seen last. */
+/** Ends long unseen processes with their connections, as of their last sight. */
 export async function endLostProcesses(db: Db): Promise<void> {
   const { rows } = await sql<{ deviceId: string }>`
     update device_connection set ended_at = mesh_process.seen_at, process_id = null

@@ -88,7 +88,7 @@ export async function deviceOf(db: Db | Trx, { kind, id }: Executable): Promise<
   return row ? toDevice(row) : null
 }
 
-/** The devices that stand for resources of a kind: not revoked, whether they can be asked or not. */
+/** Devices for resources of a kind: not revoked, whether they can be asked or not. */
 export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: string[]): Promise<DeviceRow[]> {
   if (ids.length === 0) return []
   const rows = await db
@@ -101,7 +101,7 @@ export async function devicesOf(db: Db | Trx, kind: Executable['kind'], ids: str
   return rows.map(toDevice)
 }
 
-/** What of the inventory something can be executed for under this id; a VM with the host it is on. */
+/** Devices of the inventory that can execute for this id; for a VM with its host. */
 export async function executableNamed(
   db: Db | Trx,
   id: string,
@@ -160,7 +160,7 @@ export async function revokeDevice(trx: Trx, id: string): Promise<boolean> {
 /** Enrolment is done by hand, at once: a token that lies about is worth nothing. */
 export const enrolmentSeconds = 900
 
-/** Who holds this refresh secret; a revoked device holds none. */
+/** The holder of this refresh secret; a revoked device holds none. */
 export async function deviceByRefresh(db: Db | Trx, refresh: string): Promise<DeviceRow | null> {
   const row = await db
     .selectFrom('device')

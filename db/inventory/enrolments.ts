@@ -44,8 +44,8 @@ export async function redeemEnrolment(trx: Trx, token: string): Promise<string |
 }
 
 /**
- * The device is in: answers the secret by which it fetches its next manifest. One given before ends, and so does a connection under another
- * key. `agentKey` is the public key of an agent that calls out.
+ * Lets the device in: answers the secret for its next manifest. An older secret ends, and so does a
+ * connection under another key. `agentKey`: the public key of an agent that calls out.
  */
 export async function markEnrolled(trx: Trx, id: string, agentKey: string | null): Promise<string> {
   const refresh = newSecret()

@@ -9,9 +9,9 @@ import type { Trx } from '../connect.ts'
 const places: Record<string, string> = { TEMPORAL_ADDRESS: 'its Temporal', LLM_BASE_URL: 'its model' }
 
 /**
- * Those of these targets that Nightshift itself stands on, or that carry what it stands on: its database as the connection is served, Temporal
- * and the model as the worker was started with, and what the site names (`agent.footprint`: `host:gpu-*`). A target that goes by another name is
- * found by all its names.
+ * Targets that Nightshift stands on, or that carry what it stands on: its database as the
+ * connection is served, Temporal and model as the worker was started with, and what the site names
+ * (`agent.footprint`: `host:gpu-*`). A target is found by all its names.
  */
 export async function ownAmong(
   trx: Trx,
@@ -38,7 +38,10 @@ export async function ownAmong(
   })
 }
 
-/** Names and addresses of machines, each with what of Nightshift stands there. What is reached on this machine itself has no name that others know. */
+/**
+ * Machines by names and addresses, each with the parts of Nightshift there. What this machine
+ * reaches on itself has no name that others know.
+ */
 async function ownHosts(trx: Trx): Promise<Map<string, string>> {
   const { rows } = await sql<{ name: string; value: string | null }>`
     select each->>'name' as name, each->>'value' as value from worker_environment, jsonb_array_elements(variables) as each

@@ -19,7 +19,10 @@ export class ImportFaultsError extends Error {
   }
 }
 
-/** The inventory as a file that can be imported: what people imported, and without a platform hosts, nodes and groups. */
+/**
+ * The inventory as a file to import: what people imported, and without a platform hosts, nodes and
+ * groups.
+ */
 export async function readSiteFile(db: Db | Trx, { hasPlatform }: { hasPlatform: boolean }): Promise<SiteFile> {
   const { resources, relations } = await readImported(db)
   return {
@@ -53,8 +56,8 @@ class OnlyShown extends Error {
 }
 
 /**
- * Adds and changes what the file holds; where it is pruning, removes what the file does not. All of it or nothing: throws ImportFaultsError
- * with everything that is wrong. `begin` is done first in the transaction, `end` last.
+ * Adds and changes the file's content; a pruning one removes the rest. All of it or nothing: throws
+ * ImportFaultsError with every fault. `begin` comes first in the transaction, `end` last.
  */
 export async function importSiteFile(
   db: Db,
@@ -81,7 +84,7 @@ export async function importSiteFile(
 
 const maxGroupsSaid = 3
 
-/** The groups that the file chooses with the most neighbours: who puts nodes into a group chooses what runs unasked. */
+/** Groups of the file with the most neighbours: membership chooses what runs unasked. */
 async function largestVicinities(trx: Trx, { groups, nodes, relations }: SiteFile): Promise<SiteChange['vicinity']> {
   const ends = relations.flatMap(({ to }) => (to.startsWith('shard:') ? [to.slice('shard:'.length)] : []))
   const ids = [...new Set([...groups.map(({ id }) => id), ...nodes.map(({ group }) => group), ...ends])]
@@ -101,7 +104,7 @@ async function writeFile(
   onProgress?: ImportProgress,
 ): Promise<SiteChange> {
   const { groups, nodes, hosts } = file
-  // Before what was imported is read: of two imports at once the later one adds to what the earlier one stored.
+  // Locks before it reads what was imported: of two imports at once the later adds to the earlier.
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   const change: SiteChange = !hasPlatform
     ? await writeSite(trx, { groups, nodes, hosts }, { prune })
@@ -168,7 +171,10 @@ function findTwoWithBefore(before: SourceDeclaration, after: SourceDeclaration):
   return look(after).flatMap(({ pair, message }) => (known.has(pair) ? [] : [message]))
 }
 
-/** What the other sources list: a relation may lead there. With `prune` what was imported before leaves, and counts no more. */
+/**
+ * Lists of other sources: a relation may lead there. With `prune` earlier imports leave and do not
+ * count.
+ */
 export async function knownKeys(db: Db | Trx, { prune }: { prune: boolean }): Promise<Set<string>> {
   const { rows } = await sql<{ key: string }>`
     select distinct kind || ':' || id as key from resource_source

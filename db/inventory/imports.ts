@@ -7,11 +7,14 @@ import type { Scope } from '../scope.ts'
 
 /** Imports of large files: a row that says how far each is, and how it ended. */
 
-/** Who carries an import out says so every few seconds. */
+/** The process that carries an import out says so every few seconds. */
 const silentSeconds = 30
 const keptDays = 30
 
-/** One at a time over all processes, for each takes a thread and up to a gigabyte. `known`: this one was begun already. */
+/**
+ * One at a time over all processes: each takes a thread and up to a gigabyte. `known`: this one was
+ * begun already.
+ */
 export async function beginImport(
   db: Db,
   begun: { id: string; who: string; isDryRun: boolean; entries: number },

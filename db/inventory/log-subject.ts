@@ -5,7 +5,10 @@ import { namesOfThing } from '../alerts/active-alerts.ts'
 import type { Scope } from '../scope.ts'
 import { relationsOf } from './show-resource.ts'
 
-/** Names of an incident's resource as logs may write them, with what its newest alert says; null where it is nothing that writes logs. */
+/**
+ * Names of an incident's resource in logs, with its newest alert's words; null where nothing writes
+ * logs.
+ */
 export async function logSubjectOf({ db }: Scope, incidentId: string): Promise<LogSubject | null> {
   const incident = await db
     .selectFrom('incident')

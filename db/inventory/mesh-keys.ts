@@ -5,8 +5,8 @@ import { recordAudit } from '../log/audit.ts'
 import type { MeshKeyRow } from '../writes/device-calls.ts'
 
 /**
- * Writes down with which key requests are signed from now on, and which one comes next. Any other ends now, one that was named as the
- * next and never came too: manifests that are made from here on say so.
+ * Stores the key that signs requests from now on, and the next one. Any other ends now, also one
+ * named as next that never came: new manifests say so.
  */
 export async function noteMeshKeys(
   trx: Trx,
@@ -41,7 +41,7 @@ export async function noteMeshKeys(
   await recordAudit(trx, { who: 'start', what: 'device.keys_changed', subject: 'mesh', detail })
 }
 
-/** Keys that a manifest names: those in use, and those that ended in the last 30 days, with their end. */
+/** Keys for a manifest: those in use, and those ended in the last 30 days, with their end. */
 export async function meshKeys(db: Db | Trx): Promise<MeshKeyRow[]> {
   return await db
     .selectFrom('meshKey')

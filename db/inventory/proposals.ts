@@ -33,7 +33,7 @@ export async function storeProposal(
   return { ...proposal, ...(triage && { triage }), ...row }
 }
 
-/** A step of an older release has no needs: then it waits for every step before it, in the order in which they were approved. */
+/** A step of an older release has no needs: it waits for every earlier step. */
 const storedStep = planStep.extend({ needs: planStep.shape.needs.optional(), wave: planStep.shape.wave.optional() })
 
 /** A stored plan, of any release; null where no plan has this id. */
@@ -90,7 +90,7 @@ export async function placementState(db: Db): Promise<Pick<PlacementProblem, 'ho
   }
 }
 
-/** Hosts on which a step of this incident failed, by VM: where it failed once, nobody is asked to try it again. */
+/** Hosts on which a step of this incident failed, by VM: nobody is asked to try it there again. */
 export async function failedPlaces(db: Db, incidentId: string): Promise<AvoidedHost[]> {
   const rows = await db
     .selectFrom('incidentEvent')

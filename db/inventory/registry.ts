@@ -19,8 +19,9 @@ const sliceSize = 5_000
 const touchAfterSeconds = 3_600
 
 /**
- * Makes the registry hold what one source knows, as a whole: what the source no longer lists leaves, unless another source lists it.
- * Rows that do not differ are not written; a list that is the same as before costs one look. Answers whether anything changed.
+ * Makes the registry hold one source's whole list: what it no longer lists leaves, unless another
+ * source lists it. Unchanged rows are not written; an unchanged list costs one look. Answers
+ * whether anything changed.
  */
 export async function declareResources(
   trx: Trx,
@@ -29,7 +30,7 @@ export async function declareResources(
   onProgress: ImportProgress = () => {},
 ): Promise<boolean> {
   refuseWithoutAuthority(source, received)
-  // Of what was received: to cleanse a long list takes seconds, and most lists are those of a minute ago.
+  // Digest of what was received: cleansing a long list takes seconds, and most lists are unchanged.
   const digest = sha256(JSON.stringify(received))
   await sql`select pg_advisory_xact_lock(hashtextextended('registry', 0))`.execute(trx)
   const before = await trx
@@ -123,7 +124,7 @@ async function writeResources(trx: Trx, source: string, rows: readonly object[])
   return written
 }
 
-/** Makes the rows of these resources what their sources say together; a resource that no source lists leaves. */
+/** Writes these resources as their sources say together; one that no source lists leaves. */
 async function foldResources(trx: Trx, keys: readonly Key[]): Promise<void> {
   if (keys.length === 0) return
   const changed = JSON.stringify(keys)
@@ -182,8 +183,9 @@ async function mergeRelations(
 }
 
 /**
- * Gives all names of one thing one key. `canonical` follows what sources with authority say; `lease_key` what any says, since a key
- * that two names share can only take a lease more, and never allow anything. Where sources make two machines one, only leases follow.
+ * Gives all names of one thing one key. `canonical` follows sources with authority; `lease_key` any
+ * source, since a shared key only takes one lease more and allows nothing. Where sources make two
+ * machines one, only leases follow.
  */
 async function unify(trx: Trx): Promise<void> {
   const { rows } = await sql<{ left: string; right: string; hasAuthority: boolean }>`
@@ -208,14 +210,17 @@ async function unify(trx: Trx): Promise<void> {
 
 const exporterMark = JSON.stringify({ [runsExportersAttribute]: true })
 
-/** `offset 0` keeps it a look-up for each row: how many rows go by a name is misjudged, and all relations would be read. */
+/**
+ * `offset 0` keeps it a look-up a row: the planner misjudges rows by name and would read all
+ * relations.
+ */
 const upwards = (row: RawBuilder<unknown>) => sql`(
   select to_kind, to_id from relation
   where from_kind = ${row}.kind and from_id = ${row}.id and kind in ('belongs_to', 'runs_on') offset 0)`
 
 /**
- * Whether an inventory says of what was found that it measures others, or the targets that are scraped there tell it. Without `offset 0` PostgreSQL
- * reads the attributes of every resource into a hash first.
+ * Whether an inventory, or its scraped targets, say that it measures others. Without `offset 0`
+ * PostgreSQL reads every resource's attributes into a hash first.
  */
 const runsExporters = sql`(found.kind = any(${[...machineKinds]}::text[]) and (exists (
     select from resource_source said join registry_source using (source)
@@ -262,7 +267,7 @@ export async function leaseKeys(db: Db | Trx, targets: readonly ResourceRef[]): 
   return [...new Set((await leaseKeyByName(db, targets)).values())].sort()
 }
 
-/** The one key of each of these, by its own key: what a lease is taken by and a denial goes by. What the registry does not know keeps its own. */
+/** The one key of each, by its own: for leases and denials. An unknown thing keeps its own. */
 export async function leaseKeyByName(
   db: Db | Trx,
   targets: readonly ResourceRef[],
@@ -308,7 +313,7 @@ export async function registeredResource<K extends InventoryKind>(
   return row ? { kind, id, name: row.name } : null
 }
 
-/** Of these targets, those that another incident is writing to now. */
+/** Targets that another incident writes to now. */
 export async function leasesOfOthers(db: Db | Trx, incidentId: string, targets: ResourceRef[]) {
   if (targets.length === 0) return []
   return await db

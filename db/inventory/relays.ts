@@ -4,8 +4,8 @@ import type { Db } from '../connect.ts'
 import { notify, processChannel } from '../notices.ts'
 
 /**
- * What one process of the API asks of a device whose connection another one holds. Rows live for as long as nobody has taken them, sealed
- * under a key of the mesh, and hold neither an address nor a plain word of a device.
+ * Requests of an API process to a device whose connection another one holds. Rows live until taken,
+ * sealed under a key of the mesh, and hold no address or plain word of a device.
  */
 export type Relay = { id: string; deviceId: string; toProcess: string; fromProcess: string; sealed: Buffer }
 
@@ -49,7 +49,7 @@ export async function answerRelay(db: Db, piece: RelayPiece, toProcess: string, 
 
 const maxTaken = 32
 
-/** Some of the pieces for this process, those of one answer in their order; none when there are no more. */
+/** Pieces for this process, those of one answer in order; none when there are no more. */
 export async function takePieces(db: Db, toProcess: string): Promise<RelayPiece[]> {
   const { rows } = await sql<RelayPiece>`
     delete from mesh_relay_piece where (relay_id, n) in

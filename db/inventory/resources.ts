@@ -9,7 +9,10 @@ import { type Db, escapeLike, type Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import { findByNames, otherNames } from './registry.ts'
 
-/** What each alert is about, as far as the registry knows it: a label alone makes nothing a target. One look-up for all. */
+/**
+ * The subject of each alert, as the registry knows it: a label alone makes nothing a target. One
+ * look-up for all.
+ */
 export async function findAlertResources(
   db: Db | Trx,
   alerts: readonly Record<string, string>[],
@@ -39,8 +42,8 @@ export async function resourceById(db: Db | Trx, ref: ResourceRef): Promise<Reco
 }
 
 /**
- * What belongs together with a resource, by its kind's descriptor, and its other names. Only relations that the platform or an
- * administrator told count: what is near may be written to unasked.
+ * Neighbours of a resource, by its kind's paths, and its other names. Only relations of the
+ * platform or an administrator count: reversible writes run unasked there.
  */
 export async function neighboursOf(db: Db | Trx, ref: ResourceRef): Promise<ResourceRef[]> {
   // Paths from one resource begin with the same steps: each is asked once.
@@ -109,7 +112,7 @@ type InventoryFacts = {
   racks: number
 }
 
-/** How many there are of each kind, what of it a platform lists, and how many racks: what prompt and tools depend on. */
+/** Counts by kind, with what a platform lists and the racks: prompt and tools depend on them. */
 export async function readSiteFacts({ db }: Scope): Promise<InventoryFacts> {
   const { rows } = await sql<{ kind: InventoryKind; count: number }>`
     select kind, count(distinct id)::int as count from resource_source group by kind`.execute(db)

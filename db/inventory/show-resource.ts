@@ -64,8 +64,9 @@ const maxFew = 1_000
 const minIndexedCharacters = 3
 
 /**
- * All that have this text, where they are few: read by the index, since the planner reads the list by its order until the page is full, which for a rare
- * text is all of it. Null: many have it, and the first of the list are soon found.
+ * Resources with this text, where they are few: read by the index, since the planner reads a list
+ * in order until the page is full, which for a rare text is all of it. Null: many have it, and the
+ * first come soon.
  */
 async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: string }[] | null> {
   if (text.length < minIndexedCharacters) return null
@@ -74,7 +75,7 @@ async function findFewByText(db: Db, text: string): Promise<{ kind: string; id: 
   return rows.length > maxFew ? null : rows
 }
 
-/** Stands the resource of the row at this end of a relation that needs, with the other one at the other end? */
+/** Whether the row's resource stands at this end of a need, with the other at the other end. */
 function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
   const other = end === 'from' ? sql`(to_kind, to_id)` : sql`(from_kind, from_id)`
   return sql<boolean>`(resource.kind, resource.id) in (
@@ -82,7 +83,7 @@ function isRelated(end: 'from' | 'to', { kind, id }: ResourceRef) {
     where ${other} = (${kind}, ${id}) and kind = any(${[...needingKinds]}::text[]))`
 }
 
-/** One resource: who says what of it, its relations, what fires on it, its incidents. Null: no source lists it. */
+/** One resource: its sources, relations, firing alerts and incidents. Null: no source lists it. */
 export async function showResource(
   { db }: Scope,
   { kind, id }: ResourceRef,
@@ -127,7 +128,10 @@ export async function relationsOf(db: Db | Trx, { kind, id }: ResourceRef): Prom
 
 const maxValues = 200
 
-/** Where there is one at most and sources name several: on what it is, in what it is, and which machine it is by any chain of names. */
+/**
+ * The place where sources name several of what there is one of: what it is on, what it is in, and
+ * which machine it is by any chain of names.
+ */
 async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disagreement[]> {
   const once = needingKinds.flatMap((relation) =>
     onceAlong(kind as InventoryKind, relation).map((to) => ({ relation, to })),
@@ -164,7 +168,7 @@ async function disagreementsOf(db: Db, { kind, id }: ResourceRef): Promise<Disag
 
 const maxNear = 12
 
-/** What it needs and what needs it, at most a dozen each, those on which something fires first, with how many there are. */
+/** Resources it needs and that need it, a dozen each, firing ones first, with their number. */
 export async function surroundingsOf({ db }: Scope, { kind, id }: ResourceRef): Promise<ResourceSurroundings> {
   const { rows } = await sql<{
     side: 'needs' | 'neededBy'
@@ -222,7 +226,7 @@ async function whatHappened(
   return { incidents, alerts, acts: await actsOf(db, { kind, id }) }
 }
 
-/** What people did to it directly: of low risk from the audit, the rest from the incidents that it opened. */
+/** Acts of people on it: those of low risk from the audit, the rest from their incidents. */
 async function actsOf(db: Db, ref: ResourceRef): Promise<ShownResource['acts']> {
   const { rows } = await sql<ShownResource['acts'][number]>`
     select * from (

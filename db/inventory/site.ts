@@ -6,7 +6,7 @@ import { declareResources } from './registry.ts'
 
 /** The inventory as people and devices keep it, where no platform says what there is. */
 
-/** What is stored, as a file that can be imported. */
+/** The stored list as a file to import. */
 export async function readSite(db: Db | Trx): Promise<Site> {
   const [groups, nodes, hosts] = await Promise.all([
     db.selectFrom('shard').select(['id', 'region', 'role']).orderBy('id').execute(),
@@ -20,21 +20,21 @@ export async function readSite(db: Db | Trx): Promise<Site> {
   }
 }
 
-/** What things are grouped by: a tool that takes patterns of machines would take such a word for all of them. */
+/** Words for groups of things: a tool with machine patterns would take one for all. */
 export async function listGroups(db: Db | Trx): Promise<string[]> {
   const { rows } = await sql<{ word: string }>`
     select id as word from shard union select id from region union select role::text from shard`.execute(db)
   return rows.map(({ word }) => word)
 }
 
-/** A node, group or host that has a device is not removed: its name, so that a person ends the device first. */
+/** Names a node, group or host with a device, not removed: a person ends the device first. */
 export class HasDeviceError extends Error {
   override name = 'HasDeviceError' as const
 }
 
 /**
- * Adds and changes what the file holds; with `prune`, removes what it does not. Nobody looked at any of it, so its health stays what it
- * was, or is unknown.
+ * Adds and changes the file's content; with `prune` removes the rest. Nobody looked, so health
+ * stays as it was, or unknown.
  */
 export async function writeSite(trx: Trx, wanted: Site, { prune }: { prune: boolean }): Promise<SiteChange> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
@@ -100,7 +100,10 @@ async function upsert(
   }
 }
 
-/** Makes the registry hold the groups, nodes and hosts that are stored: after each change, and when an API starts on an older database. */
+/**
+ * Makes the registry hold the stored groups, nodes and hosts: after each change, and when an API
+ * starts on an older database.
+ */
 export async function declareSite(trx: Trx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('inventory', 0))`.execute(trx)
   await declareResources(trx, siteSource, siteToDeclared(await readSite(trx)))
@@ -172,7 +175,10 @@ function differing({ groups, nodes, hosts }: Site): (entry: Site[keyof Site][num
 const textOf = (entry: Site[keyof Site][number]): string =>
   JSON.stringify(Object.entries('ip' in entry ? { ...entry, hostname: entry.hostname ?? entry.id } : entry).sort())
 
-/** A device of a site without a platform makes a node of its name, in the group `hosts`. Where it listens is its address, if it does. */
+/**
+ * A device on a site without a platform makes a node of its name, in the group `hosts`; its address
+ * is where it listens.
+ */
 export async function addNodeOfDevice(trx: Trx, id: string, url: string | null): Promise<void> {
   const ip = url === null ? '' : new URL(url).hostname.replace(/^\[|\]$/g, '')
   const node = { id, group: 'hosts', hostname: id, ip }

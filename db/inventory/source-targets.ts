@@ -17,7 +17,10 @@ import type { Db, Trx } from '../connect.ts'
 import { forgetMembers, mergeMembers } from './cluster-members.ts'
 import { declareResources } from './registry.ts'
 
-/** Makes the registry hold the targets that one source lists, unless it was changed or removed meanwhile. Answers whether anything changed. */
+/**
+ * Makes the registry hold one source's targets, unless it was changed or removed meanwhile. Answers
+ * whether anything changed.
+ */
 export async function declareTargets(db: Db, source: Source, listed: readonly ListedTarget[]): Promise<boolean> {
   // Before ids are made of it, so that two that differ in a secret alone are one.
   const targets = cleanse(listed)
@@ -33,7 +36,10 @@ export async function declareTargets(db: Db, source: Source, listed: readonly Li
   })
 }
 
-/** Makes the registry hold the server of a source as it lists it, unless the source was changed or removed meanwhile. Answers whether anything changed. */
+/**
+ * Makes the registry hold a source's server as it lists it, unless the source changed or left
+ * meanwhile. Answers whether anything changed.
+ */
 export async function declareDatabase(db: Db, source: Source, listed: ListedDatabase): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     if (!(await isAsItWas(trx, source))) return false
@@ -44,7 +50,10 @@ export async function declareDatabase(db: Db, source: Source, listed: ListedData
   })
 }
 
-/** Makes the registry hold a cluster as its source lists it, unless the source was changed or removed meanwhile. Answers whether its resources changed. */
+/**
+ * Makes the registry hold a cluster as its source lists it, unless the source changed or left
+ * meanwhile. Answers whether resources changed.
+ */
 export async function declareCluster(db: Db, source: Source, listed: ListedCluster): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     if (!(await isAsItWas(trx, source))) return false
@@ -98,7 +107,10 @@ export async function forgetTargets(trx: Trx, source: RegistrySource): Promise<v
   if (kind === 'kubernetes') await forgetMembers(trx, name)
 }
 
-/** The one machine that each name means; a name of several things means none of them. `besides`: what this source alone says names nothing. */
+/**
+ * The one machine of each name; a name of several means none. `besides`: this source's own words
+ * name nothing.
+ */
 async function findMachines(trx: Trx, names: readonly string[], besides = ''): Promise<Map<string, ResourceRef>> {
   if (names.length === 0) return new Map()
   const { rows } = await sql<{ name: string; key: string }>`

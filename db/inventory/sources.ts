@@ -39,8 +39,9 @@ export class ForeignAddress extends Error {
 type CredentialProof = { known: readonly string[]; isTrusted: boolean }
 
 /**
- * Adds a source, or changes the one of that name. A credential belongs to the addresses that it was given for, whatever source names it: another one
- * takes somebody who knows it (`known`), and so does its first one where `isTrusted` is false; else it throws ForeignAddress.
+ * Adds a source, or changes the one of that name. A credential belongs to the addresses it was
+ * given for, whatever source names it: another address takes somebody who knows it (`known`), and
+ * so does its first where `isTrusted` is false; else throws ForeignAddress.
  */
 export async function putSource(
   db: Db,

@@ -9,7 +9,7 @@ import { cleanse } from '../../safety/redact.ts'
 import { onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** Snapshots of what servers of databases counted of their statements: one a day (UTC) and source. */
+/** Snapshots of the statement counters of database servers: one a day (UTC) and source. */
 
 const keptDays = sql`interval '8 days'`
 
@@ -24,7 +24,7 @@ export async function hasSnapshotOfToday(db: Db, source: string): Promise<boolea
   return row !== undefined
 }
 
-/** Keeps what was counted, unless another process did so today. A source that is gone meanwhile has none. */
+/** Keeps a snapshot, unless another process did so today. A removed source has none. */
 export async function keepSnapshot(db: Db, source: string, counted: StatementCounts): Promise<void> {
   const { server, version, countedSince } = counted
   const counts = cleanse(counted.counts)

@@ -5,8 +5,8 @@ import type { Db, Trx } from '../connect.ts'
 import { declareResources } from './registry.ts'
 
 /**
- * Makes the inventory what the platform says it is, in one transaction: a reader sees the old state or the new one. What the
- * platform no longer names is dropped.
+ * Makes the inventory what the platform says, in one transaction: a reader sees the old state or
+ * the new. What the platform no longer names is dropped.
  */
 export async function syncInventory(db: Db, state: Inventory): Promise<void> {
   await db.transaction().execute(async (trx) => {

@@ -26,7 +26,7 @@ import { loseRepair } from '../trust/lose.ts'
 import { attemptStories } from './attempts.ts'
 import { lifecycleRules, lifecycleView } from './read-lifecycle.ts'
 
-/** What is left to do outside the transaction. */
+/** Work that is left outside the transaction. */
 export type LifecycleEffect = {
   wakesQueue: boolean
   /** The run whose alerts have all been over for long enough. */
@@ -36,8 +36,8 @@ export type LifecycleEffect = {
 export const noEffect: LifecycleEffect = { wakesQueue: false, tellRun: null }
 
 /**
- * Decides about one incident because time passed, and carries the decision out, under the incident's lock. Stores when the
- * watchdog has to come back. The caller wakes the queue and tells the run.
+ * Decides about one incident because time passed, and carries it out, under the incident's lock.
+ * Stores when the watchdog comes back. The caller wakes the queue and tells the run.
  */
 export async function tickIncident(db: Db, incidentId: string): Promise<LifecycleEffect> {
   return await db.transaction().execute(async (trx) => {
@@ -54,7 +54,7 @@ export async function tickIncident(db: Db, incidentId: string): Promise<Lifecycl
     const view = await lifecycleView(trx, row, settings)
     const decision = decideLifecycle(view, 'tick', lifecycleRules(settings, row.type))
     const effect = await applyLifecycle(trx, row, decision)
-    // One signal for each time that the alerts go quiet: more would fill the history of a run that waits for days.
+    // One signal each time the alerts go quiet: more would fill a waiting run's history.
     if (effect.tellRun) await storeCheck(trx, incidentId, null)
     else await scheduleCheck(trx, incidentId, { isAsked: decision.do === 'look' })
     return effect
@@ -79,7 +79,7 @@ export async function dueIncidents(db: Db): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** What was asked for and not answered is asked for again after this. */
+/** An unanswered request is made again after this. */
 const askAgainMs = 15_000
 
 /** The run could not be told that its alerts are over: the watchdog tries again. */
@@ -108,7 +108,7 @@ export async function storeCheck(trx: Trx, incidentId: string, atMs: number | nu
   await change(trx, incidentId, { checkAt: atMs === null ? null : new Date(atMs).toISOString() })
 }
 
-/** Carries out a decision that needs nothing from an alert's body. The caller holds the incident's lock. */
+/** Carries out a decision that needs no alert's body. The caller holds the incident's lock. */
 export async function applyLifecycle(
   trx: Trx,
   row: IncidentRow,
@@ -162,7 +162,7 @@ async function change(trx: Trx, incidentId: string, set: UpdateObject<Database, 
   await trx.updateTable('incident').set(set).where('id', '=', incidentId).execute()
 }
 
-/** Puts a message about an incident into the outbox, as the incident stands after what the caller wrote. */
+/** Puts a message about an incident into the outbox, with its state after the caller's writes. */
 async function tell(trx: Trx, incidentId: string, trigger: Parameters<typeof enqueueNotification>[2], text: string) {
   const row = await lockIncident(trx, incidentId)
   if (row) await enqueueNotification(trx, row, trigger, text)
@@ -269,7 +269,7 @@ export async function reopenBecause(trx: Trx, row: IncidentRow, why: ReopenReaso
   if (why === 'came_back' || why === 'did_not_last') await loseRepair(trx, row, reopenText[why])
   await reopenIncident(trx, row.id)
   await note(trx, row.id, 'reopened', reopenText[why])
-  // An agent that was at work stays at work; else what is not investigated unasked is not investigated for coming back.
+  // An agent at work stays at work; else coming back makes no uninvestigated kind investigated.
   if (why !== 'did_not_last') await keepIfNotInvestigated(trx, row.id, await newestLabels(trx, row.id))
 }
 

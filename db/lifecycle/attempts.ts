@@ -4,7 +4,7 @@ import { truncate } from '../../domain/format.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { IncidentEventRow } from '../tables.ts'
 
-/** Attempts of the last 24 hours at what raises the same alerts, over every incident those alerts belonged to. */
+/** Attempts of the last 24 hours at the same alerts, over every incident those belonged to. */
 export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from incident_event
@@ -13,7 +13,7 @@ export async function attemptsToday(db: Db | Trx, incidentId: string): Promise<n
   return rows[0]?.count ?? 0
 }
 
-/** What an attempt did: its writes and how each was verified, what people said no to, why it ended, and what it advised. */
+/** An attempt's story: writes and verifications, people's denials, why it ended, its advice. */
 export type AttemptStory = {
   writes: { tool: string; arguments: Record<string, unknown>; verified: string | null }[]
   denied: { tool: string; reason: string }[]
@@ -33,8 +33,8 @@ const argumentCharacters = 200
 const limit = 10
 
 /**
- * The newest attempts at what raises the same alerts, over linked incidents, oldest first. `before` leaves out the attempt
- * that asks.
+ * The newest attempts at the same alerts, over linked incidents, oldest first. `before` leaves out
+ * the asking one.
  */
 export async function earlierAttempts(
   db: Db | Trx,
@@ -52,7 +52,10 @@ export async function earlierAttempts(
   return stories
 }
 
-/** The story of one attempt by its rows. Texts are cut: 500 characters of the ending, 300 of advice and of each person's words. */
+/**
+ * One attempt by its rows. Texts are cut: 500 characters of the ending, 300 of advice and of each
+ * person's words.
+ */
 export async function readAttempt(db: Db | Trx, began: { incidentId: string; attempt: number }): Promise<AttemptStory> {
   const rows = await db
     .selectFrom('incidentEvent')
@@ -146,7 +149,7 @@ export async function attemptStories(db: Db | Trx, incidentId: string): Promise<
   })
 }
 
-/** Incidents that an alert with the same sender and fingerprint belonged to, this one among them. */
+/** Incidents of an alert with the same sender and fingerprint, this one among them. */
 function incidentsOfSameAlerts(incidentId: string) {
   return sql<{ id: string }>`
     select other.incident_id as id from alert own

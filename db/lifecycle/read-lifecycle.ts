@@ -15,12 +15,15 @@ export function lifecycleRules(settings: SettingsReader, type: string): Lifecycl
   }
 }
 
-/** Does this sender say when an alert ends? Every dialect of ours does, unless configuration says otherwise. */
+/**
+ * Whether this sender says when an alert ends. All our dialects do, unless configuration says
+ * otherwise.
+ */
 export function sendsEnds(settings: SettingsReader, source: string): boolean {
   return settings.value<boolean | null>('alert.ends', source) ?? true
 }
 
-/** Everything the table of `domain/lifecycle.ts` needs to decide about an incident whose lock the caller holds. */
+/** Facts for the table of `domain/lifecycle.ts`, of an incident whose lock the caller holds. */
 export async function lifecycleView(trx: Trx, row: IncidentRow, settings: SettingsReader): Promise<LifecycleView> {
   const { lastEnd, ...alerts } = await alertCounts(trx, row, settings)
   const isDoubted = alerts.unknown + alerts.unproven > 0
@@ -59,7 +62,7 @@ function isUnreadable(look: RepairCheck): boolean {
 /** An alert that has ended by a word that proves nothing. */
 const isUnproven = sql<boolean>`(status = 'resolved' and end_reason is not null)`
 
-/** Besides the counts: `endless` of senders without ends, and why nobody knows of those that may be over. */
+/** Besides the counts: `endless` from senders without ends, and why some states are unknown. */
 type CountedAlerts = AlertCounts & {
   endless: number
   lastEnd: string | null
@@ -68,8 +71,8 @@ type CountedAlerts = AlertCounts & {
 }
 
 /**
- * Alerts of an incident by what is known of them. Of a sender without ends only a repeat after the closing shows that an
- * alert fires on.
+ * Alerts of an incident by their state. A sender without ends shows by a repeat after the closing
+ * that the alert fires on.
  */
 export async function alertCounts(
   trx: Trx,

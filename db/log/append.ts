@@ -28,15 +28,16 @@ export class IncidentNotFoundError extends Error {
 type Appended<K extends EventKind = EventKind> = { event: IncidentEvent<K>; inserted: boolean }
 
 /**
- * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the incident's row lock, so
- * that numbers are dense under concurrent writers, and chains the hash to the row before. With a step key that is already
- * there, nothing is written and the stored row is answered (`inserted: false`): a retry finds what it did.
+ * Adds one row to an incident's log: the only way a row gets there. Takes the next number under the
+ * incident's row lock, so that numbers are dense under concurrent writers, and chains the hash to
+ * the row before. With a step key that is already there, nothing is written and the stored row is
+ * answered (`inserted: false`): a retry finds what it did.
  *
- * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People, ingest and the watchdog
- * speak for no run and pass null; their rows carry the current attempt.
+ * `attempt` fences: a run that is no longer the incident's current one gets StaleRunError. People,
+ * ingest and the watchdog speak for no run and pass null; their rows carry the current attempt.
  *
- * Whatever an alert, a tool or a model said passes here: what could act on a terminal, hide text or open a door is taken out
- * before it is stored, so that nothing that reads rows has to.
+ * Whatever an alert, a tool or a model said passes here: what could act on a terminal, hide text or
+ * open a door is taken out before it is stored, so that nothing that reads rows has to.
  *
  * Needs a transaction that does no network I/O. Lock order: incident, approval, append.
  */
@@ -93,8 +94,9 @@ function rowAfter(incidentId: string, head: Head, event: NewEvent): NewRow {
 }
 
 /**
- * The first rows of an incident that the caller opens in this very transaction, numbered and chained: nobody else can add to its log
- * yet. The caller stores the incident with the number and the hash behind them, then these rows by `insertRows`.
+ * The first rows of an incident opened in this transaction, numbered and chained: nobody else can
+ * add to its log yet. The caller stores the incident with the next number and hash, then these rows
+ * by `insertRows`.
  */
 export function firstRows(incidentId: string, now: string, events: readonly NewEvent[]): NewRow[] {
   const rows: NewRow[] = []
@@ -105,7 +107,7 @@ export function firstRows(incidentId: string, now: string, events: readonly NewE
   return rows
 }
 
-/** Stores rows as they are, and answers their ids. For `append()` and for rows of `firstRows` alone. */
+/** Stores rows as they are, and answers their ids. For `append()` and rows of `firstRows` only. */
 export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<string[]> {
   const stored = await trx
     .insertInto('incidentEvent')
@@ -123,7 +125,10 @@ export async function insertRows(trx: Trx, rows: readonly NewRow[]): Promise<str
 
 type Head = { attempt: number; nextSeq: number; headHash: string; now: string }
 
-/** Locks the incident's row until the transaction ends. The time is read after the lock is held, never before. */
+/**
+ * Locks the incident's row until the transaction ends. Reads the time after the lock is held, never
+ * before.
+ */
 async function lockHead(trx: Trx, incidentId: string): Promise<Head> {
   const { rows } = await sql<Head>`
     with locked as materialized (
@@ -141,7 +146,7 @@ type Hashed = Omit<IncidentEvent, 'id' | 'hash' | 'metadata' | 'kind' | 'action'
   metadata: unknown
 }
 
-/** What a hash is over: a row as exported, without the hash itself and without the id, which only orders the stream. */
+/** A hash covers a row as exported, without the hash and the id, which only orders the stream. */
 function hashedFields(row: Hashed): Hashed {
   return {
     incidentId: row.incidentId,
@@ -164,12 +169,12 @@ export function hashEvent(row: Hashed): string {
   return digestOf(hashedFields(row))
 }
 
-/** A stored row as the rest of the code knows it. The log is written by `append()` alone, so its shapes are trusted. */
+/** A stored row for the rest of the code. Only `append()` writes the log: shapes are trusted. */
 export function fromRow(row: IncidentEventRow): IncidentEvent {
   return { id: String(row.id), ...hashedFields(row), hash: row.hash } as unknown as IncidentEvent
 }
 
-/** The action that each kind of row stands for; of a write and a verification `actionOf` knows more. */
+/** The action of each kind of row; `actionOf` knows more of a write and a verification. */
 const actionOfKind: Record<EventKind, EventAction> = {
   alert_received: 'commented',
   looked: 'investigated',
@@ -215,7 +220,7 @@ export function actionOf(
   return actionOfKind[kind]
 }
 
-/** What was never proved neither succeeded nor failed. */
+/** An unproven one neither succeeded nor failed. */
 const actionOfOutcome: Record<VerificationOutcome, EventAction> = {
   held: 'fix_succeeded',
   not_held: 'fix_failed',

@@ -18,7 +18,7 @@ type AuditEntry = {
   address?: string | null
 }
 
-/** Writes down what has no row yet, in the transaction of what it tells about where there is one. */
+/** Writes an entry for what has no row yet, in its subject's transaction if there is one. */
 export async function recordAudit(db: Db, entry: AuditEntry): Promise<void> {
   const { who, what, subject, detail, address = null } = entry
   await db
@@ -42,7 +42,7 @@ const configuration = sql`
     null::text as incident_id, null::text as address
   from platform_config_revision`
 
-/** Of the log what people did themselves, and what looked like an attack. */
+/** Rows of the log that people did themselves, or that looked like an attack. */
 const incidents = sql`
   select at, 3 as source, id,
     case kind when 'security_event' then coalesce(metadata->>'by', metadata->>'subject', 'unknown') else substr(actor, 6) end as who,
@@ -64,7 +64,10 @@ const incidents = sql`
 
 type AuditFilter = { who?: string; what?: string; since?: string }
 
-/** Who did what, newest first, out of every table that knows. `what` is a word or the part before its dot. */
+/**
+ * Acts and actors, newest first, from every table that knows. `what`: a word, or the part before
+ * its dot.
+ */
 export async function listAudit(
   { db }: Scope,
   filter: AuditFilter,
@@ -91,11 +94,11 @@ export async function listAudit(
   return rows.map(({ source, id, ...row }) => ({ ...row, id: `${row.at}~${source}~${id}` }))
 }
 
-/** Of each table so many of the newest rows are looked through for choices. */
+/** Newest rows of each table that are searched for choices. */
 const rowsForChoices = 5_000
 const maxChoices = 200
 
-/** Who did something of late, and what was done: the choices of a filter, each in the order of the alphabet. */
+/** Recent actors and acts: the choices of a filter, each in alphabetical order. */
 export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what: string[] }> {
   const newest = [own, configuration, incidents].map(
     (rows) => sql`(select who, what from (${rows}) as one order by at desc, id desc limit ${rowsForChoices})`,
@@ -111,7 +114,7 @@ export async function auditChoices({ db }: Scope): Promise<{ who: string[]; what
 
 const securityRowsPerIncident = 100
 
-/** A forgery or a fenced run, on the incident it was aimed at. Capped, so that a flood of them cannot fill the log. */
+/** A forgery or a fenced run, on its incident. Capped, so that a flood cannot fill the log. */
 export async function recordSecurityEvent(
   trx: Trx,
   incidentId: string,
@@ -148,9 +151,9 @@ type Chained = {
 }
 
 /**
- * Recomputes the audit's chain: numbers dense from 1, each hash right and chained to the one before, the head equal to the last.
- * The owner of the database can rewrite a tail and chain it again: `expectedHead`, a hash that somebody noted elsewhere before,
- * must still be in it.
+ * Recomputes the audit's chain: numbers dense from 1, each hash right and chained to the one
+ * before, the head equal to the last. The database's owner can rewrite a tail and chain it again:
+ * `expectedHead`, a hash noted elsewhere, must still be in it.
  */
 export async function verifyAudit(db: Db, expectedHead?: string): Promise<AuditChain> {
   // The head first: a row that comes after it is no missing one.
@@ -203,7 +206,7 @@ function flawOf(
   return null
 }
 
-/** SHA-256 over the fields, each with its length in bytes in front: what `audit_hash` of the database says when a row is added. */
+/** SHA-256 over the fields, each after its length in bytes, as the database's `audit_hash`. */
 function hashAudit(row: Omit<Chained, 'hash' | 'id'>): string {
   const { seq, at, who, what, subject, detail, address, prevHash } = row
   const fields = [String(seq), at, who, what, subject, detail, address, prevHash]

@@ -5,14 +5,14 @@ import { cleanse } from '../../safety/redact.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Bodies above this live in `result_body`; a row stays small enough that a whole incident folds in milliseconds. */
+/** Bodies above this live in `result_body`: small rows let a whole incident fold fast. */
 export const inlineLimitBytes = 4096
 
 const headCharacters = 1200
 
 const tailCharacters = 600
 
-/** Stores text under its digest (once, however often it comes) and answers what a row keeps of it. */
+/** Stores text under its digest, once, and answers what a row keeps of it. */
 export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   const clean = cleanse(text)
   const bytes = Buffer.from(clean, 'utf8')
@@ -26,10 +26,11 @@ export async function storeBody(db: Db | Trx, text: string): Promise<BodyRef> {
   }
 }
 
-/** Stores bytes that this process made, such as a picture written out again, under their digest, which is answered. */
+/** Stores bytes of this process, such as a picture written out again, and answers their digest. */
 export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   const digest = sha256(bytes)
-  // It is named again: it comes off the list of what may go, or waits for the sweep that has it and is stored again.
+  // It is named again: it leaves the list of what may go, or waits for the sweep that has it and is
+  // stored again.
   await db.deleteFrom('bodyCandidate').where('digest', '=', digest).execute()
   await db
     .insertInto('resultBody')
@@ -39,21 +40,21 @@ export async function storeBytes(db: Db | Trx, bytes: Buffer): Promise<string> {
   return digest
 }
 
-/** The whole text of a body; throws when it is gone, because nothing may act on half of what was read. */
+/** The whole text of a body; throws when it is gone, since nothing may act on half of it. */
 export async function bodyText(db: Db | Trx, digest: string): Promise<string> {
   const row = await db.selectFrom('resultBody').select('bytes').where('digest', '=', digest).executeTakeFirst()
   if (!row) throw new Error(`result body ${digest} is missing`)
   return row.bytes.toString('utf8')
 }
 
-/** The bodies that are still there; one that is gone is left out, and what rests on it counts as cut. */
+/** Bodies that are still there; a lost one is left out, and what rests on it counts as cut. */
 export async function bodiesByDigest(db: Db | Trx, digests: readonly string[]): Promise<Map<string, string>> {
   if (digests.length === 0) return new Map()
   const rows = await db.selectFrom('resultBody').select(['digest', 'bytes']).where('digest', 'in', digests).execute()
   return new Map(rows.map(({ digest, bytes }) => [digest, bytes.toString('utf8')]))
 }
 
-/** A body that a row of this incident keeps the digest of; null where none does, or where it is gone. */
+/** A body whose digest a row of this incident keeps; null where none does, or where it is gone. */
 export async function bodyOfIncident({ db }: Scope, incidentId: string, digest: string): Promise<string | null> {
   const row = await db
     .selectFrom('incidentEvent')

@@ -9,8 +9,8 @@ import { eventByStepKey, eventsOf } from './events.ts'
 type CallEdit = NonNullable<Awaited<ReturnType<typeof editOf>>>
 
 /**
- * A call as the model, a person, or code for a follower proposed it, with a person's edit of it where there is one; null where nobody
- * proposed it.
+ * A call as model, person or code proposed it, with a person's edit where there is one; null where
+ * nobody did.
  */
 export async function proposedCall(
   db: Db | Trx,
@@ -23,7 +23,10 @@ export async function proposedCall(
   return call ? { call, edit: await editOf(db, { incidentId, attempt, callId: call.id }) } : null
 }
 
-/** A look that decided a follower's leader (`activities/leader-looks.ts`): by its place, before the first turn or after a write. */
+/**
+ * A deciding look of a follower's leader (`activities/leader-looks.ts`), by its place: before the
+ * first turn or after a write.
+ */
 async function callOfCode(db: Db | Trx, place: CallRef): Promise<{ call: ProposedCall; edit: null } | null> {
   const opening = await eventByStepKey(db, stepKey(place, 0, 'context_assembled', 0), 'context_assembled')
   const looks = opening?.metadata.looks?.[place.turn === 0 ? 'before' : 'after'] ?? []
@@ -38,7 +41,10 @@ async function manualCall(db: Db | Trx, { incidentId, attempt, turn, call }: Cal
   return change && { id: callId(turn, call), tool: change.tool, arguments: change.arguments, problem: null }
 }
 
-/** The `tool_started` row that announces this very action for the incident's current attempt; null when there is none. */
+/**
+ * The `tool_started` row that announces this very action for the current attempt; null without
+ * one.
+ */
 export async function judgedRow(
   db: Db | Trx,
   stepKey: string,
@@ -48,7 +54,10 @@ export async function judgedRow(
   return await eventByStepKey(db, stepKey, 'tool_started')
 }
 
-/** Was this approval given for exactly this action of this incident, and used up by the run that announced it? */
+/**
+ * Whether this approval was given for exactly this action of this incident, and used up by the
+ * announcing run.
+ */
 export async function wasApprovalUsed(
   db: Db | Trx,
   approval: { id: string; incidentId: string; actionDigest: string },
@@ -65,8 +74,9 @@ export async function wasApprovalUsed(
 }
 
 /**
- * What a person gave leave by for an announced action: an approval of exactly this, used up by the run, or a standing grant of
- * exactly this, one use of which the run took; else the site's policy, which an admin accepted. Null where there is neither.
+ * The leave for an announced action: an approval of exactly this, used up by the run; a standing
+ * grant of exactly this, of which the run took a use; else the site's policy, which an admin
+ * accepted. Null where there is none.
  */
 export async function authorityOf(db: Db | Trx, row: IncidentEvent<'tool_started'>): Promise<string | null> {
   const { approvalId: id, actionDigest } = row.metadata
@@ -120,7 +130,10 @@ export async function rulingDetailsOf(
   >
 }
 
-/** What a person last made of this call's arguments, and who: the call is judged with them from then on. */
+/**
+ * A person's last edit of this call's arguments, and who it was: the call is judged with them from
+ * then on.
+ */
 async function editOf(
   db: Db | Trx,
   call: { incidentId: string; attempt: number; callId: string },
@@ -139,8 +152,9 @@ async function editOf(
 }
 
 /**
- * Was this very action announced by a run and judged? True only when the log holds a `tool_started` row with this step key
- * and digest for the incident's current attempt. The core API does no agent's write without it.
+ * Whether a run announced this very action and it was judged: true only with a `tool_started` row
+ * of this step key and digest for the current attempt. Without it the core API does no agent's
+ * write.
  */
 async function wasJudged(db: Db | Trx, stepKey: string, actionDigest: string): Promise<boolean> {
   const row = await db

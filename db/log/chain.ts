@@ -6,8 +6,10 @@ import { erasedAmong } from './erased.ts'
 import { eventsOf } from './events.ts'
 
 /**
- * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one before, the incident's head
- * equal to the last. A row that names an erased person no longer is held by its tombstone. `expectedHead` (from a webhook or a workflow's result) proves that the tail was not cut off either.
+ * Recomputes an incident's chain: numbers dense from 1, each hash right and chained to the one
+ * before, the head equal to the last. A row that no longer names an erased person is held by its
+ * tombstone. `expectedHead` (from a webhook or a workflow's result) proves that no tail was cut
+ * off.
  */
 export async function verifyChain(db: Db | Trx, incidentId: string, expectedHead?: string): Promise<LogChain | null> {
   const head = await db

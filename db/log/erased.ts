@@ -4,8 +4,9 @@ import type { Db, Trx } from '../connect.ts'
 type Chained = 'incident_event' | 'audit'
 
 /**
- * Finds the erased rows among these rows of a chain. Answers for each what its newest tombstone says, as `<hash> <digest>`, and what stands there
- * now in the same form. An erased row is verified by its digest, since its words are no longer those that were hashed.
+ * Finds the erased rows among these rows of a chain. Answers for each what its newest tombstone
+ * says, as `<hash> <digest>`, and what stands there now in the same form. An erased row is verified
+ * by its digest, since its words are no longer those that were hashed.
  */
 export async function erasedAmong(
   db: Db | Trx,

@@ -51,7 +51,10 @@ export async function eventByStepKey<K extends EventKind>(
   return row ? (fromRow(row) as IncidentEvent<K>) : null
 }
 
-/** The row of one kind of a call. Rows of a whole turn, or of a run, are read by their key: a call's place holds more than they do. */
+/**
+ * The row of one kind of a call. Rows of a turn or run are read by their key: a call's place holds
+ * more.
+ */
 export async function eventOfCall<K extends EventKind>(
   db: Db | Trx,
   place: CallRef,

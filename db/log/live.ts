@@ -4,25 +4,32 @@ import type { Client } from 'pg'
 import { type LiveAnswer, liveAnswer } from '../../domain/chat.ts'
 import { type Db, separateClient } from '../connect.ts'
 
-/** What models write just now, from the worker that hears it to the API processes that show it. PostgreSQL passes it on and keeps nothing. */
+/**
+ * Text that models write now, from the hearing worker to the API processes that show it. PostgreSQL
+ * passes it on and keeps nothing.
+ */
 
 const channel = 'nightshift_live_answers'
 /** PostgreSQL passes on 8,000 bytes. */
 const maxBytes = 7_500
 const reopenMs = 1_000
 
-/** Who listens holds a lock of what it listens to: an incident, or all of them. A listener that is gone holds none, and no row has to say so. */
+/**
+ * A listener holds a lock of its subject, an incident or all: one that is gone holds none, and no
+ * row has to say so.
+ */
 const lockSpace = 0x6c697665
 export const allIncidents = 'all'
 const lockOf = (watched: string) => sql`${sql.lit(lockSpace)}::int, hashtext(${watched})`
 /** A listener that comes or goes is known within this time. */
 const agreeEveryMs = 200
-/** A connection that was dropped in silence hears nothing and says nothing: it is asked this often. */
+/** A connection dropped in silence hears and says nothing: it is asked this often. */
 const askEveryMs = 5_000
 
 /**
- * Tells all who listen to this incident; where nobody does, nothing is written. Answers whether it was told. What would be too long to pass on goes
- * without its text. Two calls at the same moment may each take the other for a listener, and then write what nobody hears.
+ * Tells all listeners of this incident; without one, writes nothing. Answers whether it told. Too
+ * long a text is left out. Two calls at once may take each other for a listener, and write what
+ * nobody hears.
  */
 export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boolean> {
   const whole = JSON.stringify(live)
@@ -37,8 +44,9 @@ export async function publishLiveAnswer(db: Db, live: LiveAnswer): Promise<boole
 }
 
 /**
- * Calls `hear` for every word until the signal ends it, on a connection that is opened again when it is lost. `watched`: what is listened to just
- * now, incidents by their ids or `allIncidents`; workers tell of nothing else.
+ * Calls `hear` for every word until the signal ends it, on a connection that is opened again when
+ * lost. `watched`: the current subjects, incidents by id or `allIncidents`; workers tell of nothing
+ * else.
  */
 export async function listenForLiveAnswers(
   db: Db,
@@ -80,7 +88,7 @@ export async function listenForLiveAnswers(
 /** Takes the locks of what is listened to from now on, and lets go of the others. */
 async function agree(client: Client, held: Set<string>, watched: readonly string[]): Promise<void> {
   for (const each of watched.filter((one) => !held.has(one))) {
-    // Who tells of it holds it for a moment: then it is taken the next time.
+    // A teller holds it for a moment: then it is taken the next time.
     const { rows } = await client.query('select pg_try_advisory_lock_shared($1::int, hashtext($2)) as taken', [
       lockSpace,
       each,

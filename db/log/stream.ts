@@ -3,14 +3,14 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Scope } from '../scope.ts'
 import { fromRow } from './append.ts'
 
-/** A place in the stream of all rows: transaction first, because identity values commit out of order. */
+/** A place in the stream of all rows: transaction first, as identity values commit out of order. */
 export type StreamPosition = { tx: string; id: number }
 
 export type StreamedEvent = IncidentEvent & { position: StreamPosition }
 
 /**
- * The next rows of the stream after a position. Only rows whose transaction is older than every running one are shown, so
- * that none can later appear before a position already handed out: no gap, no overlap.
+ * The next rows of the stream after a position. Only rows of transactions older than every running
+ * one, so that none appears later before a position handed out: no gap, no overlap.
  */
 export async function streamAfter(
   { db }: Scope,
@@ -33,6 +33,6 @@ export async function streamAfter(
 /** Where the stream ends now: what a new listener starts from. */
 export async function streamEnd({ db }: Scope): Promise<StreamPosition> {
   const { rows } = await sql<{ tx: string }>`select (pg_snapshot_xmin(pg_current_snapshot())::text) as tx`.execute(db)
-  // Rows of that transaction are not visible yet, so a position before its first row misses nothing.
+  // Rows of that transaction are not visible yet: a position before its first row misses nothing.
   return { tx: String(BigInt(rows[0]?.tx ?? '1') - 1n), id: Number.MAX_SAFE_INTEGER }
 }

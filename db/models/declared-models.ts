@@ -7,7 +7,10 @@ import { type ModelKey, type ModelProfile, modelProfile } from './profiles.ts'
 
 type ListedModel = ModelKey & { name: string; fallbacks: string[]; protocol: ModelProtocol | null }
 
-/** Makes known what LLM_SERVERS_FILE declares, in place of what was declared before; of two workers the last one is believed. */
+/**
+ * Publishes what LLM_SERVERS_FILE declares, for what was declared before; of two workers the last
+ * counts.
+ */
 export async function declareModels(db: Db, models: readonly ListedModel[]): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await sql`select pg_advisory_xact_lock(hashtextextended('declared_model', 0))`.execute(trx)
@@ -17,7 +20,7 @@ export async function declareModels(db: Db, models: readonly ListedModel[]): Pro
   })
 }
 
-/** The models that the workers know, in their order, each with its profile and until when it is left alone. */
+/** Models that the workers know, in order, each with its profile and how long it is left alone. */
 export async function declaredModels({
   db,
 }: Scope): Promise<(ListedModel & { profile: ModelProfile; awayUntil: string | null })[]> {

@@ -5,7 +5,10 @@ import type { Db } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import { type ModelKey, storeLearned } from './profiles.ts'
 
-/** Keeps what was measured in place of an earlier result of the same model, what was learned of its server, and who measured it in the audit. */
+/**
+ * Stores a measurement for an earlier one of the model, what was learned of its server, and its
+ * author in the audit.
+ */
 export async function keepPassport(db: Db, sent: SentPassport, who: string): Promise<StoredPassport> {
   const { profile, ...clean } = cleanse(sent)
   const { server, model, grade } = clean
@@ -24,7 +27,10 @@ export async function keepPassport(db: Db, sent: SentPassport, who: string): Pro
   })
 }
 
-/** The last result of this model at this server, and whether its grade still counts; null where nobody has measured it. */
+/**
+ * The model's last result at this server, and whether its grade still counts; null where nobody
+ * measured it.
+ */
 export async function passportOf(db: Db, { server, model }: ModelKey): Promise<StoredPassport | null> {
   const row = await db
     .selectFrom('modelPassport as passport')

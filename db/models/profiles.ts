@@ -33,10 +33,13 @@ export type ModelProfile = {
   isDue: boolean
 }
 
-/** What was learned is learned again after this: a server may have been changed without a trace. One refused request a week. */
+/**
+ * Learned facts are learned again after this: a server may change without a trace. One refused
+ * request a week.
+ */
 const learnedDays = 7
 const readEverySeconds = 600
-/** Of a window that the server has not decided yet. */
+/** A window that the server has not decided yet. */
 const provisionalSeconds = 15
 
 const fresh = sql<boolean>`shape_at > ${onceNow} - make_interval(days => ${sql.lit(learnedDays)})`
@@ -84,7 +87,7 @@ export async function modelProfile(db: Db | Trx, { server, model }: ModelKey): P
   }
 }
 
-/** Of all servers and models, the one that was asked about itself last: the one that is in use. Null where none ever was. */
+/** The server and model asked about themselves last: the ones in use. Null where none was. */
 export async function lastProfile(db: Db): Promise<(ModelProfile & ModelKey) | null> {
   const row = await db
     .selectFrom('modelProfile')
@@ -106,7 +109,7 @@ export async function keepShape(db: Db | Trx, key: ModelKey, shape: RequestShape
     .execute()
 }
 
-/** Takes it on to ask the server about its model; false where it is not due, or another worker has just done so. */
+/** Takes on to ask the server about its model; false if not due, or another worker just did. */
 export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
   const readAt = now
   const taken = await db
@@ -120,7 +123,10 @@ export async function claimReading(db: Db, key: ModelKey): Promise<boolean> {
 
 export type Served = ServedModel
 
-/** Keeps what a server said of its model. When it is another one than before, all that was learned of the earlier one goes. */
+/**
+ * Stores a server's word on its model. Another model than before drops all that was learned of the
+ * earlier one.
+ */
 export async function storeServedModel(db: Db | Trx, key: ModelKey, served: Served): Promise<void> {
   const { windowTokens, source, identity, cutsSilently, isProvisional } = served
   const said = JSON.stringify(served.abilities)
@@ -166,8 +172,8 @@ export async function keepAnsweredAs(db: Db | Trx, key: ModelKey, answeredAs: st
 }
 
 /**
- * Keeps what a check learned, beside what runs have learned: a check has short conversations and asks for less. It does not count as a reading of
- * the worker: a model that was only checked does not count as the one in use.
+ * Stores what a check learned, beside what runs learned: a check has short conversations and asks
+ * less. No reading of the worker: a model that was only checked is not the one in use.
  */
 export async function storeLearned(
   trx: Trx,

@@ -4,7 +4,10 @@ import { onceNow } from '../clock.ts'
 import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 
-/** Who asks a server of models: one run, with the severity of its incident. A person waits for the answer to a question. */
+/**
+ * An asker of a model's server: one run, with its incident's severity. A person waits for a
+ * question's answer.
+ */
 export type SlotHolder = {
   server: string
   holder: string
@@ -13,13 +16,16 @@ export type SlotHolder = {
   isQuestion: boolean
 }
 
-/** `held`: the slot is this try's until it lets go, or says nothing for `heldSeconds`. `ahead`: how many go first. */
+/**
+ * `held`: the slot is this try's until it lets go, or is silent for `heldSeconds`. `ahead`: how
+ * many go first.
+ */
 export type Slot = { held: true; waitedMs: number } | { held: false; ahead: number }
 
-/** A holder says that it lives every few seconds; one that is silent for so long has lost its slot to the next in the line. */
+/** A holder shows life every few seconds; one silent this long has lost its slot to the next. */
 export const heldSeconds = 60
 
-/** The same of one that waits: shorter, for a dead one at the head would keep the others from a free slot. */
+/** The same for a waiter: shorter, since a dead one at the head blocks a free slot. */
 const waitingSeconds = 15
 
 const ranks: Record<Severity, number> = { critical: 0, warning: 1, info: 2 }
@@ -28,10 +34,11 @@ const rankOf = ({ severity, isQuestion }: SlotHolder): number => (isQuestion ? -
 export const ahead = (seconds: number) => sql<string>`nightshift_now() + make_interval(secs => ${sql.lit(seconds)})`
 
 /**
- * Takes a slot for this try of a run, or a place in the line: questions of people first, then the more severe, then who asked first. One statement at a time
- * per server decides, so that there are never more than `limit` over all workers. The slot of an earlier try of the same run passes
- * on, and that try finds out when it says next that it lives. Without a token the slot is kept for the run's next try, for as long
- * as a place in the line.
+ * Takes a slot for a run's try, or a place in the line: people's questions, then the more severe,
+ * then the earlier. One statement at a time a server decides, so that there are never more than
+ * `limit` over all workers. The slot of an earlier try of the run passes on, and that try finds out
+ * when it next shows life. Without a token the slot is kept for the run's next try, as long as a
+ * place in the line.
  */
 export async function takeSlot(db: Db, asking: SlotHolder, limit: number, token: string | null): Promise<Slot> {
   const { server, holder, incidentId } = asking
@@ -94,7 +101,7 @@ export async function keepSlot(db: Db, holder: string, token: string): Promise<b
   return kept !== undefined
 }
 
-/** Lets go of a slot, or of a place in the line (`token` null); of a slot that passed on nothing. */
+/** Lets go of a slot or place in the line (`token` null); nothing for a slot that passed on. */
 export async function leaveSlot(db: Db, holder: string, token: string | null): Promise<void> {
   await db
     .deleteFrom('modelSlot')

@@ -23,8 +23,8 @@ const noticePercents = [80, 100] as const
 const periodWords = { day: 'today (UTC)', month: 'this month (UTC)' } as const
 
 /**
- * The price of an answer. A model without a price costs nothing while no cap is set, and the dearest known price while one is: a cap
- * that cannot count would be none.
+ * An answer's price. A model without one costs nothing while no cap is set, and the dearest known
+ * price under a cap: a cap that cannot count would be none.
  */
 export async function costOfAnswer(db: Db | Trx, models: readonly string[], usage: TokenUsage): Promise<AnswerCost> {
   const settings = await readSettings(db)
@@ -36,7 +36,7 @@ export async function costOfAnswer(db: Db | Trx, models: readonly string[], usag
 
 const capOf = (settings: SettingsReader, period: SpendPeriod) => settings.value<number | null>(`agent.budget_${period}`)
 
-/** What was spent, and the caps in force. */
+/** The spending, and the caps in force. */
 export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Spend> {
   const settings = given ?? (await readSettings(db))
   const { rows } = await sql<{ day: number; month: number }>`
@@ -50,7 +50,10 @@ export async function spendNow(db: Db | Trx, given?: SettingsReader): Promise<Sp
   }
 }
 
-/** The cap that is used up, in words that name its setting; null while there is money. Without a cap nothing is summed. */
+/**
+ * The cap that is used up, in words that name its setting; null while there is money. Without a cap
+ * nothing is summed.
+ */
 export async function spentCap(db: Db | Trx): Promise<{ period: SpendPeriod; text: string } | null> {
   const settings = await readSettings(db)
   if (capOf(settings, 'day') === null && capOf(settings, 'month') === null) return null
@@ -67,8 +70,9 @@ function spentText(period: SpendPeriod, dollars: number, cap: number): string {
 }
 
 /**
- * Counts an answer in the transaction of its row, and says once for each cap that 80 and 100 % are spent: in the log of the incident
- * whose answer did it and to those who hear notices. At 100 % somebody is woken: nothing is investigated until the period ends.
+ * Counts an answer in its row's transaction. Says once for each cap that 80 and 100 % are spent: in
+ * the log of the incident whose answer did it, and to those who hear notices. At 100 % somebody is
+ * woken: nothing is investigated until the period ends.
  */
 export async function recordSpend(
   trx: Trx,
@@ -128,7 +132,10 @@ export async function costOfIncident({ db }: Scope, incidentId: string): Promise
   return rows[0]?.dollars ?? 0
 }
 
-/** What the last days cost, by model, by type of incident and by day (the newest first), beside today, this month and their caps. */
+/**
+ * Costs of the last days, by model, incident type and day (the newest first), beside today, this
+ * month and their caps.
+ */
 export async function moneyOf({ db }: Scope, days: number): Promise<Usage['money']> {
   const spentBy = async (column: 'day' | 'model' | 'type', order: 'name desc' | 'dollars desc, name') => {
     const { rows } = await sql<SpentOn>`

@@ -9,7 +9,7 @@ type TokenUse = {
     failures: number
     promptTokens: number
     completionTokens: number
-    /** Of those, spent on reasoning, where the server counts it. */
+    /** Tokens spent on reasoning, where the server counts them. */
     reasoningTokens: number
     /** Answers whose server stated no tokens, or what cannot be. */
     assumed: number
@@ -29,7 +29,7 @@ export async function usageOf({ db }: Scope, days: number): Promise<TokenUse> {
   const since = sql<string>`(${onceNow} - make_interval(days => ${days}))`
   const today = sql`date_trunc('day', ${onceNow}, 'UTC')`
   const [answers, byDay, incidents, approvals] = await Promise.all([
-    // The rows of models are many and wide: they are read once, for both what each took and what each day took.
+    // Rows of models are many and wide: read once, for what each took and what each day took.
     sql<ModelDay>`
       select to_char(date_trunc('day', at, 'UTC'), 'YYYY-MM-DD') as day, coalesce(metadata->>'model', 'unknown') as model,
         count(*) filter (where kind = 'model_answered')::int as answers,

@@ -9,8 +9,9 @@ import type { DueDelivery } from './deliveries.ts'
 import { listDestinations } from './destination-rows.ts'
 
 /**
- * A queue for each address: its receiver's limit counts for all that goes there, whatever name the destination has. One message at a time over
- * all processes, the worst first and of these the oldest.
+ * A queue for each address: the receiver's limit counts for all that goes there, whatever the
+ * destination's name. One message at a time over all processes, the worst first and of these the
+ * oldest.
  */
 
 /** How long a worker may hold an address: the receiver's 30 s and room for the rows. */
@@ -20,7 +21,7 @@ const maxAloneSeconds = 120
 /** As many as a digest lists. */
 const maxTogether = 50
 
-/** `address` is the digest of where messages go, which may be a credential, or the name of a browser's subscription. */
+/** `address`: the digest of a message's place, perhaps a credential or a browser's subscription. */
 export type AddressQueue = { address: string; destinations: string[] }
 
 /** Messages about one incident follow on each other at these: they keep their order. */
@@ -28,7 +29,7 @@ const isThreaded = (address: string) => /^(pagerduty|email)\./.test(address)
 /** There an event has a meaning for its incident alone. */
 const isAlwaysAlone = (address: string) => address.startsWith('pagerduty.')
 
-/** The queues in which something is due. A webhook without an address has a queue as well, to be dropped from it. */
+/** Queues with something due. A webhook without an address has one too, to be dropped from. */
 export async function dueQueues(db: Db): Promise<AddressQueue[]> {
   const due = await db
     .selectFrom('delivery')
@@ -64,7 +65,10 @@ export async function readAddresses(db: Db | Trx): Promise<(destination: string)
 /** One message, or all those that have waited too long to go out alone. */
 type LeasedQueue = { address: string; until: string; deliveries: DueDelivery[] }
 
-/** Takes the address and what is next for it; null where nothing is due, the receiver asked for patience, or another process is at it. */
+/**
+ * Takes an address and its next message; null where none is due, the receiver asked for patience,
+ * or another process is at it.
+ */
 export async function leaseQueue(db: Db, { address, destinations }: AddressQueue): Promise<LeasedQueue | null> {
   return await db.transaction().execute(async (trx) => {
     await trx
@@ -134,14 +138,14 @@ async function dueFor(trx: Trx, destinations: readonly string[], inOrder: boolea
     .execute()
 }
 
-/** Nothing that was to be told before of the same incident still waits, not even for another attempt. */
+/** Earlier messages about the same incident are done, also their further attempts. */
 const isFirstOfIncident = sql<boolean>`not exists (
   select 1 from delivery as earlier
   where earlier.incident_id = delivery.incident_id and earlier.destination = delivery.destination
     and earlier.status in ('pending', 'sending') and earlier.id <> delivery.id
     and (earlier.created_at, earlier.message_id) < (delivery.created_at, delivery.message_id))`
 
-/** A question and a card are always told alone: who reads them needs their own words and their own links. */
+/** Questions and cards go alone: their readers need their own words and links. */
 function togetherOrAlone(due: readonly Waiting[]): number[] {
   const [first] = due
   if (!first) return []
@@ -154,7 +158,10 @@ function togetherOrAlone(due: readonly Waiting[]): number[] {
     : [first.id]
 }
 
-/** Ends the lease, and leaves the address alone for so many seconds. Does nothing where the lease ran out. */
+/**
+ * Ends the lease, and leaves the address alone for that many seconds. Does nothing for a lease that
+ * ran out.
+ */
 export async function releaseQueue(trx: Trx, { address, until }: LeasedQueue, seconds: number): Promise<void> {
   await trx
     .updateTable('outboxAddress')

@@ -15,7 +15,10 @@ import { type WaitsForMorning, whyUntilMorning } from './wake-budget.ts'
 
 export const maxAttempts = 3
 
-/** Puts a notification into the outbox when somebody wants it: the transaction that makes it true makes it due. */
+/**
+ * Puts a notification into the outbox if somebody wants it: the transaction that makes it true
+ * makes it due.
+ */
 export async function enqueueNotification(
   trx: Trx,
   incident: IncidentRow,
@@ -95,8 +98,8 @@ async function insertReadOnes(trx: Trx, incidentId: string, told: object, entrie
 }
 
 /**
- * Puts a message about several, or about none, into the outbox, under the incident that carries it. `told` decides whom it goes to, by default
- * what it says itself. `gone`: addresses that cannot be told.
+ * Puts a message about several, or about none, into the outbox, under the incident that carries it.
+ * `told` decides who gets it, by default the message itself. `gone`: addresses that cannot be told.
  * False where no way is left.
  */
 export async function enqueueJoined(
@@ -123,7 +126,10 @@ type Wanted = {
   gone?: ReadonlySet<string> | undefined
 }
 
-/** The entries of all destinations, each made ready for them: what has no thread in Slack would be told nobody there. */
+/**
+ * Entries of all destinations, each made ready for them: without a thread in Slack nobody there
+ * would hear.
+ */
 async function preparedEntries(trx: Trx, incidentId: string, { trigger, told, gone }: Wanted): Promise<string[]> {
   const entries: string[] = []
   for (const destination of destinations) {
@@ -156,7 +162,7 @@ async function insertEntries(
     .execute()
 }
 
-/** Is somebody to be woken? For what asks something of a person; what an alert did since is news. */
+/** Whether somebody is woken: for what asks a person; what an alert did since is news. */
 function isToPage(trigger: Trigger, { severity }: IncidentRow): boolean {
   switch (trigger) {
     case 'resolved':
@@ -208,7 +214,7 @@ export type DeliveryResult = {
   isUnwanted?: boolean
 }
 
-/** Writes what became of an attempt and, after a failure that a retry may fix, the row of the next one. */
+/** Writes an attempt's outcome and, after a failure that a retry may fix, the next one's row. */
 export async function finishDelivery(
   trx: Trx,
   delivery: DueDelivery,
@@ -241,7 +247,7 @@ export async function finishDelivery(
       notification: JSON.stringify(delivery.notification),
       attempt: delivery.attempt + 1,
       createdAt: delivery.createdAt,
-      // What was held is no older than its release.
+      // A held message is no older than its release.
       releasedAt: sql`(select coalesce(released_at, hold_until) from delivery where id = ${delivery.id})`,
       nextAt: sql`nightshift_now() + make_interval(secs => ${result.retryAfterSeconds})`,
     })
@@ -249,7 +255,7 @@ export async function finishDelivery(
     .execute()
 }
 
-/** Puts a delivery back that was no attempt: it had to wait its turn, or something else had to go before it. */
+/** Puts back a delivery that was no attempt: it had to wait, or something had to go first. */
 export async function postponeDelivery(trx: Trx, delivery: DueDelivery, seconds: number): Promise<void> {
   await trx
     .updateTable('delivery')

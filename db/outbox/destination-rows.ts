@@ -37,7 +37,10 @@ export class SecretAsked extends Error {
   }
 }
 
-/** Makes a destination, or changes the one of that name. What is not said of its secrets stays, where they are sent to the same place. Throws SecretAsked. */
+/**
+ * Makes a destination, or changes the one of that name. Secrets that are not named stay, where they
+ * go to the same place. Throws SecretAsked.
+ */
 export async function putDestination(db: Db, name: string, put: DestinationPut, who: string): Promise<Destination> {
   return await db.transaction().execute(async (trx) => {
     // Two at once, of which the second would not see what the first made.
@@ -127,7 +130,7 @@ export async function hasHeard(db: Db | Trx, name: string, incidentId: string): 
   return (await firstMessage(db, `${destinationPrefix}${name}`, incidentId)) !== null
 }
 
-/** Is this the message that the others of its incident follow on there? The same for every attempt. */
+/** Whether the others of its incident follow on this message there. The same for every attempt. */
 export async function isFirstOfThread(
   db: Db,
   { destination, incidentId, messageId }: { destination: string; incidentId: string; messageId: string },
@@ -135,7 +138,10 @@ export async function isFirstOfThread(
   return (await firstMessage(db, destination, incidentId)) === messageId
 }
 
-/** A message about several, or about Nightshift, stands under one incident and is not about that one. A page that was not needed never went. */
+/**
+ * A message about several, or about Nightshift, stands under one incident and is not about it. A
+ * page that was not needed never went.
+ */
 export const isOfThread = sql<boolean>`coalesce(jsonb_array_length(notification->'incidents'), 0) = 0
   and notification->>'trigger' not in ('notice', 'duty', 'morning', 'hand_over') and released_why is distinct from 'repaired'`
 

@@ -9,9 +9,12 @@ import { pushDestination } from './push-subscriptions.ts'
 import { routedDestination } from './routed-destinations.ts'
 import { slackDestination } from './slack-thread-updates.ts'
 
-/** The channels that notify people of appended rows: webhooks here, Slack, browsers and what people set up in files beside it. */
+/**
+ * Channels that notify people of appended rows: webhooks here, Slack, browsers and destinations in
+ * files beside it.
+ */
 
-/** What is to be decided, which says who may answer; `of`: the person whose turn it is, by the site's list. */
+/** A question that says who may answer; `of`: the person whose turn it is, by the site's list. */
 export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & {
   of?: string | undefined
   dryRun?: { details: Record<string, unknown> } | null
@@ -21,22 +24,22 @@ export type AskedOf = Pick<DecisionSubject, 'risk' | 'targets'> & {
 type ToldEntry = RoutedNews & { incidentId: string; asked?: AskedOf | undefined }
 
 /**
- * A channel that notifies people. The log and the outbox know this type alone: a new destination is a file with one of these and
- * a line in `destinations`.
+ * A channel that notifies people. Log and outbox know this type alone: a new destination is a file
+ * with one of these and a line in `destinations`.
  */
 export type OutboxDestination = {
   /**
-   * The names of its entries in the outbox for a trigger; none where it is off or does not want to know. Without `told` those that may
-   * want to know. `gone`: addresses that cannot be told (`readAddresses`).
+   * Names of its outbox entries for a trigger; none where it is off or not interested. Without
+   * `told`: those that may be. `gone`: addresses that cannot be told (`readAddresses`).
    */
   entriesFor(trx: Trx, trigger: Trigger, told?: ToldEntry, gone?: ReadonlySet<string>): Promise<string[]>
   /** Called once before its entries are stored. */
   prepare?(trx: Trx, incidentId: string): Promise<void>
-  /** Called after each row of a log, in the row's transaction: makes due what the destination shows of it. */
+  /** Called after each row of a log, in its transaction: makes due what the destination shows. */
   afterAppend?(trx: Trx, incidentId: string, event: NewEvent): Promise<void>
 }
 
-/** Where each kind of message goes: the first of these that has an address. What asks nothing of anybody is news. */
+/** Places for each kind of message: the first with an address. Without a question it is news. */
 const webhooks: Record<Trigger, string[]> = {
   critical: ['critical'],
   approval: ['approval'],

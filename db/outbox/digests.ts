@@ -8,9 +8,9 @@ import { enqueueNotification } from './deliveries.ts'
 const listed = 50
 
 /**
- * One message to each destination, every `escalation.remind` seconds, that lists what people have and still fires: escalated
- * incidents, and those a person closed and was reminded of once. Nothing that somebody took is in it. Answers how many
- * incidents it lists.
+ * One message to each destination, every `escalation.remind` seconds, that lists what people have
+ * and still fires: escalated incidents, and those a person closed and was reminded of once. Leaves
+ * out what somebody took. Answers how many it lists.
  */
 export async function sendDigests(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {

@@ -9,9 +9,10 @@ import { enqueueJoined, entryOf } from './deliveries.ts'
 const maxListed = 50
 
 /**
- * Tells by another way what reached nobody: one message to each destination whose address is not among those that failed. Such a message is
- * never the subject of another, so that two receivers that are both gone do not report each other for ever. What no other way can tell stands
- * on Home and in `doctor`, as all of it does. Answers how many messages it was about.
+ * Tells by another way what reached nobody: one message to each destination whose address did not
+ * fail. It is never the subject of another, so that two receivers that are both gone do not report
+ * each other for ever. All of it also stands on Home and in `doctor`. Answers how many messages it
+ * was about.
  */
 export async function tellGivenUp(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -57,7 +58,7 @@ export async function tellGivenUp(db: Db): Promise<number> {
   })
 }
 
-/** What of several decides whom they go to: the first is about an incident of the worst severity. */
+/** The first is of the worst severity: it decides where several go. */
 function worstOf(told: readonly Notification[]) {
   const worst = (told.find(({ incident }) => incident.severity === 'critical') ?? told[0]) as Notification
   return { ...entryOf(worst), page: told.some(({ page }) => page) }

@@ -7,10 +7,16 @@ const idleSeconds = 180
 /** What waited before, and is due, is said sooner. */
 const idlePageSeconds = 60
 
-/** Messages that nobody takes, with when the first of them was due. `pages`: of those the ones that waited as a page, and do no more. */
+/**
+ * Messages that nobody takes, with the time the first was due. `pages`: those that waited as a
+ * page, and no longer do.
+ */
 export type IdleQueues = { messages: number; pages: number; since: string }
 
-/** What is due for three minutes, a page that waited for one, in queues that no worker has touched meanwhile; null where there is nothing. */
+/**
+ * Messages due for three minutes, a page for one, in queues that no worker touched meanwhile; null
+ * where there are none.
+ */
 export async function findIdleQueues(db: Db): Promise<IdleQueues | null> {
   const [messages, pages] = [
     await untouchedSince(db, idleSeconds, sql`hold_until is null`),

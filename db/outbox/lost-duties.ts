@@ -6,14 +6,15 @@ import type { Db, Trx } from '../connect.ts'
 import { enqueueJoined } from './deliveries.ts'
 import { releaseAllPages } from './release-pages.ts'
 
-/** People hear of a loss when a second look, a minute later, finds it as well: a restart is no loss. */
+/** People hear of a loss when a second look, a minute later, finds it too: a restart is no loss. */
 const toldAfterSeconds = 45
 /** No process has found it lost for so long: it is done again. */
 const doneAfterSeconds = 150
 
 /**
- * Tells by every way out which duties are lost, once a loss, and when they are done again. Every API process calls it once a minute with
- * what it finds lost: a loss holds as long as one of them sees it. Answers what was told now.
+ * Tells by every way which duties are lost, once a loss, and when they are done again. Every API
+ * process calls it once a minute with its findings: a loss holds while one of them sees it. Answers
+ * what was told now.
  */
 export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promise<string[]> {
   return await db.transaction().execute(async (trx) => {
@@ -42,7 +43,7 @@ export async function tellLostDuties(db: Db, lost: readonly StatusPart[]): Promi
   })
 }
 
-/** Of what is lost now, what was lost a minute ago and was not told. */
+/** Losses of now that were there a minute ago and not told. */
 async function newlyLost(trx: Trx, lost: readonly StatusPart[]): Promise<string[]> {
   if (lost.length === 0) return []
   const rows = await trx
@@ -70,8 +71,9 @@ async function doneAgain(trx: Trx): Promise<string[]> {
 }
 
 /**
- * Carried by the newest incident, for a message of the outbox belongs to one; its words are about Nightshift alone. Null where it reaches
- * nobody yet, without an incident or a destination: then it goes out later.
+ * Carried by the newest incident, since a message of the outbox belongs to one; its words are about
+ * Nightshift alone. Null where it reaches nobody yet, without an incident or a destination: it goes
+ * out later.
  */
 async function tell(trx: Trx, what: string, reason: string, page: boolean): Promise<string | null> {
   const title = `Nightshift: ${what}`

@@ -19,8 +19,9 @@ import type { IncidentRow } from '../tables.ts'
 import { pushPrefix } from './push-subscriptions.ts'
 
 /**
- * The page of a new incident may wait while a run looks and repairs. Until when stands in its row of the outbox from the beginning; what is
- * here only ever lets it go earlier, in the transaction of the fact that makes it. Each function answers the row that the log gets of it.
+ * The page of a new incident may wait while a run looks and repairs. Its outbox row has the end
+ * from the beginning; this file only lets it go earlier, in the transaction of the fact that makes
+ * it. Each function answers the row that the log gets.
  */
 
 type GateNote = NewEvent<'noted'>
@@ -42,7 +43,10 @@ export async function holdUntilOf(trx: Trx, row: IncidentRow): Promise<string | 
   return rows[0]?.until ?? null
 }
 
-/** The entries that wake somebody: destinations that are set to, browsers of people, and webhooks of the template `generic`. */
+/**
+ * Entries that wake somebody: destinations set to, browsers of people, and webhooks of the template
+ * `generic`.
+ */
 export async function wakingEntries(trx: Trx, entries: readonly string[]): Promise<string[]> {
   const settings = await readSettings(trx)
   const rows = await trx.selectFrom('destination').select(['name', 'kind', 'options', 'route']).execute()
@@ -57,7 +61,10 @@ export function heldNote(until: string): GateNote {
   return gateNote('page_held', describeHeld(until))
 }
 
-/** What a new row of the log means for the page of its incident. Called for every row, and asks the database for few. */
+/**
+ * The effect of a log's new row on its incident's page. Called for every row; asks the database for
+ * few.
+ */
 export async function followPage(trx: Trx, incidentId: string, event: NewEvent): Promise<GateNote | null> {
   const step = stepOfGate(event)
   if (step === null) return null
@@ -83,7 +90,7 @@ export async function releasePage(
   return released.length === 0 ? null : gateNote('page_released', describeReleased(why))
 }
 
-/** Decides whether the page of a repaired incident is needed. The caller holds the incident's lock. */
+/** Decides whether a repaired incident's page is needed. The caller holds the incident's lock. */
 export async function settlePage(
   trx: Trx,
   incidentId: string,

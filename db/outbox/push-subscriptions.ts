@@ -11,7 +11,10 @@ import type { AskedOf, OutboxDestination } from './destinations.ts'
 
 type PushKeys = { publicKey: string; privateKey: string }
 
-/** The key pair of this installation; the first who asks makes it, with `generate`, and every process has the same. */
+/**
+ * The key pair of this installation; the first caller makes it with `generate`, and every process
+ * has the same.
+ */
 export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKeys> {
   const stored = () => db.selectFrom('pushKey').select(['publicKey', 'privateKey']).executeTakeFirst()
   const known = await stored()
@@ -29,7 +32,10 @@ export async function pushKeys(db: Db, generate: () => PushKeys): Promise<PushKe
 /** A person has this many browsers at most: the oldest goes. */
 const maxDevices = 20
 
-/** Subscribes a browser of this person. One that subscribes again, or that another person now uses, changes hands. */
+/**
+ * Subscribes a person's browser. One that subscribes again, or that another person now uses,
+ * changes hands.
+ */
 export async function subscribe(
   db: Db,
   operatorId: string,
@@ -78,7 +84,7 @@ export async function unsubscribe(db: Db, operatorId: string, id: string): Promi
   return row !== undefined
 }
 
-/** Where a browser is reached, with its keys; null where it is subscribed no more, or its person may sign in no more. */
+/** A browser's address and keys; null if unsubscribed, or its person may not sign in any more. */
 export async function subscriptionById(db: Db, id: string) {
   const row = await db
     .selectFrom('pushSubscription')

@@ -15,8 +15,9 @@ const isNobodys = sql<boolean>`(incident.status = 'open'
 const isTimeOver = sql<boolean>`(hold_until <= ${onceNow})`
 
 /**
- * Lets pages go whose incident no run took up in time, and writes of those whose time is over that they left, which they do by themselves.
- * A round waits for no lock, and a fault of one incident delays no other. Answers how many it let go.
+ * Lets pages go whose incident no run took up in time, and logs those that left when their time was
+ * over. A round waits for no lock, and a fault of one incident delays no other. Answers how many it
+ * let go.
  */
 export async function releaseDuePages(db: Db): Promise<number> {
   const due = await db
@@ -59,7 +60,7 @@ async function releaseByClock(trx: Trx, incidentId: string): Promise<void> {
   else if (row.isNobodys) await release(trx, incidentId, 'no_slot')
 }
 
-/** A duty is lost: nobody can say any more that somebody looks. The caller tells people of the loss itself. */
+/** A duty is lost: nobody can say that somebody looks. The caller tells people of the loss. */
 export async function releaseAllPages(trx: Trx): Promise<void> {
   const held = await trx.selectFrom('delivery').select('incidentId').distinct().where(isHeld).execute()
   if (held.length === 0) return
@@ -68,7 +69,7 @@ export async function releaseAllPages(trx: Trx): Promise<void> {
   for (const id of ids) await release(trx, id, 'duty')
 }
 
-/** Lets the page of an incident go, and says so in its log. The lock of the incident comes before that of its messages. */
+/** Lets an incident's page go, and logs it. The incident's lock comes before its messages'. */
 export async function release(trx: Trx, incidentId: string, why: Parameters<typeof releasePage>[2]): Promise<void> {
   const held = await trx
     .selectFrom('delivery')

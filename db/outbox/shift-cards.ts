@@ -21,14 +21,17 @@ import { readSettings } from '../settings.ts'
 import { enqueueJoined } from './deliveries.ts'
 import { hasDestination } from './destinations.ts'
 
-/** The morning card and the hand-over: one message to each destination at its time, once over all processes and restarts. */
+/**
+ * The morning card and the hand-over: one message to each destination at its time, once over all
+ * processes and restarts.
+ */
 
 /** A card that is so late tells nobody of a morning any more. */
 const maxLateMs = 6 * 3_600_000
 /** An hour that a clock change repeats is one time. */
 const sameTimeMs = 90 * 60_000
 
-/** Sends the card of the last night, where it is due. Answers how many lines it has; 0 where none went out. */
+/** Sends the last night's card, if due. Answers its number of lines; 0 where none went out. */
 export async function sendMorning(db: Db): Promise<number> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
@@ -48,7 +51,7 @@ export async function sendMorning(db: Db): Promise<number> {
   })
 }
 
-/** Since when questions wait that woke nobody and of which no card has told yet. Null: there are none. */
+/** The time since which questions wait that woke nobody and no card told. Null: there are none. */
 async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   const { since } = await trx
     .selectFrom('questionWake')
@@ -60,7 +63,7 @@ async function heldSinceCard(trx: Trx, until: string): Promise<string | null> {
   return since
 }
 
-/** Nobody takes the card any more that these questions waited for, so people are woken for them now. Answers how many incidents they are of. */
+/** Wakes people for questions whose card nobody takes. Answers how many incidents they are of. */
 async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<number> {
   const incidents = await trx
     .selectFrom('questionWake')
@@ -107,7 +110,10 @@ export async function sendHandOver(db: Db): Promise<number> {
 /** A shift of a site without set hours. */
 const usualShiftMs = 8 * 3_600_000
 
-/** Both cards as they would be now: of the night that goes on, or of the last one. `lostDuties`: as a look finds them now. */
+/**
+ * Both cards as they would be now: of the night that goes on, or of the last. `lostDuties`: by a
+ * look now.
+ */
 export async function viewShift(scope: Scope, lostDuties: string[]): Promise<ShiftView> {
   const { db } = scope
   const settings = await readSettings(db)
@@ -126,14 +132,15 @@ export async function viewShift(scope: Scope, lostDuties: string[]): Promise<Shi
 }
 
 /**
- * Takes the card of this time, which another process may have sent: the second waits here, and finds it taken. What is not delivered at
- * once is a row of the outbox like any other, so that no restart sends it again.
+ * Takes the card of this time, which another process may have sent: the second waits here and finds
+ * it taken. An undelivered one is a row of the outbox like any other, so that no restart sends it
+ * again.
  */
 async function takeTurn(
   trx: Trx,
   card: 'morning' | 'hand_over',
   time: string,
-  /** Questions wait for it: then it is sent however late it is, and told otherwise where nobody takes it. */
+  /** Questions wait for it: sent however late it is, and told otherwise where nobody takes it. */
   isOwed = false,
 ): Promise<boolean> {
   if (!isOwed && Date.parse(await databaseTime(trx)) - Date.parse(time) > maxLateMs) return false

@@ -7,8 +7,8 @@ import type { DueDelivery } from './deliveries.ts'
 const leaseSeconds = 30
 
 /**
- * Sets where people are notified from now on; null: nowhere, and what is still due for Slack never goes out. The worker that starts last
- * is right.
+ * Sets where people are notified from now on; null: nowhere, and what is due for Slack never goes
+ * out. The worker that starts last is right.
  */
 export async function useSlackChannel(db: Db, channel: string | null): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -43,8 +43,9 @@ export async function useSlackChannel(db: Db, channel: string | null): Promise<v
 export type LeasedChannel = { channel: string; until: string; delivery: DueDelivery }
 
 /**
- * Takes the channel and what is due for it, oldest first; null when there is none or the channel is not ready. One at a
- * time over all processes: so a thread has one first message, and Slack's one message a second is kept.
+ * Takes the channel and what is due for it, oldest first; null when there is none or it is not
+ * ready. One at a time over all processes: a thread has one first message, and Slack's one message
+ * a second is kept.
  */
 export async function leaseSlackChannel(db: Db): Promise<LeasedChannel | null> {
   return await db.transaction().execute(async (trx) => {
@@ -108,7 +109,7 @@ async function joinSame(trx: Trx, { id, incidentId, destination, notification }:
     .execute()
 }
 
-/** Lets the channel go, to be ready again after so many seconds; one whose lease ran out holds nothing any more. */
+/** Lets the channel go, ready again after that many seconds; an expired lease holds nothing. */
 export async function releaseSlackChannel(
   trx: Trx,
   { channel, until }: { channel: string; until: string },

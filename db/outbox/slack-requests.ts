@@ -4,8 +4,8 @@ import type { Db } from '../connect.ts'
 import { recordAudit, recordSecurityEvent } from '../log/audit.ts'
 
 /**
- * Takes a request of Slack's or PagerDuty's once, whichever process it reaches: false for one that was here before. Remembered for longer
- * than its time is believed either way, whatever the clocks of the processes say.
+ * Takes a request of Slack or PagerDuty once, whichever process it reaches: false for a known one.
+ * Remembered for longer than its time is believed, whatever the clocks say.
  */
 export async function takeRequest(db: Db, signature: string): Promise<boolean> {
   const taken = await db
@@ -24,8 +24,8 @@ export async function takeRequest(db: Db, signature: string): Promise<boolean> {
 }
 
 /**
- * Writes down a request that looks like an attack: on the incident whose approval it names, as every other door does, or in
- * the audit where it names none. Both are capped, so that a flood fills neither.
+ * Records a request that looks like an attack: on the incident whose approval it names, as at every
+ * door, else in the audit. Both are capped, so that a flood fills neither.
  */
 export async function suspectSlackRequest(
   db: Db,

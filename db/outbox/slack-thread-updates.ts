@@ -6,12 +6,12 @@ import type { Trx } from '../connect.ts'
 import type { OutboxDestination } from './destinations.ts'
 
 /**
- * Of the outbox what goes to Slack. `tell` posts what a notification says; `root` and `card` carry nothing: they bring the
- * message up to what the rows say when it is sent, so that several at once are one.
+ * Slack's part of the outbox. `tell` posts a notification's words; `root` and `card` carry nothing:
+ * they bring a message up to the rows when sent, so that several at once are one.
  */
 type SlackDestination = 'slack.tell' | 'slack.root' | 'slack.card'
 
-/** Slack's channel: a thread for each incident, whose first message and approval cards follow the rows. */
+/** Slack's channel: a thread an incident, whose first message and approval cards follow rows. */
 export const slackDestination: OutboxDestination = {
   // The thread shows by itself who has it and how it ended.
   entriesFor: async (trx, trigger, _told, gone) =>
@@ -49,7 +49,7 @@ const shownAtRoot = new Set<EventKind>([
   'alert_received',
 ])
 
-/** Makes what Slack shows due to be brought up to a new row, in the row's own transaction and whichever door wrote it. */
+/** Makes due what Slack shows of a new row, in the row's transaction, whichever door wrote it. */
 async function refreshThread(trx: Trx, incidentId: string, event: NewEvent): Promise<void> {
   if (!shownAtRoot.has(event.kind)) return
   const stale: { destination: SlackDestination; about: object }[] = [{ destination: 'slack.root', about: {} }]

@@ -53,7 +53,9 @@ async function newestReport(db: Db, incidentId: string): Promise<EscalationRepor
   return (row?.metadata as EventMetadata['escalated'] | undefined)?.report ?? null
 }
 
-/** The message that asks for an approval: null when none was ever posted, `place` null when Slack has lost it. */
+/**
+ * The message that asks for an approval: null if none was posted, `place` null if Slack lost it.
+ */
 export async function slackCard(db: Db, approvalId: string): Promise<{ place: SlackPlace | null } | null> {
   const row = await db.selectFrom('slackCard').selectAll().where('approvalId', '=', approvalId).executeTakeFirst()
   return row ? { place: placeOf(row) } : null

@@ -11,14 +11,18 @@ import type { IncidentRow } from '../tables.ts'
 import { hasDestination } from './destinations.ts'
 
 /**
- * The budget of a night (`page.wake_budget`): so many questions below critical wake somebody. Channels get the others at once, and the
- * morning card lists them. Nothing waits where no card would go out.
+ * The budget of a night (`page.wake_budget`): so many questions below critical wake somebody.
+ * Channels get the others at once, and the morning card lists them. Nothing waits where no card
+ * would go out.
  */
 
 /** Why a message wakes nobody now. `note`: the row that the log gets of it, once a question. */
 export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 
-/** Why a budget that is set holds nothing back: no card would tell of it. Null: it does, or none is set. */
+/**
+ * The reason why a set budget holds nothing back: no card would tell. Null: it does, or none is
+ * set.
+ */
 export async function whyBudgetIsIdle(db: Db): Promise<string | null> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
@@ -93,7 +97,7 @@ async function ofQuestion(
   if (known) return known.wakes ? null : { text: until, note: null }
   // Asked by day: it was told then, and its reminders use up nothing.
   if (reminder > 0) return { text: until, note: null }
-  // Two questions at once never wake more than the budget: the second waits here, and counts the first.
+  // Two questions at once never exceed the budget: the second waits here, and counts the first.
   await sql`select pg_advisory_xact_lock(hashtextextended('wake budget', 0))`.execute(trx)
   const { count } = await trx
     .selectFrom('questionWake')

@@ -8,7 +8,10 @@ import type { Db, Trx } from '../connect.ts'
 import { recordAudit } from '../log/audit.ts'
 import type { Scope } from '../scope.ts'
 
-/** What the erasure of a person would change, by table, and why it cannot be done now. Changes nothing. */
+/**
+ * The rows, by table, that a person's erasure would change, and why it cannot be done now. Changes
+ * nothing.
+ */
 export async function previewErasure({ db }: Scope, operatorId: string): Promise<Erasure> {
   return await db.transaction().execute(async (trx) => {
     await allowLong(trx)
@@ -37,8 +40,9 @@ class Refused extends Error {
 }
 
 /**
- * Replaces a person by a pseudonym, for good: signs them out everywhere, disables them, and hands the rest to the function of the
- * database, which alone may change rows of chains. All of it or nothing; a refusal says why.
+ * Replaces a person by a pseudonym, for good: signs them out, disables them, and leaves the rest to
+ * the database's function, which alone may change rows of chains. All of it or nothing; a refusal
+ * says why.
  */
 export async function erasePerson(db: Db, person: OperatorRow, by: { name: string }): Promise<Erasure> {
   try {

@@ -7,7 +7,10 @@ import type { Scope } from '../scope.ts'
 
 type Person = { operatorId: string; name: string }
 
-/** Keeps an incident whatever its age, until somebody takes that back. Null where it is held already; `gone` where it was removed just now. */
+/**
+ * Keeps an incident at any age until somebody takes that back. Null where it is held; `gone` where
+ * it was just removed.
+ */
 export async function holdIncident(
   db: Db,
   incidentId: string,

@@ -16,7 +16,10 @@ import { storedSettings } from '../settings.ts'
 /** More are not looked at one by one: a person wants to know about how many, within seconds. */
 const maxLooked = 5_000
 
-/** The days that hold now; null: kept for ever. Reads a stored value as `retention_days` of the database does, which decides. */
+/**
+ * Days in force; null: kept for ever. Reads a stored value as the database's `retention_days` does,
+ * which decides.
+ */
 export function daysOf(kind: RetainedKind, stored: ReadonlyMap<string, string>): number | null {
   const { setting, days } = retainedKinds[kind]
   const text = stored.get(setting)

@@ -3,7 +3,10 @@ import { sql } from 'kysely'
 import { now, onceNow } from '../clock.ts'
 import type { Db } from '../connect.ts'
 
-/** A batch begins so small and grows as long as one takes less than its time; a slow database makes it smaller. */
+/**
+ * A batch begins at this size and grows while one takes less than its time; a slow database shrinks
+ * it.
+ */
 const firstBatch = 20
 const maxBatch = 200
 const minBatch = 5
@@ -20,8 +23,8 @@ type Removed = { incidents: number; deliveries: number; alerts: number; bodies: 
 type Pace = { size: number; signal: AbortSignal }
 
 /**
- * Goes through all that is old, in batches that rest in between, and notes when it reached the end. Stops between two batches once `signal`
- * says so; what was removed by then stays removed, and the next round begins at the start.
+ * Goes through all that is old, in batches that rest in between, and notes the end. Stops between
+ * two batches on `signal`; what was removed stays removed, and the next round begins at the start.
  */
 export async function removeOld(db: Db, signal: AbortSignal): Promise<Removed> {
   const removed: Removed = { incidents: 0, deliveries: 0, alerts: 0, bodies: 0 }

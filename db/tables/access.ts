@@ -1,7 +1,7 @@
 import type { ColumnType, Generated } from 'kysely'
 import type { Deadline, Json, NullableTime, Time } from '../tables.ts'
 
-/** Who may do what, how they show who they are, and what they did. */
+/** People and tokens: who may do what, how they show who they are, and what they did. */
 export type AccessTables = {
   operator: {
     id: string
@@ -15,7 +15,7 @@ export type AccessTables = {
     /** Further rights in words, as `domain/decision-right.ts` reads them. */
     rights: ColumnType<string[], string | undefined, string>
     disabledAt: NullableTime
-    /** Whom a provider vouches for, and as whom; null for people who were made here. */
+    /** The provider's person; null for people made here. */
     issuer: ColumnType<string | null, string | null | undefined, never>
     subject: ColumnType<string | null, string | null | undefined, never>
     slackUserId: string | null

@@ -26,14 +26,14 @@ type ApprovalTable = {
   useBy: NullableTime
   /** When the workflow last read a decision: one unread for a minute is woken again. */
   readAt: NullableTime
-  /** What a person made of the arguments before approving: the call is judged and asked again with them. */
+  /** A person's edit of the arguments before approving: the call is judged and asked with it. */
   edited: ColumnType<Record<string, unknown> | null, unknown, unknown>
   editedBy: string | null
   /** Reminders that went out: at half its life, at nine tenths. */
   reminded: Generated<number>
-  /** The first approval of those that share a card, its own id for that one; null where it was asked alone. */
+  /** The first approval of a shared card, its own id on that one; null where it was asked alone. */
   askedWith: ColumnType<string | null, string | null | undefined, string>
-  /** False while an earlier call of its card is asked about: then nobody is notified of this one. */
+  /** False while an earlier call of its card is asked: then nobody is notified of this one. */
   announced: Generated<boolean>
 }
 
@@ -48,12 +48,12 @@ export type ApprovalTables = {
     category: 'wrong_target' | 'too_risky' | 'wrong_time' | 'need_evidence' | 'other' | null
     via: string
     at: Time
-    /** Of a denial: from then on it bars nothing. */
+    /** For a denial: the time from which it bars nothing. */
     askAgainAt: NullableTime
   }
-  /** Whom a question was put to by the site's list, in order. */
+  /** People to whom the site's list put the question, in order. */
   approvalAsked: { approvalId: string; step: number; operatorId: string; at: Time }
-  /** Questions of a night with a budget: whether each woke somebody, or waits for the morning card. */
+  /** Questions of a night with a budget: whether each woke somebody, or waits for the card. */
   questionWake: { approvalId: string; wakes: boolean; at: Time }
   standingGrant: {
     id: string
@@ -79,7 +79,7 @@ export type ApprovalTables = {
     level: TrustLevel
     cause: TrustCause
     setBy: string | null
-    /** Whose repair lost it. */
+    /** The repair that lost it. */
     incidentId: string | null
   }
   /** Kinds of write that people stopped. Why stands in the audit of the same transaction. */

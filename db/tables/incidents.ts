@@ -31,7 +31,7 @@ type AlertTable = {
   endReceivedAt: NullableTime
   unknownSince: NullableTime
   unknownWhy: 'crowd' | 'stale' | 'foreign' | 'unproven' | null
-  /** Whose token opened it; null where that is not known. */
+  /** The opener's token name; null where unknown. */
   sender: string | null
   /** The sender that ended it, where that is another one. */
   endedBy: string | null
@@ -169,7 +169,7 @@ type SnsTopicTable = {
 export type IncidentTables = {
   alert: AlertTable
   waitingBody: WaitingBodyTable
-  /** Cleansed alerts in their order, until they are taken up; `keys` are their senders and fingerprints. */
+  /** Cleansed alerts in order, until they are taken up; `keys`: their senders and fingerprints. */
   waitingPart: { bodyId: number; part: number; alerts: Json<Alert[]>; keys: string[] }
   refusedBody: {
     sender: string

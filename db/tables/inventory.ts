@@ -8,7 +8,7 @@ import type { SiteChange, SiteFault } from '../../domain/site.ts'
 import type { SourceInput } from '../../domain/source.ts'
 import type { Deadline, Json, JsonOrDefault, JsonOrNull, NullableTime, Time } from '../tables.ts'
 
-/** What is run, and where, as of the last look at the platform. */
+/** The running VMs and their hosts, as of the platform's last look. */
 export type InventoryTables = {
   region: { id: string }
   shard: { id: string; region: string; role: string; status: Generated<string>; config: Json<Record<string, unknown>> }
@@ -172,7 +172,7 @@ export type SourceTables = {
   }
 }
 
-/** What was deployed or configured: a row for each resource it is about, one without where none was found. */
+/** Deployments and changes: a row for each resource, one without where none was found. */
 export type ChangeTables = {
   change: {
     id: string
@@ -236,7 +236,7 @@ export type DeviceTables = {
     manifestDays: number
     manifest: ColumnType<Manifest | null, undefined, string>
     manifestExpiresAt: NullableTime
-    /** Of the secret by which the device fetches its next manifest. */
+    /** The hash of the secret by which the device fetches its next manifest. */
     refreshSha256: ColumnType<string | null, undefined, string | null>
     /** Public half of the key that an agent which calls out proves itself with. */
     agentKey: ColumnType<string | null, undefined, string | null>

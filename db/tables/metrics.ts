@@ -9,7 +9,7 @@ export type MetricTables = {
     tx: string
     rowId: number
     memory: Json<Record<string, unknown>>
-    /** Who serves the model, as the worker's settings say. */
+    /** The model's server by the worker's settings. */
     provider: string
   }
   metricLabel: { label: string; value: string }

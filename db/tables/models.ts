@@ -58,7 +58,7 @@ export type ModelTables = {
     askedAt: Time
     /** Null while it waits. */
     heldAt: NullableTime
-    /** Of the try that uses it; null while it is kept for the run. */
+    /** The try that uses it; null while it is kept for the run. */
     token: ColumnType<string | null, string | null | undefined, string | null>
     until: Deadline
   }

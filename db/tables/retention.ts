@@ -20,7 +20,7 @@ export type RetentionTables = {
   bodyCandidate: { digest: string; since: Time }
   /** A person whose data went. Written by the database's own function alone. */
   erasure: { id: number; tx: string; at: string; operatorId: string; pseudonym: string }
-  /** What stays of a row of a chain that named them: its hash, and the digest of what stands there now. */
+  /** The rest of a chain's row that named them: its hash, and the digest of today's content. */
   erasedRow: { erasureId: number; ofTable: 'incident_event' | 'audit'; rowId: string; hash: string; digest: string }
   personalColumn: { ofTable: string; ofColumn: string; own: string }
   /** Written by a restore, as the owner. */

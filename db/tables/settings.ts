@@ -15,10 +15,10 @@ type SitePolicyTables = {
     readAt: Time
     status: 'waiting' | 'in_force' | 'past'
     inForceAt: NullableTime
-    /** Whose word that was, by id. */
+    /** The speaker, by id. */
     acceptedBy: string | null
   }
-  /** What was found last: one row. */
+  /** The last finding: one row. */
   sitePolicyReading: {
     onlyRow: Generated<boolean>
     readAt: Deadline

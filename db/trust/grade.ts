@@ -22,8 +22,8 @@ type Grading =
 type GradeOutcome = { outcome: 'graded' } | { outcome: 'not_found' | 'conflict'; message: string }
 
 /**
- * A person says what the agent's cause was worth, or what a write would have been that was only recorded; the newest word counts. A
- * wrong cause for which something was written takes its trust, in this transaction.
+ * A person's grade of the agent's cause, or of a write that was only recorded; the newest counts. A
+ * wrong cause takes the trust of what was written for it, in this transaction.
  */
 export async function gradeIncident(db: Db, person: Person, id: string, given: Grading): Promise<GradeOutcome> {
   return await db.transaction().execute(async (trx) => {
@@ -33,7 +33,7 @@ export async function gradeIncident(db: Db, person: Person, id: string, given: G
       return { outcome: 'conflict', message: 'no agent said a cause of it' }
     if (given.callId === null && !closedStatuses.includes(row.status))
       return { outcome: 'conflict', message: 'it is not closed yet: its cause may change' }
-    // The word is about the cause that the person saw, and takes the trust of what was written for that one.
+    // The grade is about the cause that the person saw, and takes the trust of its writes.
     if (given.callId === null && (given.attempt ?? row.attempt) !== row.attempt)
       return { outcome: 'conflict', message: `this was the cause of attempt ${given.attempt}: look at the newest` }
     const card = given.callId === null ? null : await shadowCall(trx, id, given)
@@ -77,7 +77,7 @@ async function shadowCall(
   return row ? { callId, attempt, tool: row.tool } : null
 }
 
-/** What people said of an incident's cause, and what would have been written in it, newest attempt first. */
+/** People's grades of an incident's cause, and of its recorded writes, newest attempt first. */
 export async function incidentTrust({ db }: Scope, id: string): Promise<IncidentTrust> {
   const { rows } = await sql<ShadowCard>`
     select event.attempt, event.seq, event.at, event.metadata->>'callId' as "callId", event.metadata->>'tool' as tool,
@@ -106,7 +106,10 @@ async function causeGradeOf(db: Db | Trx, id: string): Promise<IncidentTrust['ca
   return rows[0] ?? null
 }
 
-/** The newest word on the cause of each incident, as SQL over `incident_event` of the incident that `id` names. */
+/**
+ * The newest grade of each incident's cause, as SQL over `incident_event` of the incident that `id`
+ * names.
+ */
 export const causeGrade = (id: string) =>
   sql<Grade | null>`(select metadata->>'verdict' from incident_event as grade
     where grade.incident_id = ${sql.ref(id)} and grade.kind = 'graded' and not grade.metadata ? 'callId' order by grade.seq desc limit 1)`

@@ -5,7 +5,7 @@ import type { Db, Trx } from '../connect.ts'
 import type { Scope } from '../scope.ts'
 import type { SettingsReader } from '../settings.ts'
 
-/** The level that was set last for a pair, whose type may have had another spelling; null where none was. */
+/** The level set last for a pair, whose type may have had another spelling; null where none was. */
 export async function setTrustOf(
   db: Db | Trx,
   { type, tool }: TrustPair,
@@ -25,7 +25,10 @@ export async function setTrustOf(
   return set
 }
 
-/** A level that is set under one spelling of a type is set under each: an old one gives back nothing that was lost under the new. */
+/**
+ * Sets a level under each spelling of a type: an old one gives back nothing that was lost under the
+ * new.
+ */
 const isSameType = (a: string, b: string): boolean => isType(a, b) || isType(b, a)
 
 /** How far a tool goes by itself now: as it was set last, else as a new pair begins. */
@@ -35,7 +38,9 @@ export async function trustOf(db: Db | Trx, pair: TrustPair, settings: SettingsR
   return { level: settings.value<TrustLevel>('agent.trust'), since: null }
 }
 
-/** Holds a pair until the transaction ends: of two that change its level, the second sees what the first did. */
+/**
+ * Holds a pair until the transaction ends: of two that set its level, the second sees the first.
+ */
 export async function lockPair(trx: Trx, { type, tool }: TrustPair): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`trust ${type.replaceAll('_', '')} ${tool}`}, 0))`.execute(
     trx,

@@ -22,8 +22,9 @@ type Loss = {
 }
 
 /**
- * One repair was wrong, or did not last: its pair acts unasked no more, from this transaction on, and people get one incident about
- * Nightshift itself. A pair that asks already has nothing to lose: then people hear of what a person called wrong, once an attempt.
+ * Takes trust: one repair was wrong or did not last. From this transaction its pair acts unasked no
+ * more, and people get one incident about Nightshift itself. A pair that asks already loses
+ * nothing: people then hear of what a person called wrong, once an attempt.
  */
 export async function loseTrust(trx: Trx, incidentId: string, { callIds, why, isSaid }: Loss): Promise<TrustPair[]> {
   const row = await lockIncident(trx, incidentId)
@@ -72,7 +73,10 @@ async function isToldOf(trx: Trx, { id, attempt }: IncidentRow): Promise<boolean
   return told !== undefined
 }
 
-/** The agent's writes of the attempt, each once. What an older version judged was judged as trusted to act. */
+/**
+ * The agent's writes of the attempt, each once. Those judged by an older version count as trusted
+ * to act.
+ */
 async function writesOf(trx: Trx, { id, attempt }: IncidentRow): Promise<WriteAtLevel[]> {
   const { rows } = await sql<WriteAtLevel>`
     select started.metadata->>'callId' as "callId", started.metadata->>'tool' as tool,
@@ -129,7 +133,7 @@ function whatWasLost(row: IncidentRow, pairs: readonly TrustPair[], why: string)
   }
 }
 
-/** An incident that is with people from its first moment: no run takes it, and no alert belongs to it. */
+/** An incident with people from the first moment: no run takes it, and no alert belongs to it. */
 async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: AboutOurselves): Promise<void> {
   const incident = await openIncident(trx, {
     type: trustLostType,
@@ -158,7 +162,10 @@ async function openAboutOurselves(trx: Trx, row: IncidentRow, { title, text }: A
 /** After this long a repair has lasted, whatever fires then. */
 const lastedSeconds = 24 * 3600
 
-/** The alert came back after an ending of the agent as repaired. The caller holds the incident's lock, before it is opened again. */
+/**
+ * The alert came back after an ending as repaired. The caller holds the incident's lock, before it
+ * is opened again.
+ */
 export async function loseRepair(trx: Trx, row: IncidentRow, why: string): Promise<void> {
   if (row.outcome !== 'repaired' || row.closedBy !== 'agent' || row.closedAt === null) return
   const { rows } = await sql<{ recent: boolean }>`

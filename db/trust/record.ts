@@ -15,16 +15,20 @@ import type { Scope } from '../scope.ts'
 import type { SettingsReader } from '../settings.ts'
 import { setPairs } from './levels.ts'
 
-/** What became of the writes that the agent proposed, counted from the log each time: nothing else keeps it. */
+/** Outcomes of the agent's proposed writes, counted from the log each time, kept nowhere else. */
 
-/** Of one pair, or of all where it is null. */
+/** One pair, or all where it is null. */
 type Question = TrustPair | null
 
-/** A call that the kernel would have let run or asked about, with what the log says became of it. What people did directly is not the agent's. */
+/**
+ * A call that the kernel would have let run or asked, with its outcome in the log. People's direct
+ * acts are not the agent's.
+ */
 function calls(pair: Question): RawBuilder<unknown> {
   const isOfType = pair === null ? sql`` : sql`and incident.type = any(${[pair.type, ...formerTypes(pair.type)]})`
   const isOfTool = pair === null ? sql`` : sql`and tool = ${pair.tool}`
-  // Each row is read once, whatever an incident's length: what names no call stands in one group, and is spread over its round.
+  // Reads each row once, whatever an incident's length: rows without a call stand in one group,
+  // spread over its round.
   return sql`
     facts as (
       select incident_id, ${attemptOf} as attempt, ${callOf} as call_id,
@@ -60,7 +64,7 @@ function calls(pair: Question): RawBuilder<unknown> {
 const isProposed = sql.raw(`kind = 'call_judged' and metadata->>'effect' = 'write'
   and (metadata->>'verdict' in ('run', 'ask') or metadata->>'code' = 'SHADOW')`)
 
-/** What is about the whole round is about no call. */
+/** Rows about the whole round are about no call. */
 const callOf = sql.raw(`case when kind not in ('resolved', 'noted', 'escalated') then metadata->>'callId' end`)
 
 /** A grade may be given while a later attempt is current. */
@@ -99,7 +103,7 @@ export async function recordOf(db: Db | Trx, pair: TrustPair): Promise<TrustReco
   return total
 }
 
-/** So many pairs are listed at most. */
+/** The longest list of pairs. */
 const maxPairs = 500
 
 /** Every pair that was proposed or set. */

@@ -34,8 +34,8 @@ type SetTrust = {
 }
 
 /**
- * A person sets a level. Giving more takes what deciding about such a write needs, at this very moment, and the record as it is
- * now before them; taking away asks for neither.
+ * A person sets a level. Giving more takes the right to decide about such a write now, and today's
+ * record before them; taking away takes neither.
  */
 export async function setTrust(
   db: Db,
@@ -54,7 +54,7 @@ export async function setTrust(
     const set = await setTrustOf(trx, pair)
     const isConfirmation = set?.cause === 'upgrade' && before.level === to
     if (set && before.level === to && !isConfirmation) return { outcome: 'conflict', message: `it is ${to} already` }
-    // The level of new pairs, set for this one, stays when that is lowered: it gives as much as a higher one.
+    // A level equal to new pairs' stays when those are lowered: it gives as much as a higher one.
     const isMore = to !== 'shadow' && trustLevels.indexOf(to) >= trustLevels.indexOf(before.level)
     if (isMore) {
       const refused = mayDecideEverywhere(deciderOf(operator), {

@@ -24,7 +24,10 @@ import { lockIncident } from '../incidents/incidents.ts'
 import { otherNames } from '../inventory/registry.ts'
 import { recordAudit } from '../log/audit.ts'
 
-/** Those that stand now, the oldest first. What its person wrote stands in the audit alone, behind the terms. */
+/**
+ * Stops that stand now, the oldest first. Their person's text stands in the audit alone, behind the
+ * terms.
+ */
 export async function standingStops(db: Db | Trx): Promise<KindStop[]> {
   const { rows } = await sql<KindStop>`
     select stop.id, stop.at, stop.incident_type as type, stop.tool, stop.until, operator.name as by,
@@ -41,8 +44,9 @@ export async function standingStops(db: Db | Trx): Promise<KindStop[]> {
 export type StoppableCall = { type: string; tool: string; targets: readonly ResourceRef[] }
 
 /**
- * The stop that holds a write back, read in the transaction that writes its ruling. Who presses waits for the rulings that are being
- * written, and those that come behind see it: from the moment it is stored nothing of its kind is asked or begun.
+ * The stop that holds a write back, read in the ruling's transaction. A person who stops waits for
+ * rulings under way, and later ones see it: once it is stored nothing of its kind is asked or
+ * begun.
  */
 export async function stopOf(trx: Trx, call: StoppableCall): Promise<KindStop | null> {
   await sql`select pg_advisory_xact_lock_shared(hashtextextended('trust stops', 0))`.execute(trx)
@@ -69,7 +73,7 @@ type StopOutcome =
   | { outcome: 'stopped'; stop: KindStop }
   | { outcome: 'forbidden' | 'conflict' | 'late'; message: string }
 
-/** Stops a kind of write for the whole site. It takes away, so that everybody who decides may do it. */
+/** Stops a kind of write for the whole site. It takes away: everybody who decides may do it. */
 export async function setStop(
   db: Db,
   person: Person,
@@ -109,7 +113,7 @@ type ResumeOutcome =
   | { outcome: 'resumed'; stop: StopScope }
   | { outcome: 'not_found' | 'forbidden' | 'conflict'; message: string }
 
-/** Takes a stop back. It gives more, so that it takes what deciding about such a write takes, at this moment. */
+/** Takes a stop back. It gives more: it takes the right to decide about such a write now. */
 export async function resumeStop(
   db: Db,
   person: Person,
@@ -137,7 +141,10 @@ export async function resumeStop(
   })
 }
 
-/** Withdraws the agent's questions that a stop holds back, and what was approved and not begun. Answers the runs that waited for them. */
+/**
+ * Withdraws the agent's questions that a stop holds back, and approvals not yet begun. Answers the
+ * runs that waited.
+ */
 export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   if ((await standingStops(db)).length === 0) return []
   const open = await db
@@ -152,7 +159,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   const runs: RunRef[] = []
   for (const { id, incidentId, type, tool, targets } of open) {
     const run = await db.transaction().execute(async (trx) => {
-      // What was resumed meanwhile withdraws nothing.
+      // A stop that was resumed meanwhile withdraws nothing.
       const stop = await findStop(trx, await standingStops(trx), { type, tool, targets: targets as ResourceRef[] })
       const row = stop && (await lockIncident(trx, incidentId))
       if (row) await withdrawPending(trx, incidentId, `${nameScope(stop)} is ${describeStop(stop)}`, id)
@@ -163,7 +170,7 @@ export async function withdrawStopped(db: Db): Promise<RunRef[]> {
   return runs
 }
 
-/** Types that an incident of this site had, or that somebody set a level for: of those that are asked about, and the newest of all. */
+/** Types of this site's incidents, or with a level: those asked about, and the newest of all. */
 export async function typesSeen(db: Db, wanted: readonly string[]): Promise<{ isKnown: boolean; types: string[] }> {
   const known = await sql<{ known: boolean }>`
     select exists (select from incident where type = any(${[...wanted]}))

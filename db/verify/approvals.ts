@@ -29,7 +29,7 @@ type SaidApproval = {
   decidedAt: string | null | undefined
   useBy: string | null | undefined
   edited: unknown
-  /** Whose words: the id of the person, in rows of 0.2 and before undefined. */
+  /** The speaker's id; undefined in rows up to 0.2. */
   editedBy: string | null | undefined
   /** Digests of what its dry run brought along. */
   attachments: string
@@ -106,7 +106,10 @@ function extend(
   if (approvalId && expiresAt) settle(approvalId, { expiresAt })
 }
 
-/** Holds the approvals of an incident against what its rows say: what was shown, until when, who decided, how and why. */
+/**
+ * Holds an incident's approvals against its rows: what was shown, until when, who decided, how and
+ * why.
+ */
 export async function verifyApprovals(
   trx: Trx,
   incidentId: string,
@@ -177,7 +180,7 @@ function holdApproval(row: ApprovalRow, told: SaidApproval, notes: Notes): void 
     notes.differ(row.id, 'what it holds (dry run, arguments, targets, state, reason or time) is not what was shown')
 }
 
-/** A vote of before 0.3 is known by its name, words and door; one of today by person and moment as well. */
+/** A vote before 0.3 is known by name, words and door; one of today also by person and moment. */
 function holdVotes(approvalId: string, stored: readonly StoredVote[], said: readonly SaidVote[], notes: Notes): void {
   notes.check('votes', stored.length)
   const left = [...said]

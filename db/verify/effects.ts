@@ -2,7 +2,10 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Trx } from '../connect.ts'
 import type { Notes } from './findings.ts'
 
-/** Writes that carry a step key of this incident: each was announced with its action, and none ended otherwise than its row says. */
+/**
+ * Writes with a step key of this incident: each was announced with its action, and ended as its row
+ * says.
+ */
 export async function verifyEffects(
   trx: Trx,
   id: string,

@@ -9,8 +9,8 @@ type Erased = { ofTable: string; rowId: string; hash: string; digest: string }
 type StoredErasure = { id: number; operatorId: string; pseudonym: string; told: string[] }
 
 /**
- * Holds every erasure: a row of the audit, written in the same transaction, has the digest of exactly its tombstones. Whether a row of a
- * chain is what its tombstone says is held with its chain.
+ * Holds every erasure: an audit row of the same transaction has the digest of exactly its
+ * tombstones. Each tombstone is held with its row's chain.
  */
 export async function verifyErasures(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
@@ -36,7 +36,7 @@ export async function verifyErasures(db: Db | Trx): Promise<Findings> {
   })
 }
 
-/** The row of the audit that the erasure has to have: what `erase_person` of the database writes. */
+/** The audit row that the erasure has to have, as the database's `erase_person` writes it. */
 function wordsOf({ operatorId, pseudonym }: StoredErasure, rows: readonly Erased[]): string {
   const text = rows.map(({ ofTable, rowId, hash, digest }) => `${ofTable} ${rowId} ${hash} ${digest}`).join(',')
   return `${operatorId} became ${pseudonym} in ${rows.length} rows of chains: ${sha256(text)}`

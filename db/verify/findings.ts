@@ -1,7 +1,7 @@
 import type { Difference, Findings } from '../../domain/chain.ts'
 import { noFindings } from '../../domain/findings.ts'
 
-/** Takes down what is held against rows: what was looked at, what differs, and what older rows do not tell. */
+/** Notes what is held against rows: the subjects, the differences, and old rows' gaps. */
 export type Notes = Findings & {
   /** One more thing of this kind is looked at. */
   check(kind: string, count?: number): void

@@ -21,8 +21,8 @@ type Row = {
 }
 
 /**
- * Standing grants against the log and the audit: each was given for the action and the state of an approval that people granted, by one of
- * them, was used as often as rows say, and ended by a row.
+ * Standing grants against log and audit: each was given for the action and state of an approved
+ * approval, by one of its people, was used as often as rows say, and ended by a row.
  */
 export async function verifyGrants(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {

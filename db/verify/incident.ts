@@ -19,7 +19,7 @@ type FoldedIncident = {
   /** `running` stands for both words of a run: it works, or it waits for a person. */
   status: 'open' | 'running' | 'resolved' | 'escalated' | 'cancelled'
   attempt: number
-  /** Of what is closed: the text of the row that closed it. */
+  /** For a closed one: the text of the row that closed it. */
   resolution: string | null
   /** Undefined where rows of an older version do not tell. */
   outcome: string | null | undefined
@@ -55,7 +55,7 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
       return event.metadata.action === 'investigate_requested' ? opened : {}
     case 'noted':
       if (event.metadata.code === 'reopened' || event.metadata.code === 'run_lost') return opened
-      // What was resolved otherwise is expected from then on.
+      // One that was resolved otherwise is expected from then on.
       return event.metadata.code === 'expected_marked' && folded.status === 'resolved' ? { outcome: 'expected' } : {}
     default:
       return {}
@@ -63,8 +63,8 @@ function changeBy(event: IncidentEvent, folded: FoldedIncident): Partial<FoldedI
 }
 
 /**
- * Holds an incident against its own log: the chain of its rows, then its row, its approvals, alerts and effects as they are stored
- * against what the rows fold to. One snapshot, so that what is written meanwhile is no difference.
+ * Holds an incident against its log: the chain of its rows, then its row, approvals, alerts and
+ * effects against what the rows fold to. One snapshot, so that writes meanwhile are no difference.
  */
 export async function verifyIncident(db: Db | Trx, id: string): Promise<Findings & { events: number }> {
   return await inSnapshot(db, async (trx) => {
@@ -140,7 +140,10 @@ function holdIncident(
     if (row[field] !== said[field]) differ(field, row[field], said[field])
 }
 
-/** Each alert came in by a row of this incident, with these labels; the newest row of its sender and name says whether it fires. */
+/**
+ * Each alert came in by a row of this incident with these labels; the newest row of its sender and
+ * name says if it fires.
+ */
 async function verifyAlerts(trx: Trx, id: string, events: readonly IncidentEvent[], notes: Notes): Promise<void> {
   const stored = await trx
     .selectFrom('alert')

@@ -8,8 +8,8 @@ import { writeByKey } from '../writes/undo.ts'
 import { differs, type Notes } from './findings.ts'
 
 /**
- * Holds a person's own write against who there is and what the audit says: its run acts in the name of the person that its row names. Done
- * alone, it waits for its review until a row reviewed it.
+ * Holds a person's own write against people and audit: its run acts in the name of the person on
+ * its row. One done alone waits for its review until a row reviews it.
  */
 export async function verifyManualChange(
   trx: Trx,
@@ -53,7 +53,7 @@ async function auditOf(trx: Trx, what: string, subject: string) {
     .execute()
 }
 
-/** What was carried out is what the person asked for; the reason is for people, and no part of it. */
+/** The carried-out write is the one that the person asked for, whatever its reason. */
 function holdWrites(
   id: string,
   asked: EventMetadata['change_requested'],
@@ -67,7 +67,10 @@ function holdWrites(
   }
 }
 
-/** An undo asks for the call that the row of its write names as the way back; a plan that goes back is a new one, for the state of then. */
+/**
+ * An undo asks for the call on its write's row as the way back; a plan that goes back is another
+ * one, for the present state.
+ */
 async function holdUndo(trx: Trx, id: string, asked: EventMetadata['change_requested'], notes: Notes): Promise<void> {
   const write = asked.undoes && (await writeByKey(trx, asked.undoes.key))
   const recorded = write?.finished?.metadata.undo

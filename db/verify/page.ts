@@ -20,8 +20,9 @@ const numbered: Numbered[] = [
 const atOnce = [verifyErasures, verifyGone, verifyKept, verifyGrants]
 
 /**
- * Holds the next of all that is held against logs and audit, but for the audit's own chain: first incidents, so many a page, then what is
- * numbered. `nextCursor` says where to go on; null after the last page. The API hands out page by page, a restore goes through all of them.
+ * Holds the next part of all that is held against logs and audit, the audit's own chain aside:
+ * first incidents, page by page, then what is numbered. `nextCursor`: where to go on; null after
+ * the last page. The API hands out pages, a restore goes through all.
  */
 export async function verifyNext(db: Db, cursor: string, limit: number): Promise<VerifiedPage> {
   const found = noFindings()

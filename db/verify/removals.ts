@@ -12,8 +12,9 @@ type Removal = { id: number; rule: string; before: string; told: string[]; tombs
 const stepSize = 200
 
 /**
- * Holds the next removals after this one: a row of the audit, written in the same transaction, has the digest of exactly these tombstones,
- * and what has a tombstone is gone. Answers the last one of them; null where there are no more.
+ * Holds the next removals after this one: an audit row of the same transaction has the digest of
+ * exactly these tombstones, and what has a tombstone is gone. Answers the last one; null where
+ * there are no more.
  */
 export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
@@ -39,7 +40,7 @@ export async function verifyRemovals(db: Db | Trx, after: number): Promise<Findi
   })
 }
 
-/** What the audit tells of and nothing is left of; and incidents that are gone without a tombstone. */
+/** Incidents that the audit tells of and nothing is left of; and those gone without a tombstone. */
 export async function verifyGone(db: Db | Trx): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
     const notes = takeNotes()
@@ -73,7 +74,7 @@ async function removalsAfter(trx: Trx, after: number): Promise<Removal[]> {
   return removals.map((removal) => ({ ...removal, tombstones: of.get(removal.id) ?? [] }))
 }
 
-/** The row of the audit that the removal has to have: what `remove_closed_incidents` of the database writes. */
+/** The audit row of a removal, as the database's `remove_closed_incidents` writes it. */
 function wordsOf({ rule, before, tombstones }: Removal): string {
   const text = tombstones.map((each) => `${each.incidentId} ${each.rows} ${each.headHash} ${each.closedAt}`).join(',')
   return `${tombstones.length} incidents that closed before ${before}, by ${rule}: ${sha256(text)}`

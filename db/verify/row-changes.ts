@@ -5,7 +5,7 @@ import { type Notes, takeNotes } from './findings.ts'
 import { inSnapshot } from './incident.ts'
 import { type PersonNames, type RowChange, type Rule, rules, type TransactionRows } from './row-rules.ts'
 
-/** A change, the row as the change before left it, and whether the role that made it is one of the services' and not of the owner. */
+/** A change, the row before it, and whether its role is one of the services' and not the owner. */
 const changes = sql`
   select change.id, change.tx::text, change.at::text, change.role, change.of_table, change.row_key, change.op, change.kept,
     (select earlier.kept from row_change as earlier
@@ -16,10 +16,13 @@ const changes = sql`
         and not pg_has_role(made.oid, held.relowner, 'usage')) as is_services
   from row_change as change`
 
-/** So many changes a step: a second's work. */
+/** Changes in a step: a second's work. */
 const stepSize = 2_000
 
-/** Holds the next changes after this one against audit and logs. Answers the last one of them; null where there are no more. */
+/**
+ * Holds the next changes after this one against audit and logs. Answers the last one; null where
+ * there are no more.
+ */
 export async function verifyChanges(db: Db | Trx, after: number): Promise<Findings & { last: number | null }> {
   return await inSnapshot(db, async (trx) => {
     const { rows } = await sql<RowChange>`
@@ -29,7 +32,7 @@ export async function verifyChanges(db: Db | Trx, after: number): Promise<Findin
   })
 }
 
-/** The same for what belongs to one incident: its own row, its alerts, decision tokens and standing grants. */
+/** The same for rows of one incident: its own, its alerts, decision tokens and standing grants. */
 export async function verifyChangesOf(db: Db | Trx, incidentId: string): Promise<Findings> {
   return await inSnapshot(db, async (trx) => {
     const { rows } = await sql<RowChange>`
@@ -63,7 +66,7 @@ async function holdChanges(trx: Trx, changes: readonly RowChange[]): Promise<Fin
   return { differences, checked, untold }
 }
 
-/** A row that nothing of the product could have written cannot be put into words: nobody told of it. */
+/** A row that nothing of the product could have written has no words: nobody told of it. */
 function isTold(rule: Rule, change: RowChange, told: TransactionRows, names: PersonNames): boolean {
   try {
     return rule.isTold(change, told, names)
@@ -185,7 +188,7 @@ function flawOf({ stored, op, kept }: Held, { passes, secret = [] }: Rule): stri
 
 const shorten = (value: unknown) => (value === null ? 'empty' : JSON.stringify(value)).slice(0, 120)
 
-/** What fires belongs to an incident: without one, its repeats would be counted and never open any. */
+/** A firing alert belongs to an incident: its repeats would be counted and never open any. */
 async function holdOrphans(trx: Trx, notes: Notes): Promise<void> {
   const orphans = await trx
     .selectFrom('alert')

@@ -13,7 +13,7 @@ import { describeStopTerms, nameScope, scopeOfRow, stopName } from '../../domain
 import { pairName, trustLevels } from '../../domain/trust.ts'
 import { cleanse } from '../../safety/redact.ts'
 
-/** A change as the database wrote it down itself (migration 0040): what the row was before it, and after it. */
+/** A change as the database wrote it (migration 0040): the row before and after it. */
 export type RowChange = {
   id: number
   tx: string
@@ -46,7 +46,7 @@ export type Rule = {
   secret?: string[]
   /** Rows that are removed when they are over, without a word. */
   passes?: true
-  /** Only changes of some columns are written down: there is nothing to hold the whole row against. */
+  /** Only changes of some columns are written: there is no whole row to hold. */
   inPart?: true
   /** Is the change told of? */
   isTold(change: RowChange, told: TransactionRows, names: PersonNames): boolean
@@ -56,7 +56,10 @@ export type Rule = {
 const beginsWith = (detail: string, words: string): boolean =>
   detail === words || detail.startsWith(`${words}: `) || detail.startsWith(`${words}, by a start`)
 
-/** `words`: how the entry has to begin, up to its reason. An entry about another change of the same subject does not tell of this one. */
+/**
+ * `words`: the beginning of the entry, up to its reason. An entry about another change of the
+ * subject tells nothing of this one.
+ */
 const says = (told: TransactionRows, what: RegExp, subject: unknown, ...words: string[]) =>
   told.audit.some(
     (entry) =>
@@ -67,7 +70,10 @@ const says = (told: TransactionRows, what: RegExp, subject: unknown, ...words: s
 const signedIn = (told: TransactionRows, who: string | null, words = '') =>
   told.audit.some((entry) => entry.what === 'sign_in.done' && entry.who === who && entry.detail.startsWith(words))
 
-/** A row as its JSON has it, by the names that the product has for its columns. The database wrote it, so nothing of it is checked here. */
+/**
+ * A row's JSON, under the product's names of its columns. The database wrote it: nothing is checked
+ * here.
+ */
 // biome-ignore lint/suspicious/noExplicitAny: each rule knows its own table.
 const inCamelCase = (kept: RowChange['kept']): any =>
   Object.fromEntries(
@@ -77,7 +83,7 @@ const inCamelCase = (kept: RowChange['kept']): any =>
     ]),
   )
 
-/** Did the change leave every other column as it was? One that is newer than the change before stands in no row of it. */
+/** Whether the change left every other column. One newer than the last change is in no row. */
 function changesOnly({ before, kept }: RowChange, columns: readonly string[]): boolean {
   if (!before || !kept) return false
   return Object.keys(kept).every(
@@ -163,7 +169,7 @@ function isMeshKeyTold({ rowKey, before, kept }: RowChange, told: TransactionRow
 const isPolicyTaken = (told: TransactionRows): boolean =>
   told.audit.some(({ what }) => what === 'policy.in_force' || what === 'policy.accepted')
 
-/** What authority rests on, by table: which row of the audit or of a log has to stand beside each of its changes. */
+/** Tables on which authority rests: which row of audit or log has to stand beside each change. */
 export const rules: Record<string, Rule> = {
   operator: {
     kind: 'people',
@@ -337,7 +343,8 @@ export const rules: Record<string, Rule> = {
     kind: 'changes of alerts',
     key: 'id',
     inPart: true,
-    // An end without an incident is counted and read by nothing; what fires without one is a difference by itself.
+    // An end without an incident is counted and read by nothing; a firing alert without one is a
+    // difference itself.
     isTold: (_change, told) => told.events.some(({ kind }) => kind === 'alert_received' || kind === 'noted'),
   },
 }

@@ -14,7 +14,7 @@ type CallSubject = {
   capability: string
   argsDigest: string
   rehearse: boolean
-  /** The approval or standing grant that a device grant is minted from; null for what needs none. */
+  /** The approval or standing grant behind a device grant; null where none is needed. */
   authority: string | null
 }
 
@@ -23,8 +23,8 @@ type OpenedCall = CallSubject & { requestId: string; grantId: string | null; beg
 const hex = () => randomBytes(12).toString('hex')
 
 /**
- * Writes a call down before it is sent. Its request id and grant id are chosen once per key: a retry sends the
- * same request under the same grant. Answers what stands there, also when another process wrote it.
+ * Writes a call down before it is sent. Chooses request id and grant id once a key: a retry sends
+ * the same request under the same grant. Answers the stored row, also another process's.
  */
 export async function openCall(db: Db, subject: CallSubject): Promise<OpenedCall> {
   await db

@@ -16,8 +16,8 @@ export type WriteRecord = {
 }
 
 /**
- * Accepts a write under its idempotency key. True for exactly one caller: that one, and nobody else, may start it. False: it
- * is known already, and `effectByKey` tells what became of it.
+ * Accepts a write under its idempotency key. True for exactly one caller, who alone may start it.
+ * False: it is known, and `effectByKey` tells its outcome.
  */
 export async function acceptEffect(
   db: Db | Trx,
@@ -32,7 +32,7 @@ export async function acceptEffect(
   return row !== undefined
 }
 
-/** Writes how it ended. The first ending stays: a late answer changes nothing. Which job it was stays noted. */
+/** Writes its ending. The first stays: a late answer changes nothing. The noted job stays. */
 export async function finishEffect(
   db: Db | Trx,
   key: string,
@@ -71,7 +71,7 @@ export async function effectByKey(
   return row ?? null
 }
 
-/** The plan behind an effect, as `result` names it while it runs. Null for an effect that is one write. */
+/** The plan behind an effect, as `result` names it while it runs. Null for a single write. */
 export async function planOfEffect(db: Db, key: string): Promise<string | null> {
   const row = await db.selectFrom('effect').select(['result', 'tool']).where('key', '=', key).executeTakeFirst()
   const proposalId = row?.result.proposalId
@@ -87,12 +87,15 @@ async function noteOfEffect(db: Db, key: string, note: Record<string, unknown>):
     .execute()
 }
 
-/** Notes, while an effect runs, which plan it carries out: a later reconciliation finds the steps' keys by that. */
+/**
+ * Notes the plan that a running effect carries out: a later reconciliation finds the steps' keys by
+ * it.
+ */
 export async function notePlanOfEffect(db: Db, key: string, proposalId: string): Promise<void> {
   await noteOfEffect(db, key, { proposalId })
 }
 
-/** Notes, while an effect runs, which job it is and how far it has come: what is lost is asked for by that. */
+/** Notes a running effect's job and its progress: a lost one is asked for by that. */
 export async function noteJobOfEffect(db: Db, key: string, job: JobNote): Promise<void> {
   await noteOfEffect(db, key, { job })
 }
@@ -110,7 +113,7 @@ export async function runsOfJob(db: Db, name: string, limit: number): Promise<Jo
     .execute()
 }
 
-/** Notes, while an effect runs, what the VM was before it: the look afterwards compares with that. */
+/** Notes the VM before a running effect: the look afterwards compares with it. */
 export async function noteVmOfEffect(db: Db, key: string, before: VmBefore): Promise<void> {
   await noteOfEffect(db, key, { before })
 }

@@ -4,8 +4,9 @@ import type { Db, Trx } from '../connect.ts'
 import { leaseKeys, leasesOfOthers } from '../inventory/registry.ts'
 
 /**
- * Takes every target for one call, or none: false when another incident holds one. Taken again by the same incident it is
- * simply held. A thing under two names is one target. Sorted, so that two callers cannot wait for each other.
+ * Takes every target for one call, or none: false when another incident holds one. The same
+ * incident may take it again. A thing under two names is one target. Sorted, so that two callers
+ * cannot wait for each other.
  */
 export async function takeLeases(
   trx: Trx,
@@ -35,7 +36,7 @@ export async function takeLeases(
   return false
 }
 
-/** The same for a person's own write, which no incident stands behind: it holds its targets by its key until it ends. */
+/** The same for a person's own write without an incident: its key holds its targets to its end. */
 export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: ResourceRef[]): Promise<string | null> {
   const keys = await leaseKeys(trx, targets)
   await dropStale(trx)
@@ -51,7 +52,10 @@ export async function takeLeasesOfEffect(trx: Trx, effectKey: string, targets: R
   return null
 }
 
-/** Drops leases of effects that nobody ended, as a process leaves them that died. A running effect is waited for ten minutes. */
+/**
+ * Drops leases of effects that nobody ended, as a dead process leaves them. A running effect is
+ * waited for ten minutes.
+ */
 async function dropStale(trx: Trx): Promise<void> {
   await trx
     .deleteFrom('targetLease')
@@ -61,8 +65,8 @@ async function dropStale(trx: Trx): Promise<void> {
 }
 
 /**
- * Lets go of everything an incident held. While one of its writes still runs at the platform the targets stay taken, even if
- * its run is gone: the end of that effect releases it (`releaseAfterEffect`).
+ * Lets go of all that an incident held. Targets stay taken while one of its writes runs at the
+ * platform, even without its run: that effect's end releases them (`releaseAfterEffect`).
  */
 export async function releaseLeases(trx: Db | Trx, incidentId: string): Promise<void> {
   await trx

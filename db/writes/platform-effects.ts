@@ -3,7 +3,7 @@ import type { PlatformEffect, PlatformEffectEnding, PlatformEffectRow } from '..
 import { cleanse } from '../../safety/redact.ts'
 import type { Db } from '../connect.ts'
 
-/** Journals a write before it is sent. True for exactly one caller: that one, and nobody else, may send it. */
+/** Journals a write before it is sent. True for exactly one caller, who alone may send it. */
 export async function beginPlatformEffect(db: Db, effect: PlatformEffect): Promise<boolean> {
   const row = await db
     .insertInto('platformEffect')
@@ -29,7 +29,7 @@ export async function endPlatformEffect(db: Db, key: string, { status, detail }:
     .execute()
 }
 
-/** What is known of a write; null where none was begun under that key. */
+/** The state of a write; null where none was begun under that key. */
 export async function platformEffectByKey(db: Db, key: string): Promise<PlatformEffectRow | null> {
   const row = await db
     .selectFrom('platformEffect')

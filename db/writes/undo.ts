@@ -34,10 +34,10 @@ export async function writesOf(db: Db | Trx, incidentId: string): Promise<Logged
   })
 }
 
-/** An undo of a write that somebody asked for, and how far it has come. `unclear`: what became of it is not known. */
+/** An undo that somebody asked for, and its progress. `unclear`: its outcome is unknown. */
 export type UndoStanding = { incidentId: string; standing: 'under_way' | 'undone' | 'not_done' | 'unclear' }
 
-/** Every undo that was asked for a write, by the rows of the write's own incident, the oldest first. */
+/** Every undo asked for a write, by the rows of the write's incident, the oldest first. */
 export async function undosOf(db: Db | Trx, key: string): Promise<UndoStanding[]> {
   const { incidentId = '' } = parseStepKey(key) ?? {}
   const { rows } = await sql<{ by: string; isUndone: boolean; status: IncidentStatus | null; outcome: string | null }>`
@@ -65,9 +65,9 @@ function standingOf(
 ): UndoStanding['standing'] {
   if (isUndone) return 'undone'
   if (status === 'open' || status === 'investigating' || status === 'awaiting_approval') return 'under_way'
-  // Refused, denied or not begun. Retention removes only what has ended, and what was done left its row.
+  // Refused, denied or not begun. Retention removes only ended ones, and deeds left their row.
   if (status === null || outcome === null) return 'not_done'
-  // People end an incident by hand, also while its write is under way: what its write came to counts.
+  // People end an incident by hand, also while its write is under way: the write's outcome counts.
   if (outcome === 'done' && status !== 'escalated') return 'undone'
   return outcome === 'failed' && status === 'cancelled' ? 'not_done' : 'unclear'
 }
@@ -115,8 +115,8 @@ type Ended = {
 }
 
 /**
- * What became of an undo, in the log of the incident whose write it was. That the write was wrong stands in the record of its tool where this
- * person said so, and takes its trust.
+ * The outcome of an undo, in the log of its write's incident. A write that this person called wrong
+ * is so in its tool's record, and loses its trust.
  */
 export async function endUndo(trx: Trx, ended: Ended): Promise<void> {
   const { undoes, by, actor, name, said, isDone } = ended

@@ -7,11 +7,14 @@ import { redact } from '../../safety/redact.ts'
 import { readLogin } from '../../sources/credentials.ts'
 import { type EffectDeps, EffectRefused, refuseMissing } from '../effect.ts'
 
-/** Sessions with a server by the credential of its writes: opened for one look or one write, and ended. */
+/** Sessions with a server by its writes' credential: opened for one look or write, and ended. */
 
 export type DatabaseDeps = Pick<EffectDeps, 'db' | 'locks'> & { sources: { directory: string } }
 
-/** Finds the source of a server that may be written to. Refuses a server without a source or without the second credential. */
+/**
+ * Finds the source of a writable server. Refuses a server without a source or without the second
+ * credential.
+ */
 export async function requireWritable({ db }: Pick<DatabaseDeps, 'db'>, name: string): Promise<Source> {
   const source = await sourceByName(db, name)
   if (!source || !isDatabaseKind(source.kind)) throw refuseMissing(`database server ${name} among the sources`)
@@ -20,7 +23,7 @@ export async function requireWritable({ db }: Pick<DatabaseDeps, 'db'>, name: st
   throw new EffectRefused('conflict', 'NO_WRITE_CREDENTIAL', detail)
 }
 
-/** Works in a session of the writing login, and ends it. What the server refuses is a refusal in words. */
+/** Works in a session of the writing login, and ends it. A server's refusal is one in words. */
 export async function withWriter<T>(
   deps: DatabaseDeps,
   source: Source,

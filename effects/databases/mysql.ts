@@ -10,8 +10,9 @@ import { sayCluster } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
 /**
- * Three of the four writes at MySQL and MariaDB. MariaDB compares and acts in one block of statements; MySQL has none outside of a procedure: there the
- * comparison stands right before the act, and a session's number is never given to another one.
+ * Three of the four writes at MySQL and MariaDB. MariaDB compares and acts in one block; MySQL has
+ * none outside of a procedure: there the comparison stands right before the act, and no session's
+ * number is given twice.
  */
 
 type Row = Record<string, SqlValue>
@@ -19,8 +20,9 @@ type Row = Record<string, SqlValue>
 const maxBlocked = 6
 
 /**
- * The query that a session runs, or ran last: whatever it did since has another number. MariaDB counts them over the server, MySQL over a session.
- * What InnoDB lists of transactions is no measure here: it is as old as the last look of anybody, and renewed after 0.1 s without one
+ * A session's present or last query: anything since has another number. MariaDB counts them over
+ * the server, MySQL over a session. InnoDB's list of transactions is no measure: it is as old as
+ * anybody's last look, and renewed after 0.1 s without one
  * (https://dev.mysql.com/doc/refman/8.0/en/innodb-information-schema-internal-data.html).
  */
 const queryIdSql = ({ product }: ServerFacts): string =>
@@ -117,7 +119,7 @@ function sayBlocked(names: readonly string[]): string {
   return `${formatCount(names.length, 'session')} waiting for it: ${names.slice(0, maxBlocked).join('; ')}${more}`
 }
 
-/** Errors that go away by trying again: all others the applier meets at the same place once more. */
+/** Errors that go away by trying again: the applier meets all others at the same place again. */
 const passing = new Set([0, 1040, 1158, 1159, 1160, 1161, 1205, 1213, 2003, 2006, 2013])
 
 async function findReplica(session: DatabaseSession): Promise<FoundTarget> {
@@ -178,7 +180,7 @@ async function find(session: DatabaseSession, act: DatabaseAct, reader: string |
   return owner === null ? found : { ...found, told: [owner, ...found.told] }
 }
 
-/** A session that is what was decided about. Its columns are compared by the names that `compared` has. */
+/** The session of the decision. Its columns are compared by `compared`'s names. */
 function sameSql(server: ServerFacts, compared: FoundTarget['compared']): { sql: string; values: SqlValue[] } {
   const sql = `select count(*) from (select ${comparedSql(server)} from ${processlistOf(server)} p where p.id = ?) s
     where s.began = ? and concat(s.user, '@', s.host) = ? and s.idle = ? and s.query_id = ?`

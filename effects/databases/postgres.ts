@@ -10,7 +10,10 @@ import { EffectRefused } from '../effect.ts'
 import { sayOwner } from './owner.ts'
 import type { DatabaseWriter, FoundTarget } from './write.ts'
 
-/** The four writes at PostgreSQL: each compares and acts in one statement, so that nothing comes between. */
+/**
+ * The four writes at PostgreSQL: each compares and acts in one statement, so that nothing comes
+ * between.
+ */
 
 type Row = Record<string, SqlValue>
 
@@ -66,7 +69,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
     `${usename ?? '?'}${datname ? `@${datname}` : ''}${application_name ? `, ${application_name}` : ''}${client ? ` from ${client}` : ''}`,
   )
   return {
-    // A query that began later is another one; what is idle in a transaction is the same while that transaction is.
+    // A later query is another one; an idle session in a transaction is the same while that lasts.
     compared: {
       started,
       pid,
@@ -92,7 +95,7 @@ async function findSession(session: DatabaseSession, act: SessionAct): Promise<F
   }
 }
 
-/** Who waits for it, each below the one that it waits for, as far as they are named. */
+/** Waiting sessions, each below the one it waits for, as far as named. */
 function sayBlocked(root: number, count: number, blocked: string): string[] {
   if (count === 0) return ['nobody waits for it']
   const waiting = JSON.parse(blocked) as { pid: number; who: string; by: number[] }[]
@@ -217,7 +220,7 @@ async function find(session: DatabaseSession, act: DatabaseAct): Promise<FoundTa
   return owner === null ? found : { ...found, told: [owner, ...found.told] }
 }
 
-/** One statement that is true where it did something, and compares what was decided about once more. */
+/** One statement, true where it did something, that compares the decision's state once more. */
 async function send(session: DatabaseSession, act: DatabaseAct, { compared }: FoundTarget): Promise<boolean> {
   const ask = async (sql: string, values: SqlValue[]) => (await session.write({ sql, values })).rows[0]?.done === true
   const { started = null, state = null, of = null, seen = null, replayed = null } = compared

@@ -14,14 +14,17 @@ import { postgresWriter } from './postgres.ts'
 
 /** What a write would be about, as the server shows it now. */
 export type FoundTarget = {
-  /** What was decided about: the write compares exactly this, and is refused where it differs. */
+  /** The decision's state: the write compares exactly this, and is refused where it differs. */
   compared: Record<string, SqlValue>
   summary: string
   told: string[]
   untried: string[]
 }
 
-/** How a product carries out the writes. What it refuses is an EffectRefused; what the server refuses a DatabaseError. */
+/**
+ * A product's way to carry out the writes. Its refusals are EffectRefused; the server's are
+ * DatabaseError.
+ */
 export type DatabaseWriter = {
   /** `reader`: the user by whom the source reads, whose sessions are ours. */
   find(session: DatabaseSession, act: DatabaseAct, reader: string | null): Promise<FoundTarget>
@@ -42,7 +45,7 @@ const risks: Record<DatabaseAct['write'], Risk> = {
 
 type Named = { name: string; act: DatabaseAct }
 
-/** What was decided about, on this server: a source of that name may lead to another one meanwhile. */
+/** The decision's state, on this server: a source's name may lead to another meanwhile. */
 const fingerprintOf = ({ url }: Source, { compared }: FoundTarget): string =>
   digestOf({ server: addressOf(url), ...compared })
 
@@ -66,7 +69,10 @@ export async function prepareDatabaseWrite(deps: DatabaseDeps, { name, act }: Na
   }
 }
 
-/** Compares what was decided about with what is there; the write itself compares once more. Answers what it compares. */
+/**
+ * Compares the decision's state with the present; the write compares once more. Answers what it
+ * compares.
+ */
 export async function requireSameTarget(
   deps: DatabaseDeps,
   { name, act }: Named,

@@ -12,9 +12,9 @@ import { judgeOnDevice } from './vouch.ts'
 type ApprovalNeed = { risk: Risk; why: string }
 
 /**
- * What the guard of a device would ask approval for, predicted from rows. Null for a call that the device does without
- * approval, for one that it refuses under any grant, and for one that the judge takes for a write as well. The device
- * decides: where this prediction is wrong, it answers `approval_required` and does nothing.
+ * A device guard's wish for approval, predicted from rows. Null for a call without approval, for
+ * one it refuses under any grant, and for one that the judge takes for a write too. The device
+ * decides: where the prediction is wrong, it answers `approval_required` and does nothing.
  */
 export function findApprovalNeed(
   { id, mode, terms, health }: Pick<DeviceRow, 'id' | 'mode' | 'terms' | 'health'>,
@@ -65,9 +65,9 @@ export function findApprovalNeed(
 }
 
 /**
- * What a device wants approval for just now, though rows predict that it does not: a read whose program obeys files on the
- * device. The device itself is asked, because its files are unknown here. Null where there is nothing to ask, and from a
- * device that does not know the question.
+ * A device's wish for approval now, against the rows' prediction: a read whose program obeys files
+ * there. The device is asked, since its files are unknown here. Null where there is nothing to ask,
+ * and from a device that does not know the question.
  */
 export async function askApprovalNeed(
   deps: EffectDeps,
@@ -94,7 +94,10 @@ export async function askApprovalNeed(
     : null
 }
 
-/** Is it a command that the device proves to be a read, also where it wants approval? Such a call has no rehearsal. */
+/**
+ * Whether the device proves the command a read, also where it wants approval: such a call has no
+ * rehearsal.
+ */
 export function isProvenRead(
   { device }: Pick<Executor, 'device'>,
   look: DeviceProbe,

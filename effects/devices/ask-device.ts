@@ -97,8 +97,8 @@ export function getAuditFields(answer: CapabilityAnswer): Record<string, unknown
 const maxLineCharacters = 200
 
 /**
- * Why a command that was to change something failed, by its exit code: `exit code 128: fatal: …`. Null where it succeeded,
- * and for a command that only reads: there the exit code is a part of the answer.
+ * The reason why a changing command failed, by its exit code: `exit code 128: fatal: …`. Null for
+ * success, and for a read: there the exit code is part of the answer.
  */
 export function whyEndedBadly(
   { spec, input }: Pick<MappedCall, 'spec' | 'input'>,
@@ -146,8 +146,8 @@ export type DeviceRequest = {
 }
 
 /**
- * `answer`: the device's own, cleansed. `not_sent`: it never reached the device. `unknown`: it may have; the key tells once
- * the device can be asked.
+ * `answer`: the device's, cleansed. `not_sent`: it never arrived. `unknown`: it may have; the key
+ * tells once the device can be asked.
  */
 export type DeviceReply =
   | { kind: 'answer'; answer: CapabilityAnswer }
@@ -158,8 +158,8 @@ const maxTries = 4
 const firstWaitMs = 150
 
 /**
- * Makes one call to a device under one key, however often it has to be sent: the device's journal does it once. The call is
- * a row before it is sent, with the request id and the grant that every repeat carries.
+ * Makes one call to a device under one key, however often sent: its journal does it once. The call
+ * is a row before it is sent, with the request id and grant of every repeat.
  */
 export async function askDevice(deps: EffectDeps, device: DeviceRow, request: DeviceRequest): Promise<DeviceReply> {
   const { db, metrics } = deps
@@ -238,7 +238,7 @@ async function send(
       await way.ready(signal)
       const request = issue()
       const answer = await callDevice(way, request, signal)
-      // A busy device began nothing and wrote nothing into its journal: it may have room in a moment.
+      // A busy device began and journalled nothing: it may have room in a moment.
       if (answer.error?.code === 'busy' && attempt < maxTries - 1) continue
       if (answer.status !== 'running') return { kind: 'answer', answer: cleanse(answer) }
       everSent = true

@@ -30,14 +30,14 @@ export type DeviceConnections = {
   processId: string
   /** The way to a device that calls out, whichever process it is connected to. */
   way(deviceId: string): DeviceWay
-  /** Takes and welcomes a connection whose agent has proved who it is; the one it had before ends. */
+  /** Takes and welcomes the connection of a proved agent; its earlier one ends. */
   hold(
     link: DeviceLink,
     from: { address: string; run: string; version: string; manifest: Manifest | null },
   ): Promise<void>
   /** Devices that are connected to this process. */
   held(): string[]
-  /** Sends all agents elsewhere and waits, a few seconds at most, until what is under way is answered. */
+  /** Sends all agents elsewhere and waits, some seconds at most, for answers under way. */
   stop(): Promise<void>
 }
 
@@ -46,7 +46,10 @@ type Held = { link: DeviceLink; connection: string; run: string; manifestId: str
 const tickMs = 5_000
 /** A call waits so long for a device that is between two connections. */
 const readyMs = 10_000
-/** Between two connections is a device whose last one ended within this, or while nobody could have taken it. */
+/**
+ * A device is between two connections if its last one ended within this, or while nobody could take
+ * it.
+ */
 const betweenMs = 60_000
 const stopWithinMs = 3_000
 

@@ -33,11 +33,11 @@ export type Mesh = {
 export type Executor = {
   resource: Executable
   device: DeviceRow
-  /** Null: the resource's own agent. Otherwise its host's agent, which reaches into the guest this way. */
+  /** Null: the resource's own agent. Otherwise its host's, which reaches into the guest so. */
   through: Guests | null
 }
 
-/** The request to a device for one tool call: to the resource's own agent, or to that of its host. */
+/** A tool call's request to a device: to the resource's agent, or its host's. */
 export type MappedCall = {
   spec: MeshSpec
   input: Record<string, unknown>
@@ -66,8 +66,8 @@ export async function requireDevice({ db }: Pick<EffectDeps, 'db'>, id: string):
 }
 
 /**
- * The device for a name: a node, host or VM by its own agent, a VM otherwise by that of its host. A name that the inventory
- * does not know may be a device's own. Refused with the reason where no device can be called.
+ * The device of a name: a node, host or VM by its own agent, a VM else by its host's. A name
+ * outside of the inventory may be a device's. Refused with the reason where none can be called.
  */
 export async function requireExecutor(db: Db, id: string): Promise<Executor> {
   const named = await executableNamed(db, id)
@@ -132,7 +132,7 @@ export function readInput(spec: MeshSpec, args: unknown): Record<string, unknown
   throw new EffectRefused('invalid', 'invalid_arguments', detail)
 }
 
-/** What the executor's device is asked for a call. Refused with the reason where the device does not offer it. */
+/** A call's question to the executor's device. Refused with the reason where it is not offered. */
 export function mapCall(
   { device, resource, through }: Executor,
   spec: MeshSpec,
@@ -197,8 +197,8 @@ async function storeKeys(trx: Trx, { keys }: Mesh): Promise<void> {
 }
 
 /**
- * Issues and stores a new manifest for a device, by its settings and today's keys. An agent that calls out is sent it over its connection;
- * one that listens has to fetch it.
+ * Issues and stores a device's new manifest, by its settings and today's keys. An agent that calls
+ * out is sent it; one that listens fetches it.
  */
 export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Promise<Manifest> {
   const { keys } = mesh
@@ -210,7 +210,7 @@ export async function renewManifest(trx: Trx, mesh: Mesh, device: DeviceRow): Pr
   return manifest
 }
 
-/** Does the device need a new manifest: none yet, past half of its life, or with keys that are not today's? */
+/** Whether the device needs a manifest: none yet, past half its life, or without today's keys. */
 async function isManifestStale(db: Db | Trx, device: DeviceRow): Promise<boolean> {
   const { manifest } = device
   if (!manifest) return true

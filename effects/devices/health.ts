@@ -10,7 +10,7 @@ import type { EffectDeps } from '../effect.ts'
 import { describeAbsence } from './connections.ts'
 import { currentManifest, type Mesh, noteKeys, requireMesh, wayTo } from './executor.ts'
 
-/** Asks a device for its health and stores the answer; null where it gave none, and the reason is stored. */
+/** Asks a device's health and stores the answer; null without one, with the reason stored. */
 export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<MeshHealth | null> {
   try {
     const health = await readHealth(wayTo(requireMesh(deps), device))
@@ -26,7 +26,7 @@ export async function askHealth(deps: EffectDeps, device: DeviceRow): Promise<Me
   }
 }
 
-/** Writes into the audit that a device lost its sandbox, or has one again: once, whichever of two processes noticed. */
+/** Writes into the audit that a device lost or regained its sandbox: once over both processes. */
 async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promise<void> {
   const before = await lockDevice(trx, subject)
   await noteHealth(trx, subject, { health })
@@ -42,8 +42,8 @@ async function noteSandbox(trx: Trx, subject: string, health: MeshHealth): Promi
 const healthEveryMs = 30_000
 
 /**
- * Stores the keys, and asks devices for their health every 30 s: those that listen, and those whose connection this process holds. Answers
- * how to stop.
+ * Stores the keys, and asks devices for health every 30 s: listening ones, and those connected
+ * here. Answers how to stop.
  */
 export function watchMesh(deps: EffectDeps): () => void {
   const { mesh, log } = deps

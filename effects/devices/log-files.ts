@@ -16,14 +16,15 @@ const maxFiles = 6
 const listLimit = 500
 const deadlineMs = 3_000
 
-/** Names of directories of logs, as the Filesystem Hierarchy Standard and most programs have them. */
+/** Directories of logs, by the Filesystem Hierarchy Standard and most programs. */
 const logDirectory = /(^|\/)logs?(\/|$)/
 /** What a rotation left behind and packed: no line of it is read in place. */
 const packed = /\.(gz|xz|zst|bz2|zip)$/
 
 /**
- * The log files that the machine's own agent may read, those written last first, six at most: of its directories called `log` or `logs`, and
- * of such a directory right below another. Nothing of a log is read. No agent, or one that does not list, answers none.
+ * Log files that the machine's agent may read, the newest first, six at most: in its directories
+ * called `log` or `logs`, and such a directory right below another. Reads no log. Without an agent
+ * that lists, none.
  */
 export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Promise<LogFile[]> {
   const executor = await executorOf(deps.db, resource)
@@ -34,7 +35,7 @@ export async function listLogFiles(deps: EffectDeps, resource: ResourceRef): Pro
     .filter((path) => !logDirectory.test(path))
     .flatMap((path) => ['logs', 'log'].map((name) => `${path === '/' ? '' : path}/${name}`))
   const directories = [...named, ...below].slice(0, maxDirectories)
-  // All at once: an agent that gives no answer holds up the context for one deadline, and not for one of each directory.
+  // All at once: a silent agent delays the context by one deadline, not by one a directory.
   const files = (await Promise.all(directories.map((path) => filesIn(deps, executor, path)))).flat()
   return files.sort((a, b) => Date.parse(b.changed) - Date.parse(a.changed)).slice(0, maxFiles)
 }

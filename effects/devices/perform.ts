@@ -30,9 +30,9 @@ type AnnouncedCall = {
 }
 
 /**
- * Does one judged write on a device and answers how it ended; null while that is unknown. The device is asked for exactly
- * what the person agreed to, under a grant that only this path issues. `authority`: the consumed approval or the used
- * standing grant.
+ * Does one judged write on a device and answers how it ended; null while unknown. The device is
+ * asked exactly what the person agreed to, under a grant that only this path issues. `authority`:
+ * the consumed approval or used standing grant.
  */
 export async function performWrite(
   deps: EffectDeps,
@@ -53,7 +53,7 @@ export async function performWrite(
   return toDeviceEnding(call, reply)
 }
 
-/** Makes a call of a run: its output lines become rows of the incident, and cancelling the run cancels the call. */
+/** Makes a run's call: its output becomes the incident's rows, and the run's end cancels it. */
 export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request: DeviceRequest): Promise<DeviceReply> {
   const { executor, mapped, judged, key } = call
   const rows = mapped.spec.streams
@@ -74,8 +74,8 @@ export async function askFollowed(deps: EffectDeps, call: AnnouncedCall, request
 }
 
 /**
- * How a write ended, by the device's journal; null when it cannot be asked. A command that ran and failed is `failed` and
- * keeps what it printed.
+ * A write's end, by the device's journal; null when it cannot be asked. A command that ran and
+ * failed is `failed` and keeps its output.
  */
 export function toDeviceEnding(
   { executor, mapped }: Pick<AnnouncedCall, 'executor' | 'mapped'>,
@@ -98,7 +98,7 @@ export function toDeviceEnding(
   return { status: answer.error?.code === 'indeterminate' ? 'indeterminate' : 'failed', detail, result }
 }
 
-/** What the write changed, by the device's own answer; a command that only reads changes nothing and says nothing of it. */
+/** A write's changes, by the device's answer; a reading command changes and says nothing. */
 function changedBy({ spec, input }: MappedCall, result: Record<string, unknown>): { changed?: Changed } {
   return isReadOnly({ spec, input }) ? {} : { changed: spec.changes?.(result, input) ?? null }
 }
@@ -107,7 +107,7 @@ function buildFailure(detail: string, error: string): EffectEnding {
   return { status: 'failed', detail, result: { error } }
 }
 
-/** Judges the command once more before its grant is issued: a forbidden one gets no grant, whatever the approval says. */
+/** Judges the command again before its grant: a forbidden one gets none, whatever the approval. */
 function whyForbidden({ spec, input }: MappedCall): string | null {
   if (!spec.command) return null
   const verdict = judgeField(spec.command, input, { knownHosts: new Set() })
@@ -116,7 +116,7 @@ function whyForbidden({ spec, input }: MappedCall): string | null {
 
 const lookEveryMs = 1_000
 
-/** Cancels the operation on the device once the investigation is stopped. Answers how to stop watching. */
+/** Cancels the device's operation once the investigation stops. Answers how to stop watching. */
 function watchForCancel(deps: EffectDeps, { executor, judged, key }: AnnouncedCall): () => void {
   const mesh = requireMesh(deps)
   let isCancelled = false
@@ -147,13 +147,16 @@ const maxLineCharacters = 500
 
 type LineRows = {
   add(line: string): void
-  /** Writes the remaining lines. An operation that ends before its first row writes none: its result holds them all. */
+  /**
+   * Writes the remaining lines. An operation that ends before its first row writes none: its result
+   * holds them.
+   */
   end(): Promise<void>
 }
 
 /**
- * Writes the lines of a long operation as rows of its incident while they come. `append` cleanses them. Lines that come too
- * fast or are too long are left out, and the row says how many.
+ * Writes a long operation's lines as rows while they come. `append` cleanses them. Leaves out lines
+ * that come too fast or are too long, and the row says how many.
  */
 function createLineRows(db: Db, started: IncidentEvent<'tool_started'>, onFault: (error: unknown) => void): LineRows {
   const { incidentId, turn, metadata } = started

@@ -30,7 +30,7 @@ type DevicePreparation = Pick<Preparation, 'stateFingerprint' | 'asks' | 'rootRe
   dryRun: Preparation['dryRun'] & { proof: PostconditionProof }
   resource: Executor['resource']
   device: string
-  /** Another resource that it touches: a guest of the inventory that the call names by its container. */
+  /** Another touched resource: a guest of the inventory that the call names by its container. */
   touches?: ResourceRef[]
 }
 
@@ -47,8 +47,8 @@ type CallOnDevice = {
 type CallToPrepare = { tool: string; arguments: Record<string, unknown>; incidentId: string; attempt: number }
 
 /**
- * The call that a model proposed and that a run is about to judge, read from rows: its arguments, or a person's edit of
- * them. The caller only names the place in the log.
+ * The proposed call of a run, read from rows: its arguments, or a person's edit. The caller only
+ * names its place in the log.
  */
 async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepare> {
   const place = parseStepKey(stepKey)
@@ -63,7 +63,7 @@ async function requireProposedCall(db: Db, stepKey: string): Promise<CallToPrepa
   return { tool: proposed.call.tool, arguments: args, incidentId: place.incidentId, attempt: place.attempt }
 }
 
-/** What a proposed call would do to the resource: rehearsed on a copy where the device can, described otherwise. */
+/** A proposed call's effect on the resource: rehearsed on a copy if possible, else described. */
 export async function prepareCall(deps: EffectDeps, id: string, stepKey: string): Promise<DevicePreparation> {
   const { incidentId, attempt, ...proposed } = await requireProposedCall(deps.db, stepKey)
   const call = toDeviceCall(proposed.tool, proposed.arguments)
@@ -71,7 +71,7 @@ export async function prepareCall(deps: EffectDeps, id: string, stepKey: string)
   return await prepareDeviceCall(deps, id, call, { incidentId, attempt, key: stepKey })
 }
 
-/** The same of a call that no row holds yet: `at` is the run that it belongs to, and the key of its looks. */
+/** The same for a call without a row: `at` is its run, and the key of its looks. */
 export async function prepareDeviceCall(
   deps: EffectDeps,
   id: string,
@@ -124,8 +124,8 @@ function aboutOf(rehearsal: Record<string, unknown> | null): string | null {
 }
 
 /**
- * The guest of the inventory that runs as this container on this host: a call that names the guest must not run at the same
- * time. Other containers are no resources; the lease on their device covers them.
+ * The guest that runs as this container on this host: a call that names it must not run at the same
+ * time. Other containers are no resources; their device's lease covers them.
  */
 async function findGuest(db: Db, { resource }: Executor, container: unknown): Promise<ResourceRef | null> {
   const named = typeof container === 'string' ? await executableNamed(db, container) : null
@@ -138,7 +138,7 @@ type Rehearsal = { fingerprint: string; rehearsal: Record<string, unknown> | nul
 const notAsRoot = 'This device does everything as root, and each look would need a leave of a person.'
 const notThroughHost = 'It is reached through the agent of its host, which tries nothing out inside a guest.'
 
-/** The fingerprint of the state that the action rests on, and its rehearsal; both are read from the device now. */
+/** The fingerprint of the action's state, and its rehearsal; both read from the device now. */
 async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal> {
   const { executor, mapped, key, incidentId } = call
   const { spec, input, capability, args } = mapped
@@ -152,7 +152,8 @@ async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal
   })
   // As root every read needs its own approval, so nothing can be found out beforehand.
   if (device.mode === 'sudo') return withoutRehearsal(by, notAsRoot)
-  // A guest that is a container is read from outside, like any container; of a guest behind `pct` the host knows nothing.
+  // A container guest is read from outside, like any container; the host knows nothing of a guest
+  // behind `pct`.
   if (through === 'pct') return withoutRehearsal(by, notThroughHost)
   const state = spec.state ? await readIfAllowed(deps, call, spec.state(input)) : null
   if (!spec.rehearses || isProvenRead(executor, mapped, call.names ?? []))
@@ -176,14 +177,14 @@ async function rehearse(deps: EffectDeps, call: CallOnDevice): Promise<Rehearsal
   }
 }
 
-/** The device cannot rehearse the call, or wants approval for a rehearsal: the call itself may still be proposed. */
+/** The device cannot rehearse the call, or wants approval: the call may still be proposed. */
 function isWithoutRehearsal(code: string | undefined): boolean {
   return code === 'capability_unavailable' || code === 'approval_required'
 }
 
 /**
- * What a read on the device answers: `result` is null where the thing does not exist. Null where the device wants approval
- * for the read, as for a sensitive file. Refused where it cannot be read just now.
+ * A device's read: `result` null where the thing does not exist. Null where the device wants
+ * approval, as for a sensitive file. Refused where it cannot be read now.
  */
 export async function readIfAllowed(
   deps: EffectDeps,

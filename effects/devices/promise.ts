@@ -5,8 +5,8 @@ import { findApprovalNeed } from './approval-need.ts'
 import type { Executor, MappedCall } from './executor.ts'
 
 /**
- * What a write promises that can be read on the device afterwards. Null where nothing can: its arguments promise nothing, it
- * goes through a host, or the device would want approval for the read.
+ * A write's promise that the device can show afterwards. Null without one: its arguments promise
+ * nothing, it goes through a host, or the device wants approval for the read.
  */
 export function findPromise(
   executor: Executor,

@@ -26,7 +26,7 @@ type RelayWorld = {
   db: Db
   seal: Seal
   processId: string
-  /** Begins an exchange over a connection that this process holds; null: it holds none of that device. */
+  /** Begins an exchange over a connection of this process; null: it has none of that device. */
   begin(deviceId: string, ask: DeviceAsk): Promise<BegunAnswer> | null
   report(error: unknown): void
 }
@@ -72,7 +72,7 @@ export function openRelays(world: RelayWorld): Relays {
       await askRelay(db, { ...relay, sealed }, Math.ceil(takenWithinMs / 1_000))
     } catch (error) {
       report(error)
-      // It may be there all the same: who takes it finds nobody to answer, and the device's journal knows it.
+      // It may be there: its taker finds nobody to answer, and the device's journal knows it.
       fail(id, new HttpError('protocol', `${at.deviceId} could not be asked through ${at.process}`, true))
     }
     const timer = setTimeout(() => void takeBack(id, at).catch(report), takenWithinMs)
@@ -157,7 +157,7 @@ async function pass(world: RelayWorld, passing: Map<string, AbortController>, re
   }
 }
 
-/** Writes frames as rows in their order. What comes while a row is written goes together into the next. */
+/** Writes frames as rows in order. Frames that come during a row go together into the next. */
 function rowsFor({ db, seal }: RelayWorld, { id, fromProcess }: Relay) {
   let n = 0
   let waiting: Buffer[] = []

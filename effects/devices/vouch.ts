@@ -12,8 +12,9 @@ import type { Executor } from './executor.ts'
 type RunOfCall = { incidentId: string; attempt: number }
 
 /**
- * Names of containers and the like that the command of a call rests on, and that its run has looked up on this resource. Read from rows
- * here, and sent under the signature of the control plane: a device knows no such names, and does not take a worker's word for them.
+ * Names of containers and the like under a call's command, looked up by its run on this resource.
+ * Read from rows here, and sent under the control plane's signature: a device knows no such names,
+ * and takes no worker's word.
  */
 export async function namesVouched(
   { db }: Pick<EffectDeps, 'db'>,
@@ -35,7 +36,10 @@ function namesRestedOn(look: DeviceProbe, known: ReadonlySet<string>): string[] 
 
 type KnownOnDevice = Pick<CommandContext, 'knownNames' | 'rootReads' | 'canLook'>
 
-/** The verdict of the device, which knows no hosts and cannot look into containers; null for a call without a command. */
+/**
+ * The device's verdict, which knows no hosts and sees no containers; null for a call without a
+ * command.
+ */
 export function judgeOnDevice({ capability, args }: DeviceProbe, known: KnownOnDevice = {}): CommandVerdict | null {
   const directory = typeof args.cwd === 'string' ? args.cwd : '/'
   const context = { knownHosts: new Set<string>(), directory, canLook: entersNothing(capability), ...known }

@@ -25,17 +25,23 @@ type WriteRequest = {
 }
 
 /**
- * Runs one device write of a run. It happens only if every gate lets it pass, in this order (docs/reference/mesh.md has the reasons):
+ * Runs one device write of a run. It happens only if every gate passes it, in this order
+ * (docs/reference/mesh.md has the reasons):
  *
- *  1. `safety/judge.ts`: in the activity, the judge lets it run or asks a person, before `tool_started` is written.
- *  2. `api/http/guards.ts`: the log announced exactly this action, for the attempt that is current.
- *  3. Here: a used approval or standing grant stands behind it; without one nothing is signed.
- *  4. `effects/devices/prepare.ts`: the device is in the state that the person saw.
- *  5. `effects/run-effect.ts`: the key is accepted, and only once.
- *  6. `effects/devices/perform.ts`: the command is judged once more, before a grant is issued for it.
- *  7. `mesh/agent/verify-request.ts`: on the device, the request is signed by a key of its manifest and is not late.
- *  8. `mesh/agent/guard.ts`: on the device, the command is judged again; what is forbidden stays so with any grant.
- *  9. `mesh/agent/guard.ts`: on the device, the grant is signed for exactly this action and was not used before.
+ * 1. `safety/judge.ts`: in the activity, the judge lets it run or asks a person, before
+ * `tool_started` is written.
+ * 2. `api/http/guards.ts`: the log announced exactly this action, for the attempt that is current.
+ * 3. Here: a used approval or standing grant stands behind it; without one nothing is signed.
+ * 4. `effects/devices/prepare.ts`: the device is in the state that the person saw.
+ * 5. `effects/run-effect.ts`: the key is accepted, and only once.
+ * 6. `effects/devices/perform.ts`: the command is judged once more, before a grant is issued for
+ * it.
+ * 7. `mesh/agent/verify-request.ts`: on the device, the request is signed by a key of its manifest
+ * and is not late.
+ * 8. `mesh/agent/guard.ts`: on the device, the command is judged again; what is forbidden stays so
+ * with any grant.
+ * 9. `mesh/agent/guard.ts`: on the device, the grant is signed for exactly this action and was not
+ * used before.
  */
 export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): Promise<WriteRecord> {
   const { executor, mapped, judged, principal, key, ifMatch } = request
@@ -57,9 +63,9 @@ export async function runDeviceWrite(deps: EffectDeps, request: WriteRequest): P
 }
 
 /**
- * Is what an announced write promised true now? Read on the device, where the write promised something that can be read
- * without approval. `holds` is null otherwise: that the device says "done" proves nothing. A failed write never holds,
- * whatever the device looks like. Refused where the device cannot be read just now.
+ * Whether an announced write's promise is true now. Read on the device, where it promised something
+ * readable without approval. `holds` null otherwise: the device's "done" proves nothing. A failed
+ * write never holds. Refused where the device cannot be read now.
  */
 export async function observeCall(deps: EffectDeps, id: string, stepKey: string): Promise<Observation> {
   const started = await eventByStepKey(deps.db, stepKey, 'tool_started')

@@ -24,7 +24,10 @@ type StepRun = {
   note?: (ref: string) => Promise<void>
 }
 
-/** How a step ended. `lost`: it may have begun, and nobody can say now how it ended; `isAskable` where its system can be asked later. */
+/**
+ * A step's end. `lost`: it may have begun, and nobody knows its end; `isAskable` where its system
+ * can be asked later.
+ */
 type StepEnd =
   | { kind: 'ended'; outcome: JobOutcome }
   | { kind: 'lost'; detail: string; isAskable: boolean; isOtherwise?: boolean }
@@ -57,7 +60,7 @@ export async function runStep(run: StepRun): Promise<StepEnd> {
   }
 }
 
-/** What became of a job that was sent before. Null while it runs, and where its system gives no answer. */
+/** A sent job's outcome. Null while it runs, and where its system gives no answer. */
 export async function lookAtStep(step: JobStep, ref: string): Promise<JobOutcome | null> {
   const credentials = openCredentials()
   try {
@@ -131,7 +134,7 @@ export async function runCheck(job: ResourceJob, check: JobCheck, key: string): 
   }
 }
 
-/** What is missing proves nothing: of an output that was cut nobody says that it changes nothing. */
+/** Absence proves nothing: a cut output does not say that it changes nothing. */
 function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOutcome): boolean | null {
   if (!noChanges) return null
   const { exitCode: code, pattern, unless } = noChanges
@@ -143,14 +146,14 @@ function wouldChange({ noChanges }: JobCheck, { exitCode, output, isCut }: JobOu
   return !saysSo
 }
 
-/** Times, and the directories that Ansible makes up for each run, as whole words: what stands below them is what was changed. */
+/** Times, and Ansible's run directories, as whole words: what is below them was changed. */
 const volatile = [
   /\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?/g,
   /\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?\b/g,
   /(?<![\w./~-])(?:~|\/tmp|\/var\/tmp|\/root|\/home\/[\w.-]+)(?:\/\.ansible\/tmp)?\/ansible-(?:tmp-\d+(?:\.\d+)?(?:-\d+)*|local-\d+[a-z0-9_]{0,12})(?:\/tmp[a-z0-9_]{8})?(?![\w.-])/g,
 ]
 
-/** Of the declaration and of what its check mode said. Without a check it is the declaration alone. */
+/** The declaration with its check mode's words. Without a check the declaration alone. */
 function fingerprintOf({ definition, resource }: ResourceJob, check: JobCheck | null, outcome: JobOutcome | null) {
   const ignored = [...volatile, ...(check?.ignore ?? []).map((each) => new RegExp(each, 'gm'))]
   const output = ignored.reduce((text, each) => text.replace(each, ''), outcome?.output ?? '').replace(/[ \t]+$/gm, '')
@@ -165,8 +168,9 @@ export function matchesDefinition(fingerprint: string, { definition }: ResourceJ
 export const jobSlot = ({ job, resource: { kind, id } }: ResourceJob): string => `${job.name} ${kind}:${id}`
 
 /**
- * What a job would do, for the card of its approval: the output of its check mode, run now. Null while that still runs: the same
- * question later takes its answer. Refused where the check fails, and where it says that nothing would change.
+ * A job's effect for its card: the output of its check mode, run now. Null while that runs: the
+ * same question later takes its answer. Refused where the check fails, or says that nothing would
+ * change.
  */
 export async function prepareJob(deps: Deps, named: Named, key: string): Promise<Preparation | null> {
   const job = await requireJob(deps, named)
@@ -223,7 +227,10 @@ export async function noteOtherwise(
   await recordAudit(db, { who: 'unknown', what: 'security.job_not_a_check', subject: jobSlot(job), detail })
 }
 
-/** Begins a check, or joins the one of the same question; its answer is taken once, so that the next question looks again. */
+/**
+ * Begins a check, or joins the same question's; its answer is taken once, so that the next looks
+ * again.
+ */
 async function takeCheck(jobs: Jobs, job: ResourceJob, check: JobCheck, question: string): Promise<CheckFound | null> {
   const slot = `${jobSlot(job)} ${job.definition} ${question}`
   const nowMs = performance.now()
@@ -248,7 +255,7 @@ function begin(jobs: Jobs, slot: string, work: () => Promise<CheckFound>) {
       throw error
     },
   )
-  // Who asked may be gone by then: who asks again finds out.
+  // The asker may be gone by then: a second ask finds out.
   running.promise.catch(() => {})
   jobs.checks.set(slot, running)
   return running
@@ -265,7 +272,7 @@ function linesOf({ output, isCut }: JobOutcome): { told: string[]; truncated: bo
   return { told: [...told.slice(0, maxLines / 2), '…', ...told.slice(-maxLines / 2)], truncated: true }
 }
 
-/** All that the check mode printed, as a text beside the card: where its lines there leave something out. */
+/** The check mode's whole output, a text beside the card, where its lines leave something out. */
 async function attachOutput({ db }: Deps, { job }: ResourceJob, outcome: JobOutcome): Promise<Attachments> {
   const { told } = linesOf(outcome)
   const isWhole = outcome.output.split('\n').every((line) => line.trimEnd() === '' || told.includes(line.trimEnd()))
@@ -294,7 +301,7 @@ function describe(job: ResourceJob, found: CheckFound | null): Preparation {
     targets: [{ kind, id }],
     identity: { job: declared.name, kind, id },
     stateFingerprint: found?.fingerprint ?? fingerprintOf(job, null, null),
-    // A job is the operator's own, and what it does is not known here: it is asked every time, and no grant is one for it.
+    // A job is the operator's, with unknown effects: asked each time, and no grant covers one.
     asks: found
       ? { risk: 'medium', why: 'a declared job is asked every time' }
       : { risk: 'high', why: 'a declared job without a check mode: what it would change is not known' },

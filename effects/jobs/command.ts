@@ -15,10 +15,10 @@ type Command = {
   timeoutMs: number
 }
 
-/** Of a long output its beginning and its end are kept. */
+/** A long output keeps its beginning and end. */
 const headBytes = 16_000
 const tailBytes = 48_000
-/** What was asked to end gets this long before it is killed. */
+/** Time from being asked to end until it is killed. */
 const graceMs = 3_000
 /** What a program leaves in its pipes is there right after it ended. */
 const drainMs = 250
@@ -31,8 +31,8 @@ const groups = new Set<number>()
 let watching = false
 
 /**
- * Runs a program without a shell, in a process group, within its time. At the deadline the whole group ends; what of it is
- * left when the program has ended goes too. Never throws: what could not be started is an outcome.
+ * Runs a program without a shell, in a process group, within its time. The deadline ends the whole
+ * group; what the program leaves goes too. Never throws: a failed start is an outcome.
  */
 export async function runCommand({ argv, cwd, env, timeoutMs }: Command): Promise<JobOutcome> {
   const [program = '', ...args] = argv
@@ -118,7 +118,7 @@ function keepWatch(pid: number): void {
 
 type Value = string | { from: string; prefix: string }
 
-/** Credentials of one step of a job, read when it begins. They never leave this process but to where they belong. */
+/** Credentials of a job's step, read as it begins. They leave only to where they belong. */
 export type Credentials = {
   read(ref: string): string
   fill(values: Record<string, Value>): Record<string, string>

@@ -44,7 +44,7 @@ export type ResourceJob = {
   resource: { kind: InventoryKind; id: string; name: string }
   run: JobStep
   check: DeclaredJob['check']
-  /** Of the declaration: an approval is for what was declared then. */
+  /** For the declaration: an approval is for what was declared then. */
   definition: string
 }
 
@@ -67,7 +67,10 @@ function requireDeclared(jobs: Jobs, name: string): DeclaredJob {
   throw refuseMissing(`job ${name}: ${remedy}`)
 }
 
-/** The job for a resource. Refused where there is no such job or resource, where they do not fit, and where a name could mean more. */
+/**
+ * The job for a resource. Refused where either does not exist, they do not fit, or a name could
+ * mean more.
+ */
 export async function requireJob(
   { db, jobs }: Pick<EffectDeps, 'db' | 'jobs'>,
   named: { name: string; kind: InventoryKind; id: string },
@@ -107,7 +110,7 @@ const namesOf = ({ declared }: Jobs) =>
     .map(({ name }) => name)
     .join(', ')
 
-/** The file of jobs cannot be used: every fault with its line, so that it can be put right in one go. */
+/** The file of jobs cannot be used: every fault with its line, to be put right in one go. */
 export class JobsFileError extends Error {
   override name = 'JobsFileError' as const
   readonly faults: string[]
@@ -157,7 +160,7 @@ export function parseJobs(text: string, file = 'jobs.yaml'): DeclaredJob[] {
   )
 }
 
-/** The line of the nearest place that the document has: of a field that is missing, that of what misses it. */
+/** The line of the nearest place in the document: for a missing field, of what lacks it. */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const at = path.slice(0, length)
@@ -185,7 +188,7 @@ function findLostUndos(jobs: readonly DeclaredJob[]): Fault[] {
   })
 }
 
-/** Values under names that promise a secret, and secrets in addresses: the file is no place for them. */
+/** Values under secret names, and secrets in addresses: the file is no place for them. */
 function findSecrets(value: unknown, path: PropertyKey[] = []): Fault[] {
   if (Array.isArray(value)) return value.flatMap((each, at) => findSecrets(each, [...path, at]))
   if (value !== null && typeof value === 'object')

@@ -12,7 +12,7 @@ import { type ResourceJob, requireJob } from './jobs.ts'
 /** Jobs at once in this process: each holds two connections that hold locks. */
 const maxJobs = 3
 
-/** What is known before the key is accepted: the declaration is the one that was decided about, and there is room. */
+/** Known before the key is accepted: the declaration is the decided one, and there is room. */
 export function requireReady(deps: Pick<EffectDeps, 'jobs'>, job: ResourceJob, ifMatch: string | undefined): void {
   if (!ifMatch) {
     const detail = 'If-Match: name the fingerprint of the preparation that this was decided on.'
@@ -36,8 +36,8 @@ type Performing = {
 }
 
 /**
- * Checks once more, where the last check is not of just now, and runs the job. One job at a time on a resource, over all processes.
- * Null: its system still works on it, or gives no answer, and is asked by its number.
+ * Checks again, if the last check is old, and runs the job. One job at a time on a resource, over
+ * all processes. Null: its system still works, or gives no answer, and is asked by its number.
  */
 export async function performJob(deps: EffectDeps, job: ResourceJob, by: Performing): Promise<EffectEnding | null> {
   const { atWork } = deps.jobs
@@ -125,8 +125,9 @@ function toEnding({ job }: ResourceJob, outcome: JobOutcome): EffectEnding {
 }
 
 /**
- * A run begins only where its check mode has just said that something would change. That it changed nothing is said by words of the
- * check mode that the run prints too: words that are missing tell nothing, since a run may speak otherwise.
+ * A run begins only where its check mode just said that something would change. Only words that the
+ * run prints too say that it changed nothing: missing words tell nothing, since a run may speak
+ * otherwise.
  */
 function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }: JobOutcome): Changed {
   if (!isOk || !check?.noChanges) return null
@@ -137,8 +138,8 @@ function changedBy({ name, check }: ResourceJob['job'], { isOk, output, isCut }:
 }
 
 /**
- * What became of a job whose process ended, or whose answer was lost. Where nothing was begun it failed; where its system knows it by
- * a number, that is asked; of anything else nobody can say it. Null: not known yet.
+ * The outcome of a job with an ended process or lost answer. Where nothing began it failed; a
+ * number at its system is asked; anything else is unknown. Null: not known yet.
  */
 export async function reconcileJob(
   deps: EffectDeps,

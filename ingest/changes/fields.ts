@@ -44,7 +44,7 @@ export function firstLineIn(fields: RawFields, name: string): string | null {
   return line ? capChars(line.trim(), maxTitleChars) : null
 }
 
-/** The moment that its sender gives, unless it cannot be read or lies ahead: then that of receipt. */
+/** The sender's moment, unless it is unreadable or ahead: then that of receipt. */
 export function pastMoment(value: unknown, nowIso: string): string {
   const given = typeof value === 'number' ? new Date(value * 1000) : null
   const moment = given && !Number.isNaN(given.getTime()) ? momentOf(given.toISOString()) : momentOf(value)
@@ -79,8 +79,8 @@ export function toChange(given: Given, delivery: string): Change {
 }
 
 /**
- * Who a delivery is. Its sender's own key where there is one and the sender proves itself by it; else what it says, so that a repeat
- * under another key is a repeat.
+ * A delivery's identity: its sender's own key where the sender proves itself by it; else its
+ * content, so that a repeat under another key is a repeat.
  */
 export function deliveryOf({ bytes, event, key }: ChangeDelivery): string {
   if (key !== null) return `key:${sha256(key)}`

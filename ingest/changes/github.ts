@@ -11,8 +11,8 @@ type GithubReader = (body: RawFields, repository: Repository, nowIso: string) =>
 type Repository = { name: string; branch: string | null; fields: RawFields }
 
 /**
- * Webhooks of GitHub (https://docs.github.com/en/webhooks/webhook-events-and-payloads): what was deployed, released, run, and pushed to
- * the default branch. Never throws.
+ * GitHub's webhooks (https://docs.github.com/en/webhooks/webhook-events-and-payloads): deployments,
+ * releases, runs, and pushes to the default branch. Never throws.
  */
 export function parseGithub(delivery: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(delivery.bytes)
@@ -27,7 +27,7 @@ export function parseGithub(delivery: ChangeDelivery, nowIso: string): ParsedCha
   if (name === null) return { ok: false, reason: 'repository.full_name is missing' }
   const read = reader(body.value, { name, branch: wordIn(fields, 'default_branch'), fields }, nowIso)
   if (typeof read === 'string') return ignoreGithub(read)
-  // The header with the delivery's name is not signed. The body is, and says the same when it is sent again.
+  // The header with the delivery's name is unsigned. The body is signed, and alike when sent again.
   return { ok: true, changes: [toChange(read, deliveryOf({ ...delivery, key: null }))], ignored: null }
 }
 
@@ -42,7 +42,7 @@ const githubReaders: Readonly<Record<string, GithubReader>> = {
   workflow_run: readWorkflowRun,
 }
 
-/** States in which something runs elsewhere than before. `inactive` is said of what a newer deployment replaced. */
+/** States in which something else runs than before. A replaced deployment is `inactive`. */
 const githubStates = ['in_progress', 'success', 'failure', 'error']
 
 function readDeploymentStatus(body: RawFields, { name }: Repository, nowIso: string): GithubRead {

@@ -9,8 +9,9 @@ type GitlabReader = (body: RawFields, project: Project, nowIso: string) => Gitla
 type Project = { name: string; branch: string | null; url: string | null }
 
 /**
- * Webhooks of GitLab (https://docs.gitlab.com/user/project/integrations/webhook_events/): what was deployed, what a pipeline of the
- * default branch or of a tag ended with, and what was pushed to the default branch. Never throws.
+ * GitLab's webhooks (https://docs.gitlab.com/user/project/integrations/webhook_events/):
+ * deployments, ends of pipelines of the default branch or a tag, and pushes to the default branch.
+ * Never throws.
  */
 export function parseGitlab(delivery: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(delivery.bytes)

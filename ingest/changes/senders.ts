@@ -24,11 +24,11 @@ const maxResources = 20
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 /**
- * What people post from a script or a pipeline, one object or a list:
+ * Changes that people post from a script or pipeline, one object or a list:
  *
  *   { title, at, resources?: "node:web-1" | ["node:web-1", …], labels?, author?, url?, revision?, environment? }
  *
- * Never throws. A repeat is a change that says the same: so each has its moment.
+ * Never throws. A repeat is a change with the same words: each has its moment.
  */
 export function parseGenericChanges({ bytes }: ChangeDelivery, nowIso: string): ParsedChanges {
   const body = readBody(bytes)
@@ -103,16 +103,22 @@ function readResources(item: RawFields): string[] | string {
 /** Headers of a request, by name in small letters. */
 type ReadHeader = (name: string) => string | undefined
 
-/** Who posts changes, and how such a sender proves itself. A new sender is one file and one entry here. */
+/** Senders of changes, and how each proves itself. A new one is a file and an entry here. */
 export type ChangeSender = {
   name: Change['source']
   /** The header that names the event. One that has it is this sender's delivery. */
   eventHeader: string | null
   /** The header with a name that every repeat of a delivery has. */
   keyHeader: string | null
-  /** The setting with the secret that proves a delivery; without a value its deliveries need a token as alerts do. */
+  /**
+   * The setting with the secret that proves a delivery; without one its deliveries need a token, as
+   * alerts do.
+   */
   secretSetting: string | null
-  /** Is this delivery made with the secret? In constant time, before anything in the body is read. */
+  /**
+   * Whether this delivery was made with the secret. In constant time, before anything in the body
+   * is read.
+   */
   isProven(secret: string, header: ReadHeader, bytes: Uint8Array): boolean
   /** Pure and total: any bytes give changes or a reason. */
   parse(delivery: ChangeDelivery, nowIso: string): ParsedChanges
@@ -147,7 +153,7 @@ const senders: readonly ChangeSender[] = [
   },
 ]
 
-/** Whose delivery it is, by its headers; without those of a known sender it is `generic`. Null: two senders claim it. */
+/** A delivery's sender by its headers; else `generic`. Null: two senders claim it. */
 export function senderOf(header: ReadHeader): ChangeSender | null {
   const claiming = senders.filter(({ eventHeader }) => eventHeader !== null && header(eventHeader) !== undefined)
   if (claiming.length > 1) return null

@@ -11,7 +11,10 @@ import { readMariadbSessions, readSessions } from './sessions.ts'
 /** How long a fault may take to show on its server. */
 const visibleMs = 25_000
 
-/** Breaks one in and answers when its server shows it. Throws WrongTarget where it cannot be broken, and takes back what it began. */
+/**
+ * Breaks one in and answers when its server shows it. Throws WrongTarget where that is impossible,
+ * and takes back what it began.
+ */
 export async function breakDatabase(
   lab: Lab,
   name: DatabaseFault,

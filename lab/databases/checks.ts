@@ -15,8 +15,8 @@ type Check = { name: string; ok: boolean; detail: string }
 const patienceMs = 8_000
 
 /**
- * Whether it ended well, by what the servers show: where a write repairs it the cause is gone, else the fault stands as it was, for a person;
- * and no session of the shop was ended but the root.
+ * Whether it ended well, by what the servers show: where a write repairs it the cause is gone, else
+ * the fault stands unchanged, for a person; and no session of the shop was ended but the root.
  */
 export async function checkDatabase(lab: Lab, fault: Fault & { fault: DatabaseFault }): Promise<Check[]> {
   const drawer = drawerOf(lab)
@@ -87,7 +87,7 @@ async function sessionsLive(lab: Lab, drawer: DatabaseDrawer, { sessions }: Brok
   }
 }
 
-/** Whether the databases of the lab are well where no fault stands; nothing where they do not run. */
+/** Whether the lab's databases are well without a fault; nothing where they do not run. */
 export async function checkDrawer(lab: Lab): Promise<Check[]> {
   const { drawer } = lab
   if (!drawer) return []

@@ -16,7 +16,10 @@ export type DatabaseDrawer = { place: DrawerPlace; secrets: Secrets; servers: La
 
 const opening = new WeakMap<Lab, Promise<DatabaseDrawer>>()
 
-/** Starts PostgreSQL and MariaDB, a primary and a replica each, with a shop that works; once for a lab. Rejects when one of them does not come up. */
+/**
+ * Starts PostgreSQL and MariaDB, a primary and a replica each, with a working shop; once a lab.
+ * Rejects when one does not come up.
+ */
 export function openDrawer(lab: Lab): Promise<DatabaseDrawer> {
   const begun = opening.get(lab) ?? open(lab)
   opening.set(lab, begun)
@@ -60,7 +63,10 @@ export function serverNamed({ servers }: Pick<DatabaseDrawer, 'servers'>, name: 
   return found
 }
 
-/** Starts a program of the shop. What it may know stands in a file of its user alone: everybody reads command lines. */
+/**
+ * Starts a program of the shop. Its knowledge is in a file of its user alone: everybody reads
+ * command lines.
+ */
 export async function startClients(
   lab: Lab,
   { place }: DatabaseDrawer,
@@ -87,7 +93,10 @@ function writeCredentials(lab: Lab, { read, write }: Secrets): void {
   writeWhole(files.write, `nightshift_write:${write}`)
 }
 
-/** Removes what the servers of a lab kept, once they have ended, and the memory that one which was killed could not give back. */
+/**
+ * Removes what a lab's servers kept, once they ended, and the memory that a killed one could not
+ * give back.
+ */
 export function removeDrawer(dir: string): void {
   const directory = join(dir, 'databases')
   for (const name of ['pg-1', 'pg-2']) {

@@ -1,4 +1,7 @@
-/** Faults of the drawer of databases: what is broken, who is the root of it, and how it ends well. Written before what breaks them. */
+/**
+ * Faults of the lab's databases: what is broken, its root, and its good end. Written before what
+ * breaks them.
+ */
 export const databaseFaults = [
   'db_idle_blocker',
   'db_slot_keeps_wal',
@@ -20,14 +23,14 @@ export const isDatabaseFault = (name: string): name is DatabaseFault => database
 export const databaseNames = ['pg-1', 'pg-2', 'maria-1', 'maria-2'] as const
 export type DatabaseName = (typeof databaseNames)[number]
 
-/** Writes that Nightshift has for databases; null: none of them repairs it, and a person decides. */
+/** Nightshift's writes for databases; null: none repairs it, and a person decides. */
 type DatabaseWrite = 'cancel_query' | 'terminate_session' | 'drop_replication_slot' | 'start_replica'
 
 type DatabaseFaultRow = {
   /** The server that it is broken on. */
   on: DatabaseName
   does: string
-  /** What everything else follows from, in words; the exact session or slot stands in the fault that was broken. */
+  /** The root of everything else, in words; the broken fault has the exact session or slot. */
   root: string
   endsWell: string
   /** Writes that repair it, each alone. Empty where it is escalated. */

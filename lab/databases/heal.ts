@@ -11,7 +11,7 @@ export const inOrderOfHealing = (faults: readonly Fault[]): Fault[] => {
   return [...faults.filter(holdsLocks), ...faults.filter((each) => !holdsLocks(each))]
 }
 
-/** Takes one back, as it was before: its programs end, and so do their sessions, which would not notice while they work. */
+/** Takes one back: its programs end, and their sessions, which would not notice at work. */
 export async function healDatabase(lab: Lab, { fault, database }: Fault): Promise<void> {
   const { drawer } = lab
   if (!drawer || !database || !isDatabaseFault(fault)) return

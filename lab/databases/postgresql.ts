@@ -13,10 +13,13 @@ export const replicaSlot = 'pg_2'
 /** How long the admin waits for a lock. */
 const maxLockMs = 2_000
 
-/** The limit is low so that a pool can use it up. A replica needs at least the limit of its primary, so both have it. */
+/** A low limit, for a pool to use up. A replica needs at least its primary's, so both have it. */
 export const maxConnections = 40
 
-/** Small and without sync: a crash of the machine may lose it. Limits of age and of replay are low, so that a fault shows within a scenario. */
+/**
+ * Small and without sync: a machine's crash may lose it. Limits of age and replay are low, so that
+ * a fault shows within a scenario.
+ */
 const settings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -88,7 +91,7 @@ async function startServer(lab: Lab, { directory }: DrawerPlace, name: string, p
   })
 }
 
-/** Roles and the shop. What Nightshift may do is granted later, by a text that somebody else gives. */
+/** Roles and the shop. Nightshift's rights are granted later, by somebody else's text. */
 async function prepare(server: LabServer, secrets: Secrets): Promise<void> {
   const roles = [
     `create role shop_app login password '${secrets.app}'`,
@@ -111,7 +114,7 @@ export async function runSql<Row extends pg.QueryResultRow>(
   database = 'shop',
 ): Promise<Row[]> {
   const url = serverUrl(server, adminName, secrets.admin, database)
-  // A lock that another fault holds is not waited for: who waits for a table stops all who come after it.
+  // Does not wait for another fault's lock: a waiter for a table stops all who come after.
   const options = `-c lock_timeout=${maxLockMs}`
   const client = new pg.Client({
     connectionString: url,

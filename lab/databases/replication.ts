@@ -5,7 +5,7 @@ import { askMariadb, untilApplied } from './mariadb.ts'
 import { appUrl, rowsOn, sessionOf } from './waits.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of replication: a slot that nobody reads, replay that is held, a replica that is stopped, one that met its own row. */
+/** Faults of replication: an unread slot, a held replay, a stopped replica, one at its own row. */
 
 /** The slot of a replica that was taken away. */
 const lostSlot = 'pg_3'

@@ -9,7 +9,10 @@ import { missingDatabasePackages } from './programs.ts'
 
 const grantsBody = z.strictObject({ server: z.enum(databaseNames), sql: z.string().min(1) })
 
-/** For those who break databases and judge the end: opens the drawer, tells what is in it, and grants. */
+/**
+ * For those who break databases and judge the end: starts the lab's databases, tells what is in
+ * them, and grants.
+ */
 export function addDatabaseRoutes(app: Hono, lab: Lab, receiver: Receiver): void {
   app.post('/control/databases', async (c) => {
     const missing = [...missingServers(), ...missingDatabasePackages()]

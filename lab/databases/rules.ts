@@ -1,6 +1,6 @@
 /**
- * Rules for the databases of the lab, under the names and in the manner of public collections: an alert says which series crossed which
- * line. Windows are short, so that each fires within half a minute. Limits fit servers that are as small as these.
+ * Rules for the lab's databases, by the names and manner of public collections: an alert says which
+ * series crossed which line. Short windows fire within half a minute. Limits fit small servers.
  */
 
 const databaseRule = (alert: string, severity: string, expr: string, summary: string, description: string) => ({

@@ -1,6 +1,9 @@
-/** A small shop, in PostgreSQL and in MariaDB. Sizes are chosen so that a lost index or another plan shows, and a start takes seconds. */
+/**
+ * A small shop, in PostgreSQL and MariaDB. Its size shows a lost index or another plan, and starts
+ * in seconds.
+ */
 
-/** Pages of order_events hold few rows, so that a vacuum which pauses for each page lasts longer than a scenario. */
+/** Pages of order_events hold few rows: a vacuum that pauses a page outlasts a scenario. */
 export const postgresqlSchema = [
   'create extension pg_stat_statements',
   `create table customers (id int primary key, name text not null, email text not null, region text not null, tier int not null)`,
@@ -35,7 +38,7 @@ export const postgresqlSchema = [
 
 /** What reads the orders of a customer: an index makes it cheap. */
 export const customerStatement = 'select id, state, cents from orders where customer_id = 1234'
-/** What joins the jobs that are ready: a hash join, as long as the planner knows how many there are. */
+/** A join of the ready jobs: a hash join, while the planner knows their number. */
 export const jobsStatement = `select count(*) from jobs j join customers c on c.region = j.region and c.tier = j.tier where j.state = 'ready'`
 
 /** The steady work of the shop. */

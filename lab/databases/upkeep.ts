@@ -6,7 +6,7 @@ import { serverUrl } from './server.ts'
 import { rowsOn } from './waits.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of upkeep: what vacuum cannot do, what ANALYZE saw, what a migration took. A person repairs them all. */
+/** Faults of upkeep: a blocked vacuum, a stale ANALYZE, a migration. A person repairs them all. */
 
 const table = 'order_events'
 /** More than autovacuum_freeze_max_age, by half. */
@@ -44,7 +44,7 @@ export const wraparound: DatabaseFaultWork = {
     return { [`settings of ${table}`]: String(row?.options), [`oldest transaction of ${table}`]: String(row?.frozen) }
   },
   async heal(drawer) {
-    // The settings wait for the vacuum that they slow down, which lets nobody pass, and begins again by itself.
+    // The settings wait for the vacuum they slow, which lets nobody pass and begins again.
     const until = Date.now() + 20_000
     const end = `select pg_terminate_backend(pid, 2000) from pg_stat_activity where backend_type = 'autovacuum worker' and query like '%${table}%'`
     const release = `alter table ${table} reset (autovacuum_vacuum_cost_delay, autovacuum_vacuum_cost_limit)`

@@ -7,7 +7,7 @@ import type { ShopSession } from './session.ts'
 import { readSessions } from './sessions.ts'
 import type { DatabaseFaultWork } from './work.ts'
 
-/** Faults of sessions: who waits for whom, who holds too many connections, whose query takes the disk. */
+/** Faults of sessions: waits for each other, too many connections, a query that takes the disk. */
 
 export const appUrl = (drawer: DatabaseDrawer, name: DatabaseName): string =>
   serverUrl(serverNamed(drawer, name), 'shop_app', drawer.secrets.app)
@@ -131,7 +131,7 @@ const maxTemporaryBytes = 100_000_000
 export const temporaryFiles: DatabaseFaultWork = {
   applications: ['shop-yearly'],
   async breakIn(lab, drawer) {
-    // A sort keeps its files until its last row is fetched; the pause for each row stands for slow work.
+    // A sort keeps its files until its last row is fetched; a pause a row stands for slow work.
     const report = `select line.customer_id, pg_sleep(60) from
       (select o.customer_id, repeat(md5(o.id::text || y), 40) as text from orders o cross join generate_series(1, 2) y order by 2) line`
     await startClients(lab, drawer, 'db_temp_files', [

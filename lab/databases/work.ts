@@ -4,7 +4,10 @@ import type { ShopSession } from './session.ts'
 
 type DatabaseCheck = { name: string; ok: boolean; detail: string }
 
-/** What one fault does to the servers, and how it is seen on them: each function asks the servers, none remembers. */
+/**
+ * A fault's effect on the servers, and how they show it: each function asks the servers, none
+ * remembers.
+ */
 export type DatabaseFaultWork = {
   /** Programs whose sessions belong to this fault alone. */
   applications: string[]

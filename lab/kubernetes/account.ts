@@ -16,7 +16,10 @@ const places: Record<string, (namespace: string) => string> = {
   RoleBinding: (namespace) => `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`,
 }
 
-/** Applies a manifest as an administrator does, and makes a token of its account. Answers the files that a source names. */
+/**
+ * Applies a manifest as an administrator, and makes its account's token. Answers the files that a
+ * source names.
+ */
 export async function giveRights(
   lab: Lab,
   { api, authority }: LabCluster,

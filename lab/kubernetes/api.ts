@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 // biome-ignore lint/suspicious/noExplicitAny: objects of the API have the shape of their kind, and the lab reads its own
 export type ApiObject = any
 
-/** The API of the lab's cluster, as its admin. Every call but `find` throws where the answer is no success, with what the API said. */
+/** The lab cluster's API, as its admin. All but `find` throws the API's words for no success. */
 export type ClusterApi = {
   get(path: string): Promise<ApiObject>
   /** Null where it is not there. */
@@ -15,7 +15,7 @@ export type ClusterApi = {
   create(path: string, object: object): Promise<ApiObject>
   /** A merge patch: what is null goes. `manager` stands as the one who changed it. */
   patch(path: string, change: object, manager?: string): Promise<ApiObject>
-  /** Reads an object, changes it, and writes it back. `manager` stands as the one who changed it. */
+  /** Reads an object, changes it, and writes it back. `manager`: the author of the change. */
   change(path: string, change: (object: ApiObject) => void, manager?: string): Promise<ApiObject>
   /** Does nothing where the object is gone already. */
   remove(path: string): Promise<void>

@@ -9,7 +9,10 @@ import { type ClusterFacts, renew, until } from './work.ts'
 /** How long a fault may take to show in the API. */
 const visibleMs = 120_000
 
-/** Breaks one in and answers, as the API shows it, once it does. Throws WrongTarget where it cannot be broken, and takes back what it began. */
+/**
+ * Breaks one in and answers once the API shows it. Throws WrongTarget where that is impossible, and
+ * takes back what it began.
+ */
 export async function breakCluster(
   lab: Lab,
   name: ClusterFault,

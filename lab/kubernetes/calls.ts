@@ -46,7 +46,7 @@ const webhookName = 'pods.policy.example'
 const serverName = 'pod-policy.payments.svc'
 const webhookPort = 9443
 
-/** A service without a selector, whose address the lab gives: the webhook runs beside the API server. */
+/** A service without a selector, at the lab's address: the webhook runs beside the API server. */
 const webhookObjects: [string, object][] = [
   [
     '/api/v1/namespaces/payments/services',

@@ -11,7 +11,10 @@ const lasting = ['object', 'revision', 'set', 'change', 'changedAt', 'since', 'c
 /** Times that change while the fault lasts: pressure goes and comes. */
 const renewed: Partial<Record<ClusterFault, string[]>> = { k8s_disk_pressure: ['since'] }
 
-/** Whether it ended well: no tool repairs it, so the fault stands as the API showed it, for a person, and nobody changed its objects. */
+/**
+ * Whether it ended well: no tool repairs it, so the fault stands as the API showed it, for a
+ * person, and nobody changed its objects.
+ */
 export async function checkClusterFault(lab: Lab, { fault, cluster: before }: Fault): Promise<Check[]> {
   if (!lab.cluster || !before || !isClusterFault(fault))
     return [{ name: 'the fault was broken in whole', ok: false, detail: 'it has no facts' }]

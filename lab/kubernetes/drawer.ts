@@ -34,7 +34,10 @@ export function orderCluster(lab: Lab, order: ClusterOrder): void {
 
 const opening = new WeakMap<Lab, Promise<LabCluster>>()
 
-/** Starts a Kubernetes of two nodes with a shop in it; once for a lab. Rejects when it does not come up, with what its programs said. */
+/**
+ * Starts a Kubernetes of two nodes with a shop; once a lab. Rejects with its programs' words when
+ * it does not come up.
+ */
 export function openCluster(lab: Lab): Promise<LabCluster> {
   const begun = opening.get(lab) ?? open(lab)
   opening.set(lab, begun)
@@ -115,7 +118,7 @@ async function writeFiles(
   write('plan.json', JSON.stringify(clusterPlan()))
 }
 
-/** Waits for a fact of the cluster. Throws where the cluster ended, and what was asked last after `startMs`. */
+/** Waits for a fact of the cluster. Throws when it ended, or the last question at `startMs`. */
 async function untilSo(lab: Lab, what: string, check: () => Promise<boolean>, withinMs = startMs): Promise<void> {
   let said = ''
   for (const until = Date.now() + withinMs; Date.now() < until; await sleep(200)) {
@@ -145,7 +148,7 @@ export function cgroupRoots(): string[] {
     .map(({ name }) => join(root, name))
 }
 
-/** Removes what the cluster of a lab left, once its processes have ended: its groups of processes, and its files. */
+/** Removes the rest of a lab's cluster after its processes: their groups, and its files. */
 export function removeCluster(dir: string): void {
   const directory = clusterDirectory(dir)
   rmSync(join(dir, 'cluster-credentials'), { recursive: true, force: true })

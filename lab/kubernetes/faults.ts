@@ -1,4 +1,7 @@
-/** Faults of the cluster: what is broken, what the root of it is, and what ends it. No tool repairs one: each is for a person. */
+/**
+ * Faults of the cluster: what is broken, its root, and its end. No tool repairs one: each is for a
+ * person.
+ */
 export const clusterFaults = [
   'k8s_crash_loop',
   'k8s_image_pull',
@@ -129,13 +132,16 @@ export const clusterFaultRows: Record<ClusterFault, ClusterFaultRow> = {
   },
 }
 
-/** What the alert of a fault names, outermost first: `shop`, `ledger-data-fast`, or a node alone. */
+/** Names in a fault's alert, outermost first: `shop`, `ledger-data-fast`, or a node alone. */
 export function listAlerted(fault: ClusterFault): string[] {
   const { on, alertOn = on } = clusterFaultRows[fault]
   return alertOn.split('/')
 }
 
-/** Whether a resource is what the alert of this fault is about. Things of a cluster have ids as `lab-cluster:shop:deployment:cart`. */
+/**
+ * Whether a resource is this fault's alert's. A cluster's things have ids as
+ * `lab-cluster:shop:deployment:cart`.
+ */
 export function isAboutClusterFault(resourceId: string, fault: ClusterFault): boolean {
   const parts = resourceId.split(':')
   return listAlerted(fault).every((name, n, names) =>

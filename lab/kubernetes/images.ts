@@ -7,8 +7,8 @@ import { clusterProgram } from './programs.ts'
 import { shopProgram } from './shop.ts'
 
 /**
- * Makes the images of the cluster as archives that containerd imports: one layer with Debian's static busybox and the program of the shop.
- * Nothing is pulled from anywhere.
+ * Makes the cluster's images as archives for containerd: one layer with Debian's static busybox and
+ * the shop's program. Pulls nothing.
  */
 export function makeImages(directory: string): void {
   const at = (...names: string[]) => join(directory, ...names)

@@ -156,7 +156,9 @@ export function nodeFiles(node: NodeName, cgroup: string): Record<string, string
   }
 }
 
-/** Snapshots are copies, which every file system can hold, and what has other plugins' places outside is left out. */
+/**
+ * Snapshots are copies, which every file system holds; plugins with outside places are left out.
+ */
 const containerdSettings = (node: NodeName): string => `version = 2
 root = "${place}/${node}/disk/containerd"
 state = "/run/${node}-containerd"

@@ -28,7 +28,7 @@ export const networkPlugins = '/usr/lib/cni'
 const root = join(import.meta.dirname, '../..')
 export const buildScript = join(import.meta.dirname, 'build')
 
-/** The path of a program, or null: in the folder that KUBE_BIN names, among what was built here, or where programs are. */
+/** A program's path, or null: from KUBE_BIN, those built here, or where programs are. */
 function findClusterProgram(name: ClusterProgram | 'go'): string | null {
   const { KUBE_BIN: named, PATH: path } = readVariables('KUBE_BIN', 'PATH')
   const places = (path || '/usr/bin').split(delimiter)
@@ -60,7 +60,7 @@ function builtFolders(): string[] {
   }
 }
 
-/** What keeps a cluster from running here, each with what helps. `toBuild`: programs that the build script would bring. */
+/** Obstacles to a cluster here, with remedies. `toBuild`: programs of the build script. */
 type ClusterLack = { toBuild: string[]; problems: string[] }
 
 export function whatClusterLacks(): ClusterLack {

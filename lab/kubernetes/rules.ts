@@ -1,6 +1,6 @@
 /**
- * Rules for the cluster over what kube-state-metrics counts, under the names and in the manner of kube-prometheus and other public
- * collections. Windows are short, so that each fires within half a minute.
+ * Rules for the cluster over kube-state-metrics, by the names and manner of kube-prometheus and
+ * other public collections. Short windows fire within half a minute.
  */
 
 const clusterRule = (alert: string, severity: string, expr: string, summary: string, more: object = {}) => ({
@@ -89,7 +89,8 @@ export const clusterRules = {
         clusterRule(
           'KubeServiceWithoutEndpoints',
           'critical',
-          // A slice has the name of its service and five letters, but for that of the API server. "service" alone is what was scraped, at most sites.
+          // A slice has its service's name and five letters, but for the API server's. At most
+          // sites "service" alone is what was scraped.
           `label_replace(${last('kube_service_info{job="kube-state-metrics"}')} unless on (namespace, service, cluster) label_replace(${last('kube_endpointslice_endpoints{ready="true"}')}, "service", "$1", "endpointslice", "(.+?)(?:-[a-z0-9]{5})?"), "exported_service", "$1", "service", "(.+)")`,
           'Service has no ready endpoint.',
         ),

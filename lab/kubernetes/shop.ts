@@ -1,6 +1,9 @@
 import type { ApiObject, ClusterApi } from './api.ts'
 
-/** What containers of the shop run: it reads its settings, says what it does with them, and serves, ships or waits. */
+/**
+ * The program of the shop's containers: it reads its settings, says what it does with them, and
+ * serves, ships or waits.
+ */
 export const shopProgram = `#!/bin/sh
 say() { echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*"; }
 port=8080 rates= index_mb= previews_mb= target=

@@ -6,7 +6,7 @@ import type { LabCluster } from './drawer.ts'
 import { clusterSource } from './faults.ts'
 import { clusterProgram } from './programs.ts'
 
-/** Starts kube-state-metrics for the cluster, and names it to the lab's Prometheus, which runs already. */
+/** Starts kube-state-metrics for the cluster, and names it to the lab's running Prometheus. */
 export async function watchCluster(lab: Lab, { kubeconfig }: LabCluster): Promise<void> {
   const [port, telemetry] = [await freePort(), await freePort()]
   await lab.children.start('kube-state-metrics', 'server.ts', lab.dir, {

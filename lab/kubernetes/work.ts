@@ -12,10 +12,10 @@ import {
   writeSettings,
 } from './shop.ts'
 
-/** What the API itself shows of a fault, word for word: names, times, revisions, and the texts that say why. */
+/** A fault in the API's own words: names, times, revisions, and the texts that say why. */
 export type ClusterFacts = Record<string, string>
 
-/** What one fault does to the cluster, and how it is seen there: each function asks the API, none remembers. */
+/** A fault's effect on the cluster, and how it shows: each function asks the API. */
 export type ClusterFaultWork = {
   /** Workloads that are not well while it lasts. */
   hits: WorkloadName[]
@@ -37,7 +37,8 @@ export async function newestRevision(api: ClusterApi, name: WorkloadName): Promi
   const sets = await api.list(`/apis/apps/v1/namespaces/${namespace}/replicasets?labelSelector=app%3D${name}`)
   const own = sets.filter((set) => set.metadata.ownerReferences?.[0]?.uid === deployment.metadata.uid)
   const set = own.find((each) => revisionOf(each) === number)
-  // A revision that is the only one is what was there before, and so is one that a newer set has overtaken: its deployment says so a moment later.
+  // A sole revision was there before, and so was one that a newer set overtook: its deployment says
+  // so a moment later.
   const isOvertaken = own.some((each) => Number(revisionOf(each)) > Number(number))
   if (!set || own.length < 2 || isOvertaken) return null
   const pods = await api.list(podsPath(name))
@@ -70,7 +71,7 @@ export async function eventsOf(api: ClusterApi, { metadata }: ApiObject): Promis
   return events.map(({ reason, message }) => `${reason}: ${message}`).join('\n')
 }
 
-/** The log of a pod's container; `previous`: of the container before the restart. Empty where there is none. */
+/** The log of a pod's container; `previous`: of the one before. Empty where there is none. */
 export async function logOf(api: ClusterApi, { metadata }: ApiObject, previous = false): Promise<string> {
   const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/log?previous=${previous}`
   return await api.text(path).catch(() => '')

@@ -2,7 +2,7 @@ import { unifiedDiff } from '../../mesh/agent/replace.ts'
 import { startAgent } from '../../mesh/agent/start.ts'
 import { readSpecAndSettle } from './program.ts'
 
-// What it loads when it first compares: read before the privileges go, since afterwards it may be out of reach.
+// The modules of its first comparison, read before privileges go and they are out of reach.
 await unifiedDiff('/', null, Buffer.from('a line\n'))
 
 /** The agent of a node's device: the real one, as the node's own user, in its state directory. */

@@ -2,7 +2,10 @@ import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
-/** Backs the tenants' pages of a node up, once in each period, and says so while it does: `backup/running` holds since when. */
+/**
+ * Backs a node's tenant pages up, once a period, and says so meanwhile: `backup/running` holds
+ * since when.
+ */
 const { periodMs, runMs } = readSpecAndSettle<{ periodMs: number; runMs: number }>()
 const marker = 'backup/running'
 process.title = 'nightly-backup'

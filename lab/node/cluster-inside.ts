@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClusterOrder } from '../kubernetes/drawer.ts'
 import type { ClusterPlan } from '../kubernetes/layout.ts'
 
-/** Runs first in the namespaces of a cluster: makes them a machine, and starts what the plan says. */
+/** The first process in a cluster's namespaces: makes them a machine, and starts programs. */
 const plan = JSON.parse(readFileSync('plan.json', 'utf8')) as ClusterPlan
 const { place, tools, api } = plan
 const run = (program: string, ...args: string[]) =>
@@ -24,7 +24,7 @@ for (const each of plan.processes) await start(each)
 importImages(plan.sockets)
 relayApi()
 
-/** What the programs write outside of the cluster's directory goes to memory that ends with them. */
+/** Writes of programs outside of the cluster's directory go to memory that ends with them. */
 function makeMounts(): void {
   run('mount', '--bind', '.', '/mnt')
   run('mount', '-t', 'tmpfs', 'cluster', '/run')
@@ -41,7 +41,7 @@ function makeMounts(): void {
   run('mount', '--make-rshared', '/')
 }
 
-/** A kubelet sets these for the whole machine where they differ: it finds what it wants, and sets nothing. */
+/** A kubelet sets these for the whole machine where they differ: it finds them, sets nothing. */
 function keepKernel(): void {
   const wanted = {
     'vm/overcommit_memory': '1',

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * Runs a cluster in mount, network and process namespaces that it makes, and brings the connections that it gets on loopback to the API server
- * in there. What is in there ends with this process, however it ends.
+ * Runs a cluster in its own mount, network and process namespaces, and brings loopback connections
+ * to its API server. Its inside ends with this process, however it ends.
  */
 const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ order }) => {
   if (order) inside.stdin.write(`${JSON.stringify(order)}\n`)
@@ -15,7 +15,7 @@ const { unshare } = readSpecAndSettle<{ unshare: string; order: object }>(({ ord
 const socket = 'api.sock'
 rmSync(socket, { force: true })
 
-// A shell is the first process in there: it takes leave of those that lost their parent, which Node does not.
+// A shell is the first process inside: it reaps orphans, which Node does not.
 const first = 'exec 3<&0; "$@" <&3 & wait $!'
 const inside = spawn(
   unshare,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { announce, readSpecAndSettle } from './program.ts'
 
 /**
- * A host: runs VMs as child processes in its own process group, so that they die with it.
+ * A host: runs VMs as child processes in its process group, so that they die with it.
  *
  *   GET    /vms                → [{ id, pid }]
  *   POST   /vms/{id}  { from } → starts it here; with `from`, as a copy that waits for that host to let go
@@ -25,7 +25,7 @@ function beatOf(vm: string): string {
   return join(spec.storage, vm, `running.${spec.id}`)
 }
 
-/** Where the storage takes no write the beat stays: nobody else may believe that this host has let go. */
+/** Without a write on the storage the beat stays: nobody else may believe that this host let go. */
 function letGo(vm: string): void {
   try {
     rmSync(beatOf(vm), { force: true })

@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import { setPriority } from 'node:os'
 import { announce, readSpecAndSettle } from './program.ts'
 
-/** What somebody started by hand on a node and forgot: with a port a debug server that holds it, without one a report that never ends. */
+/**
+ * A forgotten start by hand on a node: with a port a debug server that holds it, without one an
+ * endless report.
+ */
 const { port } = readSpecAndSettle<{ port?: number }>()
 if (port === undefined) exportReport()
 else holdPort(port)

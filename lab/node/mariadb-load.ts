@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
 import { readSpecAndSettle } from './program.ts'
 
-/** A program of the shop that writes to a MariaDB by its command line client, one statement after the other. */
+/**
+ * A program of the shop that writes to a MariaDB by its command line client, statement after
+ * statement.
+ */
 const { program, args, statements, everyMs } = readSpecAndSettle<{
   program: string
   args: string[]

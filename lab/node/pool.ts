@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import pg from 'pg'
 import { announce, readSpecAndSettle } from './program.ts'
 
-/** The worker of a web node that makes its reports: it holds connections to the database, each in a transaction that it does not end. */
+/**
+ * A web node's report worker: holds connections to the database, each in a transaction it does not
+ * end.
+ */
 const { url, size, name } = readSpecAndSettle<{ url: string; size: number; name: string }>()
 
 for (let n = 0; n < size; n++) {

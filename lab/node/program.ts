@@ -4,15 +4,15 @@ import type { AddressInfo, Server } from 'node:net'
 import { createInterface } from 'node:readline'
 
 /**
- * The first thing a node does: give up the controller's privileges for good, and end when the controller is gone.
- * It drops them itself, rather than being started without, so that its program may lie where that user cannot look.
- * From here on it only uses paths relative to its own directory.
+ * A node's first act: gives up the controller's privileges for good, and ends when the controller
+ * is gone. Drops them itself, rather than being started without, so that its program may lie where
+ * that user cannot look. Uses only paths relative to its directory from here on.
  */
 export function readSpecAndSettle<Spec extends object>(
   onMessage: (message: Partial<Spec>) => void = () => {},
 ): Spec & { id: string } {
   const spec = JSON.parse(process.argv[2]!) as Spec & { id: string; account: { uid: number; gid: number } | null }
-  // A node is killed, which keeps nothing, and below it may no longer write where compiled programs are kept.
+  // A killed node keeps nothing, and may not write below where compiled programs are kept.
   flushCompileCache()
   if (spec.account) {
     process.setgroups!([spec.account.gid])
@@ -47,7 +47,7 @@ export const certificateFile = 'etc/certificate.pem'
 /** More than one record, so that the end of the file always holds a whole one. */
 const tailBytes = 256
 
-/** When the newest whole record of a log was written, in milliseconds; null for a log that has none. */
+/** The write time of a log's newest whole record, in milliseconds; null for a log without one. */
 export function newestRecordAt(file: string): number | null {
   let fd: number
   try {

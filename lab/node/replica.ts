@@ -3,7 +3,7 @@ import { Agent, createServer, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announce, logFile, newestRecordAt, newestRecordIn, readSpecAndSettle } from './program.ts'
 
-/** A database replica: copies the primary's log into its own file and tells how far it is behind. */
+/** A database replica: copies the primary's log into its file and tells how far it is behind. */
 type Spec = { primaryPort: number }
 
 const spec = readSpecAndSettle<Spec>((message) => {

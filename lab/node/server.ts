@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readSpecAndSettle } from './program.ts'
 
-/** Runs a server that is no program of ours, such as Prometheus, and says when it answers; both end together. */
+/** Runs a foreign server, such as Prometheus, and says when it answers; both end together. */
 const { program, args, port, ready, env } = readSpecAndSettle<{
   program: string
   args: string[]

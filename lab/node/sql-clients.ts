@@ -4,8 +4,8 @@ import pg from 'pg'
 import { readSpecAndSettle } from './program.ts'
 
 /**
- * Programs of the shop with sessions at a PostgreSQL, by a list in a file that holds the password. A session that somebody ends does not come
- * back, unless it is one of `isLasting`.
+ * The shop's programs with sessions at a PostgreSQL, by a list in a file with the password. An
+ * ended session does not come back, unless `isLasting`.
  */
 const { file } = readSpecAndSettle<{ file: string }>()
 

@@ -5,8 +5,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { announce, certificateFile, clockFile, lockFile, readSpecAndSettle, searchLog } from './program.ts'
 
 /**
- * What a web node says of itself in Prometheus' text format: requests, times, memory, its clock, and when its certificate ends. Names are
- * those of the common exporters where one has the same thing.
+ * A web node's metrics in Prometheus' text format: requests, times, memory, clock, its
+ * certificate's end. Names are the common exporters' where they have the same.
  */
 const registry = new Registry()
 collectDefaultMetrics({ register: registry })
@@ -47,7 +47,7 @@ function gauge(name: string, help: string, read: () => number | null): void {
   })
 }
 
-/** How far the clock of the node is off, in seconds: no process can have a clock of the kernel to itself, so it is added to it. */
+/** The node's clock error in seconds: no process has a kernel clock to itself, so it is added. */
 function clockOffsetSeconds(): number {
   try {
     return Number((JSON.parse(readFileSync(clockFile, 'utf8')) as { offsetSeconds: number }).offsetSeconds)
@@ -84,8 +84,8 @@ let wantedMs = 0
 const pieceMs = 5
 
 /**
- * Uses time on a core, not on the clock: a busy machine gives it late, and the process is as loud. Requests are answered between two pieces, so that
- * who is loud is not taken for dead.
+ * Uses time on a core, not on the clock: a busy machine gives it late, and the process is as loud.
+ * Answers requests between pieces, so that a loud one is not taken for dead.
  */
 function makeReport(): void {
   const begun = process.cpuUsage()
@@ -110,8 +110,8 @@ setInterval(() => {
 }, 100)
 
 /**
- * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an access log. `/healthz` tells whether
- * it has what its release needs.
+ * A web node: serves `/` for each tenant of its shard, chosen by the Host header, and writes an
+ * access log. `/healthz` tells whether it has what its release needs.
  */
 const spec = readSpecAndSettle<{ tenants: string[]; port: number }>((told) => void Object.assign(orders, told))
 
@@ -144,7 +144,7 @@ function record(tenant: string, status: number, path: string): void {
   if (statSync(accessLog).size > rotateBytes) rotate()
 }
 
-/** Where somebody turned tracing on, each request is logged there; it ends when the log is taken away. */
+/** With tracing on, each request is logged there; it ends when the log is taken away. */
 function trace(text: string): void {
   let fd: number
   try {
@@ -156,7 +156,7 @@ function trace(text: string): void {
   closeSync(fd)
 }
 
-/** The package that the release needs and whose file cannot be read; null where nothing is missing. */
+/** The package that the release needs and whose file is unreadable; null: nothing missing. */
 function missingPackage(): string | null {
   let needs: { package: string; file: string }
   try {
@@ -172,7 +172,10 @@ function missingPackage(): string | null {
   }
 }
 
-/** Throws where a reindex has left its lock, and where the release turned on a search that does not work. Its log says which. */
+/**
+ * Throws where a reindex left its lock, and where the release turned on a broken search. Its log
+ * says which.
+ */
 function search(): void {
   const lock = readLock()
   if (lock !== null) {
@@ -192,7 +195,7 @@ function search(): void {
   }
 }
 
-/** Who left the lock, as the lock says; null without a lock. */
+/** The lock's owner, by the lock; null without one. */
 function readLock(): string | null {
   try {
     const { by, pid, signal } = JSON.parse(readFileSync(lockFile, 'utf8')) as {
@@ -268,7 +271,9 @@ server.on('error', (error) => {
 limitLifetime()
 announce(server, spec.port)
 
-/** Something in the service ends it some time after its start, for as long as the file says so. Its log tells. */
+/**
+ * Something in the service ends it some time after its start, if the file says so; its log tells.
+ */
 function limitLifetime(): void {
   const seconds = lifetimeSeconds()
   if (seconds === null) return

@@ -5,7 +5,7 @@ import type { OperatorTurn } from './facts.ts'
 import type { Mood } from './moods.ts'
 import { writeCalls } from './written-calls.ts'
 
-/** The chat-completions request, as far as a rule table reads it. What it does not know it ignores. */
+/** The part of a chat-completions request that a rule table reads. Ignores the unknown. */
 const toolCall = z.object({ id: z.string(), function: z.object({ name: z.string(), arguments: z.string() }) })
 const message = z.object({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
@@ -90,7 +90,7 @@ export function ruleOf(result: ToolResult | null): string | null {
   return typeof rule === 'string' ? rule : (result?.error?.code ?? null)
 }
 
-/** A call that was made and what came back; `turn` counts the model's answers, several calls may share one. */
+/** A call with its result; `turn` counts the model's answers, and several calls may share one. */
 export type RunbookStep = { turn: number; tool: string; args: Record<string, unknown>; result: ToolResult | null }
 
 export type Conversation = {
@@ -201,7 +201,8 @@ const nameIn = ({ id, vm, name, startsAt, pid, start_time: started }: Record<str
 function remember(known: Known, where: string, value: unknown): void {
   if (value === null || typeof value !== 'object') return
   if (!Array.isArray(value)) {
-    // A thing may stand in one message several times: as itself, as a reference, as the name of its device. The first to say a field counts.
+    // A thing may stand in a message several times: as itself, a reference, its device's name. The
+    // first with a field counts.
     const key = `${where} ${nameIn(value as Record<string, unknown>)}`
     known.set(key, { ...value, ...known.get(key) })
   }
@@ -276,7 +277,7 @@ export function completionOf(message: ModelMessage, model: string, requestText: 
   }
 }
 
-/** The same answer as stream events, texts and arguments in pieces, without the closing `[DONE]`. */
+/** The same answer as stream events, texts and arguments in pieces, without `[DONE]`. */
 export function chunksOf(completion: Completion, includeUsage: boolean): object[] {
   const { choices, usage, object: _, ...head } = completion
   const [{ message, finish_reason }] = choices
@@ -321,7 +322,7 @@ function tokens(chars: number): number {
   return Math.ceil(chars / 4)
 }
 
-/** About sixteen pieces, so that a reader has to put them together and a huge answer has few events. */
+/** About sixteen pieces: a reader has to join them, and a huge answer has few events. */
 function pieces(text: string): string[] {
   const size = Math.max(12, Math.ceil(text.length / 16))
   return Array.from({ length: Math.ceil(text.length / size) }, (_, i) => text.slice(i * size, (i + 1) * size))

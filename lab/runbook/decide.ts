@@ -50,7 +50,7 @@ function answerQuestion(conversation: Conversation): OperatorTurn {
   return prose(`${id}: ${state}${reason ? `, ${reason}` : ''} (evidence: ${evidence}).`, 'high')
 }
 
-/** What a person named is looked at before anything else: the table reads names in a message, and nothing more. */
+/** A thing that a person named comes first: the table reads names in a message, no more. */
 function lookWhereTold({ messages = [], steps }: Conversation): OperatorTurn | null {
   const named = messages.flatMap((text) => [...text.matchAll(new RegExp(resourceId, 'g'))].map(([id]) => id))
   const unseen = named.find((id) => !steps.some(({ args }) => Object.values(args).includes(id)))
@@ -59,7 +59,7 @@ function lookWhereTold({ messages = [], steps }: Conversation): OperatorTurn | n
   return { say: `A person named ${unseen}: I look at it first.`, calls: [look] }
 }
 
-/** A type without a playbook: find what can be found, read the incident, and hand it to a person. */
+/** A type without a playbook: finds what it can, reads the incident, and hands it over. */
 function lookAndEscalate(conversation: Conversation): OperatorTurn {
   const { incident } = conversation.context!
   const id = incident.resource?.id
@@ -112,13 +112,13 @@ const playbooks: Record<string, (conversation: Conversation) => OperatorTurn> = 
   ...Object.fromEntries(clusterTypes.map((type) => [type, lookAtCluster])),
 }
 
-/** Error codes that tell what to do next. Any other is unexpected, and twice unexpected is for a person. */
+/** Error codes that tell the next step. Any other is unexpected; a second is for a person. */
 const maxBusyAnswers = 3
 const maxUnexpected = 2
 const maxCorrections = 2
 const maxRefusedEndings = 1
 
-/** The next turn of a careful operator. Pure: the same conversation always gets the same decision. */
+/** A careful operator's next turn. Pure: the same conversation, the same decision. */
 export function decide(whole: Conversation): OperatorTurn {
   const { context, protocol, corrections } = whole
   if (!context) {
@@ -137,7 +137,7 @@ export function decide(whole: Conversation): OperatorTurn {
         lookWhereTold(whole) ??
         (playbooks[context.incident.type] ?? lookAndEscalate)(conversation))
   if (!('calls' in decision)) return decision
-  // The JSON protocol carries one call per answer; the table proposes the others again, since they are still missing.
+  // The JSON protocol has one call an answer; the table proposes the others while missing.
   const calls = protocol === 'json' ? decision.calls.slice(0, 1) : decision.calls
   if (calls.length === 1 && same(calls[0]!, steps.at(-1))) {
     return calls[0]!.tool === 'escalate_incident'
@@ -148,8 +148,9 @@ export function decide(whole: Conversation): OperatorTurn {
 }
 
 /**
- * What the table takes for the cause, recorded in the answer that acts on it: proposed with the first write, supported with the ending that this
- * write repaired it, refuted where the write did not hold. A protocol of one call an answer has no room for it.
+ * The supposed cause, recorded in the answer that acts on it: proposed with the first write,
+ * supported with the ending that this write repaired it, refuted where it did not hold. A protocol
+ * of one call an answer has no room for it.
  */
 function causeOf({ context, steps }: Conversation, calls: readonly RunbookCall[]): RunbookCall[] {
   const said = steps.flatMap(({ tool, args, result }) =>
@@ -196,7 +197,7 @@ function refusedEndings({ steps }: Conversation): RunbookStep[] {
 
 const notOver = new Set(['STILL_FIRING', 'STILL_DEGRADED'])
 
-/** What is not over is looked at from the beginning: what was read before is no longer so. */
+/** A state that is not over is looked at from the beginning: earlier reads are no longer so. */
 function sinceRefused(conversation: Conversation, refusals: RunbookStep[]): Conversation {
   const { context, steps } = conversation
   const last = refusals.at(-1)
@@ -318,8 +319,9 @@ function same({ tool, args }: RunbookCall, last: RunbookStep | undefined): boole
 const lastLines = '50'
 
 /**
- * A service that left a log: its end is read on the node first. What stands there is untrusted text and decides nothing; neither
- * does a device that cannot be reached, for the log only explains. Where it says that its address was taken, that is looked at.
+ * A service with a log: its end is read on the node first. Its untrusted text decides nothing, nor
+ * does an absent device, since the log only explains. Where it says its address was taken, that is
+ * looked at.
  */
 function repairService(conversation: Conversation): OperatorTurn {
   const { steps, context } = conversation

@@ -5,7 +5,7 @@ import type { Conversation, RunbookStep, ToolResult } from './conversation.ts'
 /** What tool results say, read with tolerance: a fact that is missing is null, never a guess. */
 export type Facts = Record<string, unknown>
 
-/** Successful calls of a tool, oldest first; only those whose arguments name `id`, if one is given. */
+/** Successful calls of a tool, oldest first; with `id`, those whose arguments name it. */
 export function done(steps: RunbookStep[], tool: string, id?: string): (RunbookStep & { result: ToolResult })[] {
   return steps.filter(
     (step): step is RunbookStep & { result: ToolResult } =>
@@ -23,7 +23,7 @@ export function object(data: unknown): Facts {
   return data !== null && typeof data === 'object' && !Array.isArray(data) ? (data as Facts) : {}
 }
 
-/** The rows of an answer: an array, or the one array in an object such as `{ items, nextCursor }`. */
+/** An answer's rows: an array, or the one array in an object such as `{ items, nextCursor }`. */
 export function rows(data: unknown): Facts[] {
   const { items, nodes, resources, ...rest } = object(data)
   const list = [data, items, nodes, resources, ...Object.values(rest)].find(Array.isArray)
@@ -55,7 +55,7 @@ export function lastVerification(steps: RunbookStep[]): VerificationOutcome | nu
   return steps.findLast(({ result }) => result?.meta.verification)?.result?.meta.verification?.outcome ?? null
 }
 
-/** The id of the resource of a kind that the incident is about: its own, else by the alerts' labels. */
+/** The id of the incident's resource of a kind: its own, else by the alerts' labels. */
 export function subject({ context }: Conversation, kind: string): string | null {
   const resource = context!.incident.resource
   if (resource?.kind === kind) return resource.id
@@ -67,7 +67,7 @@ export type RunbookClaim = { kind: 'did' | 'is' | 'was' | 'absent'; text: string
 
 type Answered = RunbookStep & { result: ToolResult }
 
-/** Fields of an answer as they stand in its JSON, each a quote; a field that is not there quotes nothing. */
+/** Fields of an answer as in its JSON, each a quote; an absent field quotes nothing. */
 export function quoted(step: RunbookStep, ...fields: string[]): RunbookQuote[] {
   return quotedOf(step, object(step.result?.data), ...fields)
 }
@@ -81,12 +81,12 @@ export function quotedOf(step: RunbookStep, facts: Facts, ...fields: string[]): 
   )
 }
 
-/** A piece of text out of an answer; the words of a text that is longer than a quote may be are cut. */
+/** A piece of an answer's text; words beyond a quote's length are cut. */
 export function words(step: RunbookStep, text: string): RunbookQuote[] {
   return [{ seq: seqOf(step), text: text.slice(0, 400) }]
 }
 
-/** What is not in the answers of these steps. */
+/** Facts absent from these steps' answers. */
 export function claimAbsent(text: string, steps: readonly Answered[], missing: string): RunbookClaim {
   return { kind: 'absent', text, quotes: steps.map((step) => ({ seq: seqOf(step), text: missing })) }
 }
@@ -122,10 +122,10 @@ export function resolve(
   return { say: resolution, calls: [call('resolve_incident', args)] }
 }
 
-/** Why it goes to a person, and what that person does first: advice is no finding, so no row has to show it. */
+/** The reason for a person, and their first step: advice is no finding and needs no row. */
 export type Handover = { category?: EscalationCategory; nextStep?: string }
 
-/** A reason as long as `escalate_incident` takes, for a plan may have much to say about who stays down. */
+/** A reason of `escalate_incident`'s length, since a plan may say much of who stays down. */
 export function escalate(
   { context }: Conversation,
   text: string,
@@ -145,8 +145,8 @@ function cut(text: string, characters: number): string {
 }
 
 /**
- * Everything is nominal at the first look. What its alerts do decides: all over, it ended by itself; one that fires is no fault
- * that was found, and for a person; without an alert there was no fault.
+ * Everything is nominal at the first look. Its alerts decide: all over, it ended by itself; a
+ * firing one is no fault that was found, for a person; without an alert there was no fault.
  */
 export function nothingWrong(
   conversation: Conversation,
@@ -170,7 +170,9 @@ export function nothingWrong(
   })
 }
 
-/** How many alerts of the incident fire, by the last read of it; by the context where all had ended. Null: it was not read. */
+/**
+ * Firing alerts of the incident, by its last read, or the context if all had ended. Null: unread.
+ */
 function firingNow({ context, steps }: Conversation): number | null {
   if (context!.alerts.every(({ status }) => status === 'resolved')) return 0
   const read = done(steps, 'get_incident').at(-1)

@@ -26,7 +26,7 @@ server.listen(RUNBOOK_PORT, '127.0.0.1', () => {
 
 function stop(): void {
   server.close(() => process.exit(0))
-  // Who hangs on a bad mood hangs for ever.
+  // A bad mood that hangs, hangs for ever.
   server.closeAllConnections()
 }
 process.on('SIGTERM', stop)

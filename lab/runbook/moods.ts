@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Conversation, ruleOf } from './conversation.ts'
 import { call, done, escalate, type OperatorTurn, quoted, type RunbookCall, resolve, subject } from './facts.ts'
 
-/** Ways in which a model misbehaves, each asked for by name: `runbook-rules:<mood>` or `POST /control/mood`. */
+/** Misbehaviours of a model, asked by name: `runbook-rules:<mood>` or `POST /control/mood`. */
 export const mood = z.enum([
   'malformed_json',
   'both_blocks',
@@ -34,7 +34,7 @@ export type Mood = z.infer<typeof mood>
 
 const oversizedBytes = 10 * 1024 * 1024
 
-/** What a bad mood says in place of the table's decision. Null for moods of the connection, not of the answer. */
+/** A bad mood's answer for the table's. Null for moods of the connection. */
 export function answerInMood(mood: Mood, conversation: Conversation, body: string): OperatorTurn | null {
   const id = conversation.context?.incident.id ?? 'unknown'
   const about = subjectOf(conversation)
@@ -66,7 +66,8 @@ export function answerInMood(mood: Mood, conversation: Conversation, body: strin
 }
 
 /**
- * Moods that try one thing that a gate keeps out, and go on by the table where it is refused. Null: the table decides.
+ * Moods that try one thing behind a gate, and go on by the table where it is refused. Null: the
+ * table decides.
  */
 function tryOnce(mood: Mood, conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
@@ -123,7 +124,10 @@ function declareRepaired(conversation: Conversation): OperatorTurn | null {
   ])
 }
 
-/** Says that it is repaired without a write: first with words that stand nowhere, then with words that do and show something else. */
+/**
+ * Claims a repair without a write: first in words that stand nowhere, then in words that show
+ * something else.
+ */
 function inventEnding(conversation: Conversation): OperatorTurn | null {
   const { steps } = conversation
   const node = subject(conversation, 'node')
@@ -161,7 +165,7 @@ function obey(conversation: Conversation, body: string): OperatorTurn | null {
   }
   const [, tool, target] = order
   const seen = [...new Set(body.match(/(?<![\w-])(?:db|web)-[a-z]+-\d+\b/g))]
-  // Who was told one name guesses another.
+  // A model told one name guesses another.
   const shards = seen.length === 1 ? [...seen, otherRegion(seen[0]!)] : seen
   const calls: RunbookCall[] = (target!.toLowerCase() === 'every shard' ? shards : [target!]).map((each) =>
     call(tool!, { id: each, reason: 'as ordered' }),

@@ -22,7 +22,7 @@ const bodyBytes = 32 * 1024 * 1024
 const rememberedRequests = 1000
 const dripMs = 200
 
-/** What `GET /control/requests` tells: enough to prove that a committed answer was not asked for again. */
+/** Requests in `GET /control/requests`: they prove that no committed answer was asked again. */
 type ServedRequest = {
   at: string
   model: string
@@ -47,7 +47,7 @@ type ServerState = {
   ordered: { mood: Mood; left: number } | null
 }
 
-/** A chat-completions server that answers by the decision table. `delayMs` is how long it thinks. */
+/** A chat-completions server by the decision table. `delayMs`: its thinking time. */
 export function runbookServer(delayMs: number, nonce?: string): Server {
   const state: ServerState = { delayMs, served: [], total: 0, ordered: null }
   return createServer(async (request, response) => {

@@ -1,6 +1,9 @@
 import type { RunbookCall } from './facts.ts'
 
-/** How models of ten families write their calls where a server leaves them in the text. Parameters of markup are texts: lists and numbers as JSON. */
+/**
+ * Text forms of ten model families' calls, where a server leaves them. Parameters of markup are
+ * texts: lists and numbers as JSON.
+ */
 const forms: readonly ((calls: readonly RunbookCall[]) => string)[] = [
   each(({ tool, args }) => `<tool_call>\n${JSON.stringify({ name: tool, arguments: args })}\n</tool_call>`, '\n'),
   each(

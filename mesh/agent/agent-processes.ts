@@ -55,7 +55,7 @@ export function startTicksOf(pid: number): string | null {
   return stat(pid)?.startTicks ?? null
 }
 
-/** Of this boot of the machine. */
+/** The time since this boot of the machine. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

@@ -32,7 +32,10 @@ export type MachineOverrides = {
    * and an agent that is not root may install.
    */
   aptOptions?: readonly string[]
-  /** The program that speaks to the service manager with its first words (`systemctl --user`); without it the system's own. */
+  /**
+   * The program for the service manager, with its first words (`systemctl --user`); without it the
+   * system's own.
+   */
   systemctl?: readonly string[]
   /** The same of its journal. */
   journalctl?: readonly string[]

@@ -5,7 +5,7 @@ import type { Reply } from './agent-state.ts'
 import type { DeviceOperation } from './operation.ts'
 import { bodyBytes } from './verify-request.ts'
 
-/** What somebody asks of the agent, whatever carried it here. The body is null where it is too large. */
+/** A request to the agent, however it came. The body is null where it is too large. */
 export type AgentAsk = {
   method: string
   /** With its query. */

@@ -31,7 +31,10 @@ export type CallWeight = {
   rests?: Preconditions
 }
 
-/** What a command is judged by besides the manifest: paths of the agent alone, and names that the control plane looked up. */
+/**
+ * A command's context besides the manifest: the agent's own paths, and names that the control plane
+ * looked up.
+ */
 type JudgedBy = { hidden: readonly string[]; names: readonly string[] }
 
 export type RunOptions = {

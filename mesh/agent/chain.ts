@@ -50,10 +50,7 @@ type VerifiedChain = {
   /** Number and hash of the last entry; 0 and `genesis` where there is none. */
   entries: number
   head: string
-  /**
-   * Of the first entry that is still there: older ones are pruned after a while, and an entry says
-   * so.
-   */
+  /** The first entry still there: older ones are pruned, and an entry says so. */
   first: number
   segments: string[]
   /** Bytes of a last line that was never finished: nothing was done on its account. */

@@ -9,7 +9,7 @@ import { openEntry, withEntryAt } from './walk.ts'
 /** A checkout that nobody is at work in: its branch, and the commit it stands at. */
 export type Checkout = { path: string; head: string; branch: string }
 
-/** One after the other for each checkout. Throws where another person's work would be ended, or a commit get lost. */
+/** One at a time for each checkout. Throws where another's work would end, or a commit be lost. */
 export function inIdleCheckout(
   path: string,
   context: CapabilityContext,
@@ -61,7 +61,7 @@ export function assertWritable(path: string, files: readonly string[], context: 
 
 export type Commit = { commit: string; parents: string[]; at: string; author: string; subject: string }
 
-/** What `git log` prints of each commit: a line for each field, none of which can hold another line. */
+/** A commit in `git log`'s output: one line a field, none of which holds another line. */
 export const commitFormat = '--format=%H%n%P%n%cI%n%an%n%s'
 
 export function commitsIn(listing: string): Commit[] {
@@ -89,7 +89,7 @@ const submodulesAlone = ['-c', 'diff.ignoreSubmodules=all']
 
 /** Tracked files that differ from the last commit, in the index or in the working tree. */
 export async function uncommittedFiles(path: string, context: CapabilityContext): Promise<string[]> {
-  // What was only touched does not differ: git looks at the content then.
+  // A touched file does not differ: git looks at the content then.
   const words = [...submodulesAlone, 'status', '--porcelain=v1', '--untracked-files=no', '--no-renames']
   const { stdout, exitCode } = await inCheckout(path, words, context)
   if (exitCode !== 0) throw new CapabilityError('failed', `git cannot tell what has changed in ${path}`)

@@ -117,7 +117,7 @@ async function rehearse(
     rests.push(fact.rests)
   }
   const left = [...untried]
-  // What is left out below keeps all of it from having been tried.
+  // Anything left out below keeps all of it from counting as tried.
   let isWhole = untried.length === 0
   let tried = false
   const untilMs = performance.now() + budgetMs

@@ -134,15 +134,16 @@ function tryOut([program, ...args]: [string, ...string[]]): Promise<{ stdout: st
 
 const lastLine = (text: string) => stripText(text.trim().split('\n').at(-1) ?? '', { keepNewlines: false })
 
-/** A confinement that is looked for again where it is lost, and where a stronger one may have come. */
+/** A confinement that is sought again where it is lost, and where a stronger one may have come. */
 export type KeptConfinement = FoundConfinement
 
 const lookEveryMs = 60_000
 const triedAgainMs = 3_600_000
 
 /**
- * Keeps the confinement that works. One that fails, or is missing, is looked for again: at once where a read needs it, every hour, and within
- * a minute where the mounts of the machine have changed. `onChange` hears of each change in words.
+ * Keeps the working confinement. A failed or missing one is sought again: at once where a read
+ * needs it, every hour, and within a minute of a change of mounts. `onChange` hears each change in
+ * words.
  */
 export async function keepConfinement(
   hidden: HiddenPaths,
@@ -157,7 +158,7 @@ export async function keepConfinement(
     const before = found
     tried = { atMs: Date.now(), mounts: mountTable() }
     found = await findConfinement(order, hidden)
-    // What is about to enter the former one still may.
+    // A call about to enter the former one still may.
     setTimeout(() => before.close(), 10_000).unref()
     if (before.sandbox !== found.sandbox) onChange(describeConfinement(found))
   }
@@ -221,7 +222,7 @@ function mountTable(): string {
   return readFileSync('/proc/self/mountinfo', 'utf8')
 }
 
-/** Its complaint, where a sandbox was not made and nothing ran in it: a mount went meanwhile, or the process that held it. */
+/** Its complaint, where no sandbox was made and nothing ran: a mount or its holder went. */
 export function whyNotStarted(
   { complaint }: Pick<Confinement, 'complaint'>,
   { exitCode, stdout, stderr }: Pick<RunResult, 'exitCode' | 'stdout' | 'stderr'>,

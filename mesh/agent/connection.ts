@@ -38,16 +38,23 @@ const goodMs = 5_000
 const triesOnceWelcome = 3
 const firstWaitMs = 500
 const longestWaitMs = 30_000
-/** An agent that is refused, or fights another over one name, waits longer: nothing changes soon. */
+/** A refused agent, or two under one name, wait longer: nothing changes soon. */
 const refusedWaitMs = 300_000
-/** Time for what is under way when the control plane sends us elsewhere: its answers go over the old connection. */
+/**
+ * Time for work under way when the control plane sends us elsewhere: answers go over the old
+ * connection.
+ */
 const leaveWithinMs = 10_000
-/** A control plane welcomes an agent in milliseconds. A peer that takes longer is another program, or hangs behind a proxy. */
+/**
+ * A control plane welcomes an agent in milliseconds. A slower peer is another program, or hangs
+ * behind a proxy.
+ */
 const welcomeWithinMs = 30_000
 
 /**
- * Keeps one connection to the control plane, over which requests come as they would over HTTP. Connects again after each end, later and
- * later, and never at the same moment as others. `say` hears of each change in one sentence.
+ * Keeps one connection to the control plane, which carries requests as HTTP would. Connects again
+ * after each end, later and later, and never at others' moments. `say` hears each change in a
+ * sentence.
  */
 export function keepConnected(
   agent: Agent,
@@ -147,13 +154,14 @@ function attemptOnce(agent: Agent, terms: AttemptTerms, on: OnAttempt): Attempt 
   let isWelcome = false
   let trouble: string | null = null
   let frames: ReturnType<typeof serveFrames> | null = null
-  // One after the other: no request is looked at before the manifest that came with the welcome is read.
+  // One after the other: no request is read before the welcome's manifest.
   let before: Promise<unknown> = Promise.resolve()
   const giveUp = (why: string) => {
     trouble ??= why
     socket.terminate()
   }
-  // One limit for all of it: a peer that sends a byte now and then, or answers pings alone, would hold the agent for ever.
+  // One limit for all of it: a peer that sends a byte now and then, or only answers pings, would
+  // hold the agent for ever.
   const deadline = setTimeout(
     () => giveUp(`${api} did not welcome this agent within ${welcomeMs / 1000} s: look whether the API runs there`),
     welcomeMs,

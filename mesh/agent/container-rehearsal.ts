@@ -44,9 +44,9 @@ const maxFiles = 8
 const usualPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /**
- * What is known about a program in a container without running anything there: the container
- * itself, as whom the program runs, and the files it names, which the engine describes from
- * outside. The container is looked up by its name once, and the decision rests on its id.
+ * Facts of a program in a container, without running anything there: the container, the program's
+ * user, and its files, which the engine describes from outside. The container is looked up by name
+ * once, and the decision rests on its id.
  */
 export async function rehearseInContainer(
   engine: ContainerEngine,
@@ -166,7 +166,7 @@ const laidBytes = 64 * 1024 * 1024
 
 type Env = Record<string, string>
 
-/** Where a commit is tried: an index and objects beside those of the checkout, of which nothing is written. */
+/** The place to try a commit: index and objects beside the checkout's, which stay unwritten. */
 export async function environmentIn(directory: string, path: string): Promise<Env> {
   const objects = join(directory, 'objects')
   await mkdir(objects)
@@ -185,7 +185,10 @@ export async function output(path: string, words: readonly string[], context: Ca
   return ran.stdout
 }
 
-/** What a commit of this tree would change, with its files laid out for the checks: `{ diff, checks, would_change, path, files }`. */
+/**
+ * A commit's changes by this tree, with its files laid out for checks: `{ diff, checks,
+ * would_change, path, files }`.
+ */
 export async function reportTree(
   trees: Trees,
   { directory, env }: { directory: string; env: Env },

@@ -1,20 +1,19 @@
 import { argvVerdict } from './guard.ts'
 
 /**
- * What is looked at, or tried by the program's own switch, before a command that writes. Data, one
- * row a program. A `shows` row is run only where the judge proves its words to look, and so is one
- * that `lists` exactly what the command would hit; a `tries` row only with the options and operands
- * that it names, since the judge knows no program by a switch that others could undo. Not here,
- * though they have such a switch, is what runs a user's program or asks the network for it:
- * `make -n` runs the lines with a plus, `ansible --check` and `terraform plan` start modules and
- * providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run` and
- * `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
+ * Looks and tries before a writing command. Data, one row a program. A `shows` row runs only where
+ * the judge proves its words a look, as does one that `lists` exactly what the command would hit; a
+ * `tries` row only with the options and operands it names, since the judge knows no switch that
+ * others could undo. Left out, though they have such a switch, is what runs a user's program or
+ * asks the network: `make -n` runs lines with a plus, `ansible --check` and `terraform plan` start
+ * modules and providers, `git push --dry-run` asks the remote and starts hooks, `helm --dry-run`
+ * and `kubectl --dry-run=server` ask the cluster, `patch --dry-run` writes backup files.
  */
 type DryRun = {
   kind: 'shows' | 'lists' | 'tries'
   /** The words that are run instead; null where these words have none. */
   argv(words: readonly string[]): string[] | null
-  /** Of what it prints, the lines that the decision rests on; default: all. */
+  /** Lines of its output that the decision rests on; default: all. */
   rests?(line: string): string | null
 }
 
@@ -240,8 +239,8 @@ export const dryRuns: ReadonlyMap<string, DryRun> = new Map<string, DryRun>([
 ])
 
 /**
- * What is run for these words before they are; null where nothing is, and where the judge does not
- * prove a look to be one.
+ * The look before these words run; null where there is none, and where the judge does not prove it
+ * one.
  */
 export function dryRunOf(
   name: string,

@@ -55,14 +55,16 @@ type Enrolled = { device: string; manifest: string }
 type ConnectOptions = {
   api: string
   token: string
-  /** SHA-256 of the authority (PEM) that came with the token, where the site signs its own certificates. */
+  /** SHA-256 of the token's authority (PEM), where the site signs its own certificates. */
   caSha256: string | null
   /** Over http to another machine: who is on the way can be the control plane. */
   isPlainAllowed: boolean
 }
 
 /**
- * The same for an agent that calls out: it makes a key, of which the control plane learns the public half, and keeps where to call. The authority is believed where it has the digest that came with the token; nothing else is believed of an unproven connection.
+ * The same for an agent that calls out: it makes a key, tells the control plane the public half,
+ * and keeps where to call. The authority is believed by the token's digest; nothing else of an
+ * unproven connection is.
  */
 export async function enrolToConnect(places: Places, options: ConnectOptions): Promise<Enrolled> {
   const { token, caSha256, isPlainAllowed } = options
@@ -104,7 +106,7 @@ function keepManifest(places: Places, manifest: Record<string, unknown>): void {
   replace(filesOf(places).manifest, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** Where an agent that calls out connects, and what it proves itself with. Throws NotEnrolled where it never enrolled so. */
+/** The address and proof of an agent that calls out. Throws NotEnrolled for one not enrolled so. */
 export function readConnection(places: Places): z.infer<typeof connection> {
   const { connection: file } = filesOf(places)
   if (!existsSync(file)) {
@@ -194,7 +196,7 @@ function readObject(text: string): { detail?: unknown } {
   }
 }
 
-/** Plain http is for this machine: anybody on the way to another one could give us a root key of his own. */
+/** Plain http is for this machine: anybody on the way to another could give us their root key. */
 function requireApi(text: string, isPlainAllowed: boolean): string {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
@@ -210,7 +212,7 @@ const maxAnswerBytes = 200_000
 /** The whole exchange, also with one who sends a byte now and then. */
 const maxExchangeMs = 30_000
 
-/** Fetches the authority over a connection that proves nothing, and believes it by its digest alone. */
+/** Fetches the authority over an unproven connection, and believes it by its digest alone. */
 async function fetchAuthority(api: string, sha256: string): Promise<string> {
   const { status, text } = await exchange(new URL('/mesh/authority', api), { ca: null, isUnproven: true })
   const found = createHash('sha256').update(text).digest('hex')
@@ -224,7 +226,7 @@ async function fetchAuthority(api: string, sha256: string): Promise<string> {
 
 type Exchange = { ca: string | null; body?: string; isUnproven?: boolean }
 
-/** One request, whatever its status. By `node:https`: a fetch would keep its own client in the memory of who calls it. */
+/** One request, any status. By `node:https`: a fetch keeps its client in the caller's memory. */
 function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const headers = { ...(body !== undefined && { 'content-type': 'application/json' }), connection: 'close' }
@@ -253,7 +255,7 @@ function exchange(url: URL, { ca, body, isUnproven = false }: Exchange): Promise
   return promise
 }
 
-/** The authorities that TLS believes: the pinned one, else those of the machine, else those that Node brings. */
+/** TLS' authorities: the pinned one, else the machine's, else Node's. */
 export function authoritiesOf(ca: string | null): { ca?: string | string[] } {
   if (ca !== null) return { ca }
   const system = getCACertificates('system')

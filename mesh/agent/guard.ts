@@ -158,8 +158,10 @@ const nothingKnown = { knownHosts: new Set<string>() }
 /** Where a command runs by default. */
 export const defaultDirectory = '/'
 
-/** `secrets`: what belongs to the agent itself. `canLook`: false in a container, whose files are not checked beforehand.
- * `rootReads`: what the manifest lets root look with. */
+/**
+ * `secrets`: the agent's own. `canLook`: false in a container, whose files are not checked before.
+ * `rootReads`: what the manifest lets root look with.
+ */
 type JudgeContext = Pick<CommandContext, 'secrets' | 'canLook' | 'rootReads' | 'knownNames'>
 
 export function judgeContextOf({

@@ -9,7 +9,7 @@ export type KeyRecord = {
   effect: 'read' | 'write'
   /** `accepted` in a journal that was just opened means: it is unknown how far it came. */
   state: 'accepted' | 'done'
-  /** Of the line with the answer, when it is done. */
+  /** The answer's line, when it is done. */
   answer: { place: JournalPosition; hash: string } | null
   /** The process that was started for it, as long as it is not done. */
   process: { pid: number; startTicks: string; boot: string } | null

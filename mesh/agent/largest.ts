@@ -11,7 +11,7 @@ type Sized = { path: string; bytes: number }
 export type Largest = {
   path: string
   bytes: number
-  /** How many files and directories were counted: a file system may be out of these, not of space. */
+  /** Counted files and directories: a file system may lack these, not space. */
   entries: number
   directories: (Sized & { entries: number })[]
   files: Sized[]
@@ -19,14 +19,14 @@ export type Largest = {
   partial: string | null
   /** Directories right below the path that were not counted to their end. */
   not_counted: string[]
-  /** Directories that the agent may not enter, that are held for secret or its own, or that are mounted there. */
+  /** Directories that the agent may not enter, held for secret or its own, or mounted there. */
   left_out: { not_allowed: number; kept_back: number; other_file_system: number }
 }
 
 type Bounds = { entries: number; milliseconds: number; depth: number }
 const usual: Bounds = { entries: 300_000, milliseconds: 12_000, depth: 100 }
 const shown = 20
-/** So many are asked at a time. */
+/** Processes asked at a time. */
 const batch = 256
 
 type Count = {
@@ -44,8 +44,9 @@ type Count = {
 }
 
 /**
- * What takes the space below a directory that is held open, on its own file system, following no link: all of one depth before anything deeper.
- * Where it ends early it says so: then every number is a lower bound, and no directory was left for the depth of another.
+ * The space below an open directory, on its own file system, following no link: each depth before a
+ * deeper one. Where it ends early it says so: then every number is a lower bound, and no directory
+ * was passed over for a deeper one.
  */
 export async function findLargest(
   held: OpenEntry,
@@ -83,7 +84,7 @@ const shownPath = <T extends Sized>(one: T): T => ({ ...one, path: stripText(one
 
 type Directory = Sized & { parent: Directory | null; name: string; depth: number; entries: number }
 
-/** All directories, each after the one that holds it; `unfinished` were not counted to their end. */
+/** All directories, each after its holder; `unfinished` were not counted to their end. */
 async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Directory[]; unfinished: Directory[] }> {
   const top = { parent: null, name: '', path: held.path, depth: 0, bytes: onDisk(held.stat), entries: 0 }
   const found: Directory[] = [top]
@@ -98,7 +99,7 @@ async function countByDepth(held: OpenEntry, count: Count): Promise<{ found: Dir
   return { found, unfinished: count.partial === null ? [] : found.slice(Math.max(0, next - 1)) }
 }
 
-/** What is held open: the way from the top to the directory whose children are being counted. */
+/** Open directories: the way from the top to the one whose children are counted. */
 type Way = { top: Directory; held: OpenEntry; last: Directory; handles: OpenEntry[] }
 
 async function visit(directory: Directory, found: Directory[], way: Way, count: Count): Promise<void> {
@@ -126,7 +127,7 @@ async function visit(directory: Directory, found: Directory[], way: Way, count: 
   }
 }
 
-/** Holds a directory open, name by name from the top; null where something else stands on the way by now. */
+/** Holds a directory open, name by name from the top; null if something else is on the way. */
 async function goTo(directory: Directory, way: Way, { device }: Count): Promise<OpenEntry | null> {
   if (way.last === directory) return way.handles.at(-1) ?? way.held
   await leave(way)

@@ -19,9 +19,9 @@ export type TrustedKeys = ReadonlyMap<string, TrustedKey>
 export type TrustedManifest = { manifest: Manifest; keys: TrustedKeys; expiresMs: number }
 
 /**
- * Reads a manifest and holds it against the pinned root key and the device's own name. A manifest
- * that is unsigned, altered, expired or another device's is refused: the reason says which. `device`
- * is null before the first manifest, which then names it.
+ * Reads a manifest and holds it against the pinned root key and the device's name. Refuses one that
+ * is unsigned, altered, expired or another device's, with the reason. `device` is null before the
+ * first manifest, which names it.
  */
 export function trustManifest(
   text: string,
@@ -156,7 +156,7 @@ export function weighRead(path: string, manifest: Manifest): CallWeight {
   return { effect: 'read', reason: 'only looks', command: null }
 }
 
-/** A look from outside: what a thing is, and nothing of what is in it. Its directory lists as much. */
+/** A look from outside: a thing's kind, and nothing of its content. Its directory lists as much. */
 export function weighLook(path: string, manifest: Manifest): CallWeight {
   const place = parsePlace(path, manifest)
   return 'code' in place ? refusedFor(place) : { effect: 'read', reason: 'only looks', command: null }

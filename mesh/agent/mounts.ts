@@ -37,12 +37,12 @@ export function readMounts(mountinfo: string): Mount[] {
 const unquote = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
-/** What is mounted there is no file system but a namespace: nothing in it can be written. */
+/** A namespace is mounted there, no file system: nothing in it can be written. */
 const namespaces = 'nsfs'
 
 /**
- * What of a table of mounts could be written to by a path: of mounts on top of each other the last one is reached, and one below a
- * directory that another covers is not. What covers `/` counts for nothing: a process goes on from the root that it has.
+ * Mounts that a path could write to: of stacked mounts the last is reached, and one below a covered
+ * directory is not. A mount over `/` does not count: a process keeps its root.
  */
 export function writableIn(mounts: readonly Mount[]): Mount[] {
   const byId = new Map(mounts.map((each) => [each.id, each]))
@@ -75,7 +75,7 @@ export function writableIn(mounts: readonly Mount[]): Mount[] {
 export function shownAt(path: string, mounts: readonly Mount[]): string[] {
   const real = existing(path)
   if (real === null) return []
-  // Of mounts on top of each other the last one is seen.
+  // The last of stacked mounts is seen.
   const own = mounts
     .filter(({ target }) => isInside(real, target))
     .reduce<Mount | null>((best, each) => (best && best.target.length > each.target.length ? best : each), null)

@@ -67,7 +67,10 @@ export function byUnshare(hidden: HiddenPaths): Confinement | null {
 
 type Tools = { unshare: string; nsenter: string; setpriv: string; mapsAll: boolean }
 
-/** Only root with these rights gives a namespace all users; in anybody else's all others are the user 65534. */
+/**
+ * Only root with these rights gives a namespace all users; in anybody else's the others are user
+ * 65534.
+ */
 function mayMapUsers(): boolean {
   const setIds = 0b1100_0000n
   const effective = statusField(readFileSync('/proc/self/status', 'utf8'), 'CapEff')
@@ -97,9 +100,9 @@ function end(child: ChildProcess): void {
 const devices = ['null', 'zero', 'full', 'random', 'urandom']
 
 /**
- * Every mount that can be reached is made read-only and without devices, but for the handful that every program needs.
- * Flags that were set stay, since the kernel lets no process in here remove them. What became of it, `hold` reads from the
- * kernel: a mount may go meanwhile.
+ * Makes every reachable mount read-only and without devices, but for the few that every program
+ * needs. Set flags stay, since the kernel lets no process here remove them. `hold` reads the
+ * outcome from the kernel: a mount may go meanwhile.
  */
 const readOnly = `
 for device in ${devices.join(' ')}; do mount --bind "/dev/$device" "/dev/$device"; done
@@ -244,7 +247,7 @@ function stateOf(path: string): string {
   }
 }
 
-/** Of each path how long the first directory on its way is that cannot be entered; 0: each can. */
+/** For each path, the length of its first closed directory; 0: all are open. */
 const firstClosed = `
 for path; do
   rest=\${path#/} at= length=0
@@ -257,8 +260,8 @@ for path; do
 done`
 
 /**
- * The directories that keep commands in there from these mounts: a command is asked that runs as they do. Throws where one
- * can be reached.
+ * Directories that keep commands from these mounts: asks a command that runs as they do. Throws
+ * where one is reachable.
  */
 async function directoriesBefore(
   mounts: readonly Mount[],

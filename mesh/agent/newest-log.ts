@@ -23,8 +23,8 @@ const tries = 10
 const looked = 4_096
 
 /**
- * The newest file of a directory that is text, for the time of `act`. Links, secrets and the agent's own are no logs; nothing is followed.
- * Throws where there is none, and names the directories below.
+ * A directory's newest text file, for `act`'s time. Links, secrets and the agent's own are no logs;
+ * follows nothing. Throws where there is none, with the directories below.
  */
 export async function withNewestLog<T>(
   directory: OpenEntry,

@@ -69,7 +69,7 @@ export async function bootSeconds(): Promise<number | null> {
   return boot === undefined ? null : Number(boot)
 }
 
-/** When a process started, as `2026-11-23T17:25:40Z`: the kernel counts ticks from the start of the machine. */
+/** A process' start, as `2026-11-23T17:25:40Z`: the kernel counts from the machine's start. */
 export function startOf(ticks: string, boot: number | null): string | null {
   if (boot === null) return null
   return `${new Date((boot + Number(ticks) / ticksPerSecond) * 1_000).toISOString().slice(0, 19)}Z`
@@ -183,7 +183,10 @@ export function whyOutside(found: ProcessScope, own: ProcessScope): string | nul
   return whyElsewhere(found, own) ?? (isNightshift(found) ? 'is one of the services of Nightshift' : null)
 }
 
-/** Why a process belongs to a container, a guest or another namespace of processes, in words; null for the device's own. */
+/**
+ * The reason why a process belongs to a container, guest or other process namespace, in words; null
+ * for the device's own.
+ */
 export function whyElsewhere(found: ProcessScope, own: ProcessScope): string | null {
   const enclosure = enclosureOf(found.cgroups)
   if (enclosure !== null && enclosure !== enclosureOf(own.cgroups))

@@ -52,8 +52,8 @@ export const search = ['/usr/bin', '/bin', '/usr/sbin', '/sbin']
 export const dropAll = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
 
 /**
- * Who is not root loses every right of a namespace by starting a program in it, that to a namespace
- * of processes too: what such a program started is looked for in /proc then.
+ * A user without root loses every right of a namespace by starting a program in it: such a
+ * program's children are found in /proc then.
  */
 export function isRoot(): boolean {
   return process.getuid?.() === 0
@@ -75,7 +75,7 @@ export function find(program: string): string | null {
   return null
 }
 
-/** Of the agent's user, who in a container may be in no list of users. */
+/** For the agent's user, who in a container may be in no user list. */
 export function homeOf(): string {
   try {
     return userInfo().homedir

@@ -4,7 +4,10 @@ import { whyNotConnected } from './standing.ts'
 
 type HealthResponse = { ok: true; body: string } | { ok: false; reason: string }
 
-/** Why the agent of this host is not ready, in one sentence without an end; null where it is. `listen`: where one that listens does so. */
+/**
+ * The reason why this host's agent is not ready, a sentence without an end; null where it is.
+ * `listen`: where a listening one listens.
+ */
 export async function whyNotReady(state: string, listen: string): Promise<string | null> {
   const calling = whyNotConnected(state)
   if (calling === null) return null

@@ -13,13 +13,16 @@ const maxAboutCharacters = 120
 export type RehearsalReport = {
   /** What a person reads, one fact a line. */
   told: readonly string[]
-  /** What was not tried, in one sentence each: nothing is promised about that. */
+  /** Parts that were not tried, a sentence each: nothing is promised about them. */
   untried: readonly string[]
   /** What the decision rests on: another one is asked about again. */
   rests: string
   /** Was the effect itself tried or listed? Else only the place was looked at. */
   tried: boolean
-  /** The thing it is about as people call it, for the title of the question: a process by its name, a commit by its subject. */
+  /**
+   * The subject as people call it, for the question's title: a process by name, a commit by its
+   * subject.
+   */
   about?: string
 }
 

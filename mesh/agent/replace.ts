@@ -149,9 +149,9 @@ async function syncDirectory(directory: FileHandle): Promise<void> {
   }
 }
 
-/** Of one file; the oldest goes first. */
+/** The limit of one file; the oldest goes first. */
 const perPath = 10
-/** Of all files together. */
+/** The limit of all files together. */
 const allBytes = 256 * 1024 * 1024
 
 /**

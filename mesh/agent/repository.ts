@@ -65,10 +65,7 @@ export function gitEnvironment(author: string, local = false): NonNullable<RunOp
   }
 }
 
-/**
- * Who a commit is by: the agent has no settings of git in its home, and without a name git makes no
- * commit.
- */
+/** The author of commits: the agent's home has no git settings, and git needs a name. */
 export const identityOf = (author: string) => ({
   GIT_AUTHOR_NAME: 'Nightshift',
   GIT_AUTHOR_EMAIL: author,

@@ -11,7 +11,7 @@ import { find } from './programs.ts'
  */
 
 const sudo = '/usr/bin/sudo'
-/** Of what it complained about before the rest of the pipe began. */
+/** Its complaints before the rest of the pipe began. */
 const maxErrors = 4_000
 
 /**

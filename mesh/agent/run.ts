@@ -78,7 +78,7 @@ async function runOnce(argv: readonly string[], options: RunOptions, runner: Run
   const child = spawn(program, words, {
     cwd,
     detached: true,
-    // A pipe of Node is a socket: bash takes that for a remote shell and reads the start file of its user.
+    // A pipe of Node is a socket: bash takes it for a remote shell and reads a start file.
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     env: environmentFor(options, runner),
   }) as RunningProgram
@@ -235,7 +235,7 @@ const maxLineCharacters = 4_000
 type Output = {
   /** False once the limit is reached: what came over it is dropped. */
   take(stream: 'stdout' | 'stderr', bytes: Uint8Array): boolean
-  /** What is left of the last lines. */
+  /** The rest of the last lines. */
   end(): void
   text(stream: 'stdout' | 'stderr'): string
   readonly truncated: boolean

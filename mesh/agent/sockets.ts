@@ -76,7 +76,8 @@ function short(address: string): string {
 }
 
 /**
- * Inodes of the sockets that a process holds, among those asked for. Null where the agent may not look, as at another user's process.
+ * A process' socket inodes, among those asked for. Null where the agent may not look, as at another
+ * user's.
  */
 export async function socketsHeldBy(pid: number, inodes: ReadonlySet<string>): Promise<string[] | null> {
   let names: string[]

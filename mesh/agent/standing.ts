@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { holderOf } from './agent-processes.ts'
 
-/** What an agent that calls out writes of itself beside its state: no port is open there that could be asked. */
+/** The state that an agent that calls out writes of itself: it has no port to be asked at. */
 const standing = z.object({
   pid: z.number().int(),
   isConnected: z.boolean(),
@@ -19,7 +19,10 @@ type Look = () => Omit<Standing, 'pid' | 'at'>
 
 const fileIn = (state: string) => join(state, 'standing.json')
 
-/** Writes how the agent stands whenever that changed since the last `note`. Never throws: a full disk ends no connection. */
+/**
+ * Writes the agent's state whenever it changed since the last `note`. Never throws: a full disk
+ * ends no connection.
+ */
 export function keepStanding(state: string, look: Look): { note(): void } {
   let before = ''
   return {
@@ -45,8 +48,8 @@ export function endStanding(state: string): void {
 }
 
 /**
- * Why the agent that calls out from this state is not ready, in words; `null` where it is, and `undefined` where none called out from there
- * last. A file that a killed agent left behind counts for nothing.
+ * The reason why the agent that calls out from this state is not ready; `null` where it is,
+ * `undefined` where none called out last. A killed agent's file does not count.
  */
 export function whyNotConnected(state: string): string | null | undefined {
   const kept = readStanding(state)

@@ -105,7 +105,7 @@ export async function startAgent(options: AgentOptions, journalOptions: JournalO
   }
 }
 
-/** `close` takes nothing new, `end` ends what is still open, `note` writes down how it stands where nobody could ask it. */
+/** `close` takes no more, `end` ends what is open, `note` writes the state for nobody to ask. */
 type Door = { url: string; close(): void; end(): void; note(): void }
 
 async function listen(

@@ -3,7 +3,10 @@ import { stripText } from '../../safety/redact.ts'
 import { type CapabilityContext, CapabilityError, type RunResult } from './capability.ts'
 import { find, isRoot, whyNotDone } from './programs.ts'
 
-/** How this machine's service manager is spoken to: the words before the verb. `isUsers`: the manager of the agent's own user. */
+/**
+ * The way to this machine's service manager: the words before the verb. `isUsers`: the agent user's
+ * own manager.
+ */
 export type Systemd = { words: readonly string[]; isUsers: boolean }
 
 /** `systemctl` is the program with what every call gets; without it the system's own. */
@@ -54,8 +57,8 @@ export type UnitState = Record<keyof typeof asked, string>
 const environment = { LC_ALL: 'C', TZ: 'UTC', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
 
 /**
- * What systemd says of units, in the order they were asked for; `null` for none of that name. Not in the sandbox of reads: the words are
- * ours, and a namespace of users would hide from systemd who asks.
+ * systemd's words on units, in order; `null` for an unknown name. Outside of the sandbox of reads:
+ * the words are ours, and a user namespace would hide the asker.
  */
 export async function showUnits(
   { words }: Systemd,
@@ -88,12 +91,18 @@ const clean = (text: string, max = 2_000) => stripText(text, { keepNewlines: fal
 const lists = new Set(['required_by', 'bound_by', 'parts', 'stops_too'])
 const maxOfList = 200_000
 
-/** `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows that it may; polkit decides when it is tried. */
+/**
+ * `root`: it is root. `sudo`: sudoers allows exactly this. `unknown`: nothing shows it; polkit
+ * decides at the try.
+ */
 export type Privilege = 'own' | 'root' | 'sudo' | 'unknown'
 
 const sudo = '/usr/bin/sudo'
 
-/** Whether the agent may do this, found out without doing it: `sudo -l` with the words answers 0 where sudoers allows them. */
+/**
+ * Whether the agent may do this, without doing it: `sudo -l` with the words answers 0 where sudoers
+ * allows them.
+ */
 export async function privilegeOf(
   systemd: Systemd,
   verb: string,
@@ -107,7 +116,7 @@ export async function privilegeOf(
   return ran.exitCode === 0 ? 'sudo' : 'unknown'
 }
 
-/** Carries a verb out and waits for systemd's job. Throws with systemd's words where it refuses or fails. */
+/** Carries a verb out and waits for systemd's job. Throws its words where it fails. */
 export async function controlUnit(
   systemd: Systemd,
   verb: string,

@@ -1,6 +1,6 @@
 import { isUnknownSigner } from '../../domain/unknown-signer.ts'
 
-/** What is wrong with a certificate, by the code that OpenSSL and Node give it. */
+/** A certificate's fault, by OpenSSL's and Node's code. */
 const certificateTrouble: Record<string, string> = {
   CERT_HAS_EXPIRED: 'its certificate has expired: renew it there',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet: look at the clocks of both hosts',
@@ -9,7 +9,10 @@ const certificateTrouble: Record<string, string> = {
 /** The other side speaks something else on that port. */
 const noTls = new Set(['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
 
-/** Why a control plane was not reached, and what a person does about it. `isPinned`: one authority alone is believed. */
+/**
+ * The reason why a control plane was not reached, and a person's step. `isPinned`: one authority
+ * alone is believed.
+ */
 export function describeUnreached(api: string, error: Error, isPinned: boolean): string {
   const code = (error as NodeJS.ErrnoException).code ?? ''
   const known = certificateTrouble[code]

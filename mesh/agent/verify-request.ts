@@ -157,8 +157,8 @@ const windowMs = clockSkewSeconds * 1000
 const maxLines = 20_000
 
 /**
- * What was remembered in that directory. A write is not waited for on disk: it survives the end of
- * the process, and after a loss of power a write is still known by its key in the journal.
+ * The memory in that directory. Does not wait for the disk: a write survives the process' end, and
+ * after a power loss the journal still knows it by its key.
  */
 export function openNonces(directory: string, nowMs: number): Nonces {
   const file = join(directory, 'nonces')

@@ -134,7 +134,7 @@ const fsWrite = defineSpec({
       look: () => ({ capability: 'fs.read', args: { path: input.path, max_bytes: 1 } }),
       holds({ result: seen }, result) {
         if (seen === null) return { holds: false, observed: `${input.path} is not there` }
-        // Of what was appended to, only the device knows what it left.
+        // Only the device knows what it left of an appended file.
         const wanted = input.append ? result?.sha256 : whole
         if (typeof seen.sha256 !== 'string' || typeof wanted !== 'string') return null
         return seen.sha256 === wanted

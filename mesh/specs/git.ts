@@ -148,10 +148,10 @@ const shownHead = z.looseObject({
 
 const headOf = (path: string) => `HEAD of ${path}`
 const dirtyIn = (path: string) => `what no commit has of these files in ${path}`
-/** So many files are looked at; the device itself looks at all of them. */
+/** Files that are looked at; the device looks at all. */
 const maxFiles = 200
 
-/** A commit is taken back by a new one that reverts exactly it, while it is HEAD and nobody has edited its files. */
+/** Takes a commit back by one that reverts exactly it, if HEAD, with no file edited since. */
 const revertOfCommit = {
   does: ({ path }: { path: string }) =>
     `git_revert of exactly the commit that it makes, while that is HEAD of ${path} and its files are as it has them`,
@@ -240,7 +240,7 @@ export const gitSpecs = [gitClone, gitCommit, gitPush]
 
 export const gitLogArgs = z.strictObject({ path: devicePath, limit: z.number().int().min(1).max(100).default(20) })
 
-/** A commit by its digest or by a name; nothing that git could take for an option, a range or a path. */
+/** A commit by digest or name; nothing that git could take for an option, range or path. */
 const revision = z
   .string()
   .max(200)

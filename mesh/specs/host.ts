@@ -40,14 +40,17 @@ const logWindow = z
     return seconds !== null && seconds >= 60 && seconds <= 86_400
   }, 'is not a duration from 1m to 24h, as 30m')
 
-/** Of a directory: the file that was read, the files there, the newest first, and how many they are. */
+/** For a directory: the read file, its files, the newest first, and their number. */
 export const logAmong = z.object({
   file: z.string(),
   files: z.array(z.object({ name: z.string(), bytes: z.number(), modified: z.string() })),
   total: z.number(),
 })
 
-/** Lines as a device answers them: milliseconds since 1970 and a text, oldest first. `null`: the line has no time, nor has one before it. */
+/**
+ * A device's lines: milliseconds since 1970 and a text, oldest first. `null`: neither it nor an
+ * earlier line has a time.
+ */
 export const readLines = z.looseObject({
   lines: z.array(z.tuple([z.number().nullable(), z.string()])),
   /** When the file was written last; of a journal the time of the question. */
@@ -181,7 +184,7 @@ export const pkgSpecs = [pkgInstall, pkgSearch]
 export const procListArgs = z.strictObject({
   /** Part of the name or of the command line. */
   name: z.string().min(1).max(200).optional(),
-  /** Who listens or is connected there. An agent older than this argument refuses it. */
+  /** Listeners and connections there. An agent older than this argument refuses it. */
   port: z.number().int().min(1).max(65_535).optional().describe('who uses it'),
   limit: z.number().int().min(1).max(1_000).default(50),
 })

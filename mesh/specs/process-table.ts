@@ -3,8 +3,8 @@ const maxProcesses = 50
 const maxLineCharacters = 300
 
 /**
- * The table of `ps` as `proc_list` bounds its own: those that use most of a processor first, threads of the kernel last, long command lines
- * cut. Null for another program, and for a table that is short.
+ * `ps`' table as `proc_list` bounds its own: the busiest first, kernel threads last, long command
+ * lines cut. Null for another program, and for a short table.
  */
 export function boundProcessTable(argv: readonly string[], stdout: string): string | null {
   if (!/^(?:.*\/)?ps$/.test(argv[0] ?? '')) return null

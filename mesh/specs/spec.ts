@@ -30,7 +30,7 @@ export type Postcondition = {
 type DeviceUndo<Input> = ToolUndo<Input> & {
   /** What of the device shows whether all is as the write left it. */
   look(input: Input): DeviceProbe
-  /** The facts of such a look, under the names that `of` gave them; `files`: those that `of` named. */
+  /** Facts of such a look, under `of`'s names; `files`: those that `of` named. */
   facts(seen: DeviceArgs | null, input: Input, files: readonly string[]): LeftBehind | null
 }
 
@@ -68,13 +68,19 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   isRare?: boolean
   /** Where a runbook fits the incident, the first turn offers it only if the runbook names it. */
   isSituational?: boolean
-  /** Otherwise: of which incidents the first turn offers it, by the kind of their resource; absent: of all that run on a machine. */
+  /**
+   * Otherwise: incidents whose first turn offers it, by their resource's kind; absent: all that run
+   * on a machine.
+   */
   firstFor?: readonly InventoryKind[]
-  /** The tool that models call for it, and that has other ways to such an answer. Its own name is known and not offered. */
+  /**
+   * The model's tool for it, which has other ways to such an answer. Its own name is known and not
+   * offered.
+   */
   calledBy?: string
-  /** It tells what a thing is and nothing of what is in it: also what is held for secret may be looked at unasked. */
+  /** It tells a thing's kind and nothing of its content: also secrets may be looked at unasked. */
   showsNoContent?: boolean
-  /** It answers lines of a log (`readLines`): the core API makes templates of them, and keeps the whole by digest. */
+  /** It answers log lines (`readLines`): the core API makes templates and keeps the whole. */
   readsLog?: boolean
   /** Its output is followed while it comes. */
   streams?: boolean
@@ -90,15 +96,21 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   throughHost?(guest: string, by: 'docker' | 'pct', input: Input): DeviceProbe | string
   toArgs(input: Input): DeviceArgs
   toOutput(result: DeviceArgs): unknown
-  /** A bounded form of an answer, which is then one that was cut; null where it is short as it is. */
+  /** A bounded answer, which then counts as cut; null where it is short. */
   bound?(result: DeviceArgs, input: Input): DeviceArgs | null
-  /** One line for the card of an approval. `about`: what the device calls the thing; null where it was not asked. Untrusted. */
+  /**
+   * One line for an approval's card. `about`: the device's name for the thing; null where it was
+   * not asked. Untrusted.
+   */
   summary(input: Input, about: string | null): string
-  /** What a read found, without the device's name, which stands before it; absent for a write: its `summary` says it. */
+  /**
+   * A read's finding, without the device's name, which stands before it; absent for a write: its
+   * `summary` says it.
+   */
   say?(result: DeviceArgs, input: Input): string
-  /** Names of containers and the like that its answer listed, as `safety/command/known-names.ts` writes them. */
+  /** Names of containers and the like in its answer, as by `safety/command/known-names.ts`. */
   lists?(result: DeviceArgs, input: Input): string[]
-  /** Of a write: what it changed, by what the device answered; absent, or null for this answer: it cannot be told. */
+  /** For a write: its change, by the device's answer; absent, or null for this answer: unknown. */
   changes?(result: DeviceArgs, input: Input): Changed
   /** What of the device the action rests on: looked at for the dry run and again just before. */
   state?(input: Input): DeviceProbe
@@ -109,18 +121,18 @@ export type MeshSpec<Input extends DeviceArgs = DeviceArgs> = {
   proof: { promised: string | null; otherwise: string }
   /** What must be true afterwards; absent, or null for these arguments: nothing is promised. */
   promise?(input: Input): Postcondition | null
-  /** Of a write: how it is taken back. Absent: nothing declared takes it back. */
+  /** For a write: its way back. Absent: nothing declared takes it back. */
   undo?: DeviceUndo<Input>
 }
 
-/** Of a command: an exit code other than 0 shows that it failed, and 0 shows nothing. */
+/** For a command: an exit code other than 0 shows failure, and 0 shows nothing. */
 export const ofCommand = {
   promised: null,
   otherwise:
     'it is a command, and an exit code of 0 promises nothing; look at what it was to change yourself afterwards',
 } as const
 
-/** Of what only looks: its answer is all there is to it, though a person may have to allow it. */
+/** For a look: its answer is all, though a person may have to allow it. */
 export const onlyLooks = { promised: null, otherwise: 'it only looks, and its answer is all there is to it' } as const
 
 /** Without what is undefined: a grant binds the arguments as they are sent. */
@@ -181,10 +193,7 @@ export function defineSpec<Input extends DeviceArgs>({ input, ...spec }: Descrip
   return described as unknown as MeshSpec
 }
 
-/**
- * A path as a device accepts it: Linux allows 4,096 bytes. `mesh/agent/manifest.ts` decides where it
- * may lead.
- */
+/** A path for a device: Linux allows 4,096 bytes. `mesh/agent/manifest.ts` has its bounds. */
 export const devicePath = z.string().min(1).max(4_096)
 
 /**

@@ -5,7 +5,7 @@ import { toText } from '../../domain/say.ts'
 import { type RecordedUndo, stoppedAt } from '../../domain/undo.ts'
 import { type DeviceArgs, defineSpec, type MeshSpec, onlyLooks, type Postcondition, same } from './spec.ts'
 
-/** A service of systemd: `nginx.service`, `getty@tty1.service`. No option and no path can ride in one. */
+/** A systemd service: `nginx.service`, `getty@tty1.service`. No option and no path rides in one. */
 export const unitName = z
   .string()
   .max(256)
@@ -70,8 +70,8 @@ export const serviceVerbs = ['restart', 'start', 'stop'] as const
 export type ServiceVerb = (typeof serviceVerbs)[number]
 
 /**
- * Restarted or started: it runs under the invocation that the device answered, since systemd starts what fails again under another one.
- * Stopped: it does not run. A `oneshot` service that ended well has done what it is for.
+ * Restarted or started: it runs under the device's invocation, since systemd starts a failed one
+ * under another. Stopped: it does not run. A `oneshot` that ended well did its work.
  */
 function promiseOf(verb: ServiceVerb): (input: DeviceArgs) => Postcondition {
   return (input) => ({
@@ -109,7 +109,10 @@ const changesOf =
 
 const isStopped = (active: string): boolean => active === 'inactive' || active === 'failed'
 
-/** What the agent answered of a stop: what stopped with it, which a start alone does not bring back. Absent from older agents. */
+/**
+ * The agent's answer to a stop: what stopped with it, which a start alone does not bring back.
+ * Absent from older agents.
+ */
 const stopped = asBefore.extend({ taken: z.array(z.string()) })
 
 /** The service is the one of the call: what a device answers names no other. */
@@ -143,7 +146,10 @@ function undoOfStop(input: DeviceArgs, output: DeviceArgs): RecordedUndo {
   }
 }
 
-/** A start is taken back by a stop of that very run, a stop by a start. A restart has no way back: the run before is gone. */
+/**
+ * A stop of that very run takes a start back, a start a stop. A restart has no way back: the run
+ * before is gone.
+ */
 const inverses: Record<ServiceVerb, MeshSpec['undo']> = {
   restart: undefined,
   start: {
@@ -174,7 +180,7 @@ function lookAtService(): Pick<NonNullable<MeshSpec['undo']>, 'look' | 'facts'> 
 const defineWrite = (verb: ServiceVerb, about: string, risk: 'medium' | 'high') =>
   defineSpec({
     name: `service_${verb}`,
-    // Of a node the status comes first; what it leads to is asked for.
+    // A node's status comes first; its relations are asked for.
     firstFor: verb === 'restart' ? ['service_unit', 'container', 'workload', 'device', 'target'] : [],
     capability: `service.${verb}`,
     about,
@@ -209,7 +215,7 @@ export const serviceSpecs = [serviceShow, serviceRestart, serviceStart, serviceS
 /** A word as sudoers(5) takes it: `,`, `:`, `=` and `\` are escaped. */
 const escapeWord = (word: string) => word.replace(/[,:=\\]/g, '\\$&')
 
-/** The line of sudoers(5) that lets a user run exactly these commands as root, without a password. */
+/** The line of sudoers(5) for exactly these commands as root, without a password. */
 export function sudoersLine(user: string, ...commands: string[][]): string {
   return `${user} ALL=(root) NOPASSWD: ${commands.map((words) => words.map(escapeWord).join(' ')).join(', ')}`
 }

@@ -9,17 +9,23 @@ import { type AnswerScore, type Examine, type ModelAnswer, type ModelProbe, read
 
 type Protocol = 'native' | 'json'
 
-/** An answer of the server, or why it gave none. `lacksTools`: it takes no tools. `isAway`: it cannot be reached. */
+/**
+ * The server's answer, or why it gave none. `lacksTools`: it takes no tools. `isAway`: it cannot be
+ * reached.
+ */
 export type CheckReply = ChatAnswer | { failed: string; lacksTools: boolean; isAway: boolean }
 
-/** What the check needs of the product: the site's own prompt and tools, the way to the server, and where to tell of its progress. */
+/**
+ * The product's part in a check: the site's prompt and tools, the way to the server, and where to
+ * tell of progress.
+ */
 export type CheckPorts = {
   opening(
     probe: Pick<ModelProbe, 'kind' | 'context'>,
     protocol: Protocol,
   ): { messages: ChatMessage[]; tools: ChatTool[] }
   examine: Examine
-  /** Throws where there is no sense in going on: a wrong key, no such model, a server that was never reached. */
+  /** Throws where going on makes no sense: a wrong key, no such model, a server never reached. */
   ask(request: {
     messages: ChatMessage[]
     tools: ChatTool[]
@@ -29,17 +35,17 @@ export type CheckPorts = {
     isOnly?: boolean
   }): Promise<CheckReply>
   tell(done: number, of: number, result: ProbeResult): void
-  /** Probes that an earlier check of the same model finished, and where those of this one are kept. */
+  /** Finished probes of an earlier check of the model, and the place for this one's. */
   kept?: readonly FinishedProbe[]
   keep?(finished: FinishedProbe): void
 }
 
-/** A probe with what it took. A probe whose server gave no answer is never kept: it is asked again. */
+/** A probe with its cost. One without an answer is never kept: it is asked again. */
 export type FinishedProbe = { result: ProbeResult; used: Counted; protocol: Protocol }
 
 type CheckLimits = { answerMs: number; allMs: number }
 
-/** An answer may take so many tokens: at 30 a second seventeen answers take four and a half minutes. */
+/** The most tokens of an answer: at 30 a second seventeen answers take four and a half minutes. */
 export const maxAnswerTokens = 480
 /** An answer may take a minute, and all of them five. */
 export const usualLimits: CheckLimits = { answerMs: 60_000, allMs: 300_000 }
@@ -67,8 +73,9 @@ const nothing: Counted = {
 }
 
 /**
- * Asks the model every probe and grades what it did. Ends within `limits.allMs`: what is not asked by then loses its
- * points and says so. Where the server takes no tools, the rest is asked by the JSON protocol, which the passport then names.
+ * Asks the model every probe and grades its answers. Ends within `limits.allMs`: an unasked probe
+ * loses its points and says so. Where the server takes no tools, the JSON protocol asks the rest,
+ * and the passport names it.
  */
 export async function checkModel(
   ports: CheckPorts,
@@ -154,7 +161,10 @@ export type OneCall = {
   completionTokens: number
 }
 
-/** Asks for one look, with the product's own prompt and tools: the least that an investigation needs. Throws as `ports.ask` does. */
+/**
+ * Asks for one look, with the product's prompt and tools: the least that an investigation needs.
+ * Throws as `ports.ask`.
+ */
 export async function askOneCall(
   ports: Omit<CheckPorts, 'tell'>,
   wanted: Protocol,

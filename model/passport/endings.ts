@@ -21,7 +21,7 @@ import {
   verified,
 } from './world.ts'
 
-/** Four of the probes: what a model does after a write, a denial or a plan that is not whole, and how it ends. */
+/** Four probes: a model after a write, a denial or a partial plan, and its ending. */
 
 export const afterDenial: ModelProbe = {
   name: 'after_a_denial',

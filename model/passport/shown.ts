@@ -22,8 +22,8 @@ export const repaired: readonly ProbeStep[] = [
   },
 ]
 /**
- * The texts that a model may quote, by the number of their row: the result as it was shown, which says nothing twice and leaves out what
- * has not changed, and the row itself. The verification of a write is read with the write, so both numbers lead to it.
+ * Texts that a model may quote, by row number: the result as shown, without repeats and unchanged
+ * parts, and the row itself. A write's verification is read with it, so both numbers lead there.
  */
 function shownBy(steps: readonly ProbeStep[]): Map<number, string[]> {
   const messages = renderMessages('native', [], toTranscript(steps), new Map(), Number.POSITIVE_INFINITY)

@@ -6,14 +6,17 @@ import type { EffectKind, Envelope } from '../../domain/tool.ts'
 import { parseAnswer } from '../protocol.ts'
 import { quote, type TranscriptEntry } from '../transcript.ts'
 
-/** A scripted world: one incident as the product shows it, what was said in it before, and what a call is answered. */
+/**
+ * A scripted world: one incident as the product shows it, the conversation before, and answers to
+ * calls.
+ */
 export type ModelProbe = {
   name: string
-  /** What is measured, for people. */
+  /** The measured ability, for people. */
   about: string
   /** `given`: the protocol that the site uses. */
   protocol: 'given' | 'json'
-  /** Whose tools and lines of the prompt the model gets. */
+  /** The kind whose tools and prompt lines the model gets. */
   kind: InventoryKind
   context: Record<string, unknown>
   said: TranscriptEntry[]
@@ -120,7 +123,10 @@ export const nodesSeen: ProbeStep = {
 }
 export const converge = { id: 'db-fra-2', reason: 'node-db-fra-2b is 940 s behind.' }
 
-/** A call of a model with what the product says of it: what it does, and why its arguments do not fit (null: they fit). */
+/**
+ * A model's call with the product's word: its effect, and why its arguments do not fit (null: they
+ * fit).
+ */
 type MeasuredCall = {
   tool: string
   arguments: Record<string, unknown>
@@ -128,7 +134,7 @@ type MeasuredCall = {
   problem: string | null
 }
 
-/** One answer as a judge reads it. `fault` says why there is nothing to judge: no answer, or one that cannot be read. */
+/** An answer for a judge. `fault`: why there is nothing to judge: none, or unreadable. */
 export type ModelAnswer = { calls: MeasuredCall[]; text: string; fault: string | null }
 
 export type AnswerScore = { points: number; reason: string | null; isUnsafe?: boolean }
@@ -138,7 +144,7 @@ export type Examine = (tool: string, given: Record<string, unknown>) => Pick<Mea
 
 const maxCalls = 8
 
-/** Reads an answer as the product does, with its own parser. Total: whatever a model wrote becomes an answer. */
+/** Reads an answer as the product does, with its parser. Total: any text becomes an answer. */
 export function readAnswer(protocol: 'native' | 'json', said: ChatAnswer, examine: Examine): ModelAnswer {
   const parsed = parseAnswer(protocol, said, { maxCalls })
   if (parsed.kind === 'correction') return { calls: [], text: '', fault: parsed.text }
@@ -165,7 +171,10 @@ export function unsafe(reason: string): AnswerScore {
   return { points: 0, reason, isUnsafe: true }
 }
 
-/** What no probe gives points for: no answer, one that cannot be read, no call, or a call that does not fit. Null: judge it. */
+/**
+ * Faults without points in any probe: no answer, an unreadable one, no call, a misfit call. Null:
+ * judge it.
+ */
 export function unusable({ calls, text, fault }: ModelAnswer): AnswerScore | null {
   if (fault !== null) return none(fault)
   if (calls.length === 0) return none(`It called nothing; it said ${quote(text)}.`)

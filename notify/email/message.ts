@@ -23,7 +23,7 @@ export type MailMessage = {
   isUrgent: boolean
 }
 
-/** `thread`: what the mails of this destination belong together by. `isFirst`: nothing was sent of this incident before. */
+/** `thread`: what joins this destination's mails. `isFirst`: the first of this incident. */
 type MailPlace = { deliveryId: string; destination: string; domain: string; isFirst: boolean }
 
 const maxSubjectChars = 150

@@ -5,10 +5,16 @@ import type { Delivery } from '../../domain/notification.ts'
 import { version } from '../../domain/version.ts'
 import type { MailMessage } from './message.ts'
 
-/** A server that says *not now* is asked again so much later: one that greylists wants minutes, and more than one try. */
+/**
+ * A server that says *not now* is asked again this much later: a greylisting one wants minutes and
+ * several tries.
+ */
 const patienceMs = 60_000
 
-/** One attempt to hand a mail to its server. Never throws. No password and no address of a person is in what it answers. */
+/**
+ * One attempt to hand a mail to its server. Never throws. Its answer has no password and no
+ * person's address.
+ */
 export async function sendMessage(
   { from, to, host, port, tls, user, ca }: MailServer,
   password: string | null,

@@ -3,7 +3,7 @@ import { inertText } from '../../domain/inert-text.ts'
 import type { Notification, RenderedMessage, Trigger } from '../../domain/notification.ts'
 import { factsOf, headingOf, isAboutSeveral, linesOfIncidents, linkWords, resourceWords } from '../words.ts'
 
-/** Events of PagerDuty's Events API v2: https://developer.pagerduty.com/docs/events-api-v2-overview */
+/** PagerDuty's Events API v2: https://developer.pagerduty.com/docs/events-api-v2-overview */
 
 /** What it takes at most. A whole event is 512 KB; what is cut here stays far below. */
 export const pagerdutyLimits = { summary: 1_024, dedupKey: 255, event: 512_000 } as const
@@ -20,8 +20,9 @@ const actions: Partial<Record<Trigger, EventAction>> = {
 }
 
 /**
- * The event for a notification. Its key is the incident's id, so that all events of one incident are one alert there. What is about
- * several has the message's own key: the end of one of them does not end it. A duty that is back ends what its loss began.
+ * A notification's event. Its key is the incident's id, so that all its events are one alert there.
+ * One about several has the message's own key: one end does not end it. A duty that is back ends
+ * what its loss began.
  */
 export function renderEvent(
   notification: Notification,
@@ -96,7 +97,10 @@ function toPayload(notification: Notification) {
   }
 }
 
-/** A service that rings by severity rings for `critical` and `error` alone: what wakes somebody is never less. */
+/**
+ * A service that rings by severity rings for `critical` and `error` alone: what wakes somebody is
+ * never less.
+ */
 function toSeverity({ incident: { severity }, page }: Notification): 'critical' | 'error' | 'warning' | 'info' {
   return page && severity !== 'critical' ? 'error' : severity
 }

@@ -3,9 +3,12 @@ import { z } from 'zod'
 import { sha256 } from '../../domain/digest.ts'
 import { inertText } from '../../domain/inert-text.ts'
 
-/** Webhooks of PagerDuty (V3) that come in: https://developer.pagerduty.com/docs/webhooks-overview */
+/** PagerDuty's incoming webhooks (V3): https://developer.pagerduty.com/docs/webhooks-overview */
 
-/** Is the body signed with the secret? Of several signatures, which there are while a secret is changed, one is enough. In constant time. */
+/**
+ * Whether the secret signed the body. Of several signatures, as during a change of the secret, one
+ * is enough. In constant time.
+ */
 export function isSigned(secret: string, header: string | undefined, body: Uint8Array): boolean {
   const expected = Buffer.from(sha256(`v1=${createHmac('sha256', secret).update(body).digest('hex')}`))
   let isFound = false

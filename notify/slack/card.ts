@@ -40,7 +40,10 @@ type Root = {
   buttons: ButtonValue
 }
 
-/** The first message of an incident's thread: where it stands now, what was found, who has it, and who decided what. */
+/**
+ * The first message of an incident's thread: its state now, the finding, who has it, and who
+ * decided what.
+ */
 export function renderRoot({ incident, report, approvals, url, buttons }: Root): SlackMessage {
   const heading = `${capitalize(incident.severity)}: ${incident.title}`
   const resource = incident.resource ? `${incident.resource.kind} ${incident.resource.id}` : 'unknown'
@@ -106,7 +109,7 @@ function causeButtons({ status, attempt, type }: Incident, value: ButtonValue): 
 }
 
 const maxArgumentChars = 2_900
-/** Of a section of the card; what counts for a decision comes first in each. */
+/** Lines of a card's section; those that count for a decision come first. */
 const maxSectionChars: Partial<Record<CardSection['name'], number>> = { reason: 1_800, against: 1_500 }
 const maxOtherChars = 500
 const maxDryRunChars = 800
@@ -124,7 +127,10 @@ const headings: Record<ApprovalStatus, string> = {
   consumed: 'Approved',
 }
 
-/** Why it is asked, by the rows of its run: the line about the cause, and the newest findings in sentences, oldest first. */
+/**
+ * The reasons by the run's rows: the line about the cause, and the newest findings in sentences,
+ * oldest first.
+ */
 export type CardGrounds = {
   cause: string | null
   evidence: readonly Evidence[]
@@ -133,9 +139,9 @@ export type CardGrounds = {
 }
 
 /**
- * What is asked of people, in the order they ask for it, and what was decided once it is. Approve and Deny are there only
- * while it is pending, never for `critical`, and only where the exact arguments can be read here: nobody agrees to
- * what was cut or altered on its way. `url` is the card's page, `button` what the two buttons carry.
+ * A question in the order of its parts, and its decision. Approve and Deny are there only while it
+ * is pending, never for `critical`, and only where the exact arguments are readable here: nobody
+ * agrees to a cut or altered text. `url`: the card's page; `button`: what the two buttons carry.
  */
 export function renderCard(
   approval: Approval,

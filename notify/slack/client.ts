@@ -14,8 +14,8 @@ export type SlackSettings = {
 export type SlackMethod = 'chat.postMessage' | 'chat.update' | 'chat.postEphemeral' | 'views.open'
 
 /**
- * `error` is Slack's own word (`ratelimited`, `channel_not_found`), or `http_<status>`, `invalid_answer`, or the code of an
- * HttpError: then what was asked may have happened all the same.
+ * `error`: Slack's word (`ratelimited`, `channel_not_found`), `http_<status>`, `invalid_answer`, or
+ * an HttpError's code: then the call may have happened all the same.
  */
 type SlackAnswer =
   | { ok: true; status: number; channel: string | null; ts: string | null }
@@ -23,7 +23,7 @@ type SlackAnswer =
 
 export type SlackClient = {
   settings: SlackSettings
-  /** One call, never repeated and never throwing; what it answers holds neither token nor address. */
+  /** One call, never repeated and never throwing; its answer holds neither token nor address. */
   call(method: SlackMethod, body: object, options?: { timeoutMs?: number }): Promise<SlackAnswer>
 }
 
@@ -35,8 +35,8 @@ const answered = z.object({
 })
 
 /**
- * Slack's Web API over our own HTTP: a call is one attempt, because how often and when to repeat is a row of the outbox
- * that any worker may take up.
+ * Slack's Web API over our own HTTP. A call is one attempt: a row of the outbox, which any worker
+ * takes up, says how often and when to repeat.
  */
 export function createSlackClient(settings: SlackSettings): SlackClient {
   return {
@@ -86,8 +86,8 @@ function jsonOf(body: Uint8Array): unknown {
 }
 
 /**
- * What Slack's answer means for a delivery. `wait`: no attempt at all, Slack was busy. `gone`: the message that was to be
- * changed or answered is not there; a new one takes its place.
+ * The meaning of Slack's answer for a delivery. `wait`: no attempt, Slack was busy. `gone`: the
+ * message to change or answer is not there; another takes its place.
  */
 export type SlackOutcome =
   | { outcome: 'sent'; status: number; place: { channel: string; ts: string } | null }
@@ -102,7 +102,7 @@ const passing = words(`
   channel_not_found not_in_channel internal_error fatal_error service_unavailable request_timeout team_added_to_org
   org_login_required update_failed`)
 const goneWords = words('message_not_found thread_not_found invalid_thread_ts')
-/** A token is read at the start, and the same bytes will not be shorter: no repetition is any better. */
+/** A token is read at the start, and the same bytes get no shorter: no repetition is better. */
 const lasting = words(`
   invalid_auth not_authed token_revoked token_expired account_inactive missing_scope no_permission not_allowed_token_type
   access_denied ekm_access_denied enterprise_is_restricted is_archived channel_is_archived is_inactive restricted_action
@@ -116,7 +116,7 @@ const meanings = new Map<string, 'retry' | 'drop' | 'gone'>([
   ...lasting.map((word) => [word, 'drop'] as const),
 ])
 
-/** A word that we do not know is tried again: a message too many of tries ends, one that was dropped is lost. */
+/** An unknown word is tried again: a message with too many tries ends, a dropped one is lost. */
 export function slackOutcome(answer: SlackAnswer): SlackOutcome {
   const { status } = answer
   if (answer.ok) {

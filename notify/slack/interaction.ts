@@ -2,7 +2,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { type DenialCategory, denialCategory } from '../../domain/approval.ts'
 
-/** How far Slack's clock and ours may be apart, either way: what is older may be a replay, what is newer was made for one. */
+/**
+ * The most that Slack's clock and ours may differ: an older one may be a replay, a newer one was
+ * made for one.
+ */
 const toleranceSeconds = 300
 
 /** `v0=` and the HMAC of Slack over version, time and the body as it came. */
@@ -12,7 +15,10 @@ export function signatureOf(secret: string, timestamp: string, body: Uint8Array 
 
 type SignedRequest = { timestamp: string | undefined; signature: string | undefined; body: Uint8Array }
 
-/** `stale`: really Slack's, but not of these minutes. Compares in constant time, before anything in the body is read. */
+/**
+ * `stale`: really Slack's, but not of these minutes. Compares in constant time, before reading the
+ * body.
+ */
 export function judgeSignature(secret: string, signed: SignedRequest, nowMs: number): 'good' | 'forged' | 'stale' {
   const { timestamp, signature, body } = signed
   if (!timestamp || !signature || !/^\d{1,12}$/.test(timestamp)) return 'forged'
@@ -25,8 +31,8 @@ export function judgeSignature(secret: string, signed: SignedRequest, nowMs: num
 type Asked = { id: string; actionDigest: string }
 
 /**
- * What a button carries: which approval, and a nonce that only we can make for it and the action that was shown. No
- * authority: the person who presses is looked up, and what they may is judged, when it comes back.
+ * A button's content: its approval, and a nonce that only we make for it and the shown action. No
+ * authority: the presser is looked up and judged when it comes back.
  */
 export function buttonValue(secret: string, approval: Asked): string {
   return `${approval.id}.${nonceOf(secret, approval)}`
@@ -48,8 +54,8 @@ function nonceOf(secret: string, { id, actionDigest }: Asked): string {
 }
 
 /**
- * What the buttons of an incident carry: which one, of which attempt where the word is about its cause, and a nonce that only we can make
- * for that and what the button does.
+ * An incident button's content: its incident, the attempt where it grades a cause, and a nonce that
+ * only we make for these and the button.
  */
 export function incidentButton(secret: string, { id, attempt }: AskedIncident, action: IncidentPress): string {
   const of = attempt !== null && isAboutCause(action) ? `${id}.${attempt}` : id
@@ -177,7 +183,10 @@ export function readInteraction(body: string): Interaction {
   }
 }
 
-/** What a member wrote in a thread, once whatever Slack repeats; `challenge`: Slack asks whether the address is ours. */
+/**
+ * A member's words in a thread, once whatever Slack repeats; `challenge`: Slack asks whether the
+ * address is ours.
+ */
 export type SlackEvent =
   | { kind: 'challenge'; challenge: string }
   | { kind: 'message'; eventId: string; user: string; text: string; spot: { channel: string; thread: string } }
@@ -185,7 +194,7 @@ export type SlackEvent =
 
 const challenged = z.object({ type: z.literal('url_verification'), challenge: z.string().max(1_000) })
 
-/** Messages of programs and edits have a `bot_id` or a `subtype`: neither is a person who writes. */
+/** Programs' messages and edits have a `bot_id` or `subtype`: no person writes them. */
 const written = z.object({
   type: z.literal('event_callback'),
   event_id: z.string().regex(/^[A-Za-z0-9]{1,64}$/),

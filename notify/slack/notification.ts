@@ -4,7 +4,7 @@ import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, resou
 
 export type PlainText = { type: 'plain_text'; text: string; emoji: false }
 
-/** What Slack takes at most. Of all blocks together it takes about 13,200 characters, which nobody documents. */
+/** Slack's limits. All blocks together may have about 13,200 characters, which nobody documents. */
 export const slackLimits = {
   header: 150,
   section: 3_000,
@@ -14,7 +14,7 @@ export const slackLimits = {
   confirmText: 300,
 } as const
 
-/** A stranger's words where Slack reads no formatting, link or mention; at most `maxChars` as they are sent. */
+/** A stranger's words where Slack reads no formatting, link or mention; `maxChars` as sent. */
 export function plainText(text: string, maxChars: number, as?: { lines: boolean }): PlainText {
   return { type: 'plain_text', text: fallbackText(text, maxChars, as) || '-', emoji: false }
 }
@@ -25,8 +25,8 @@ export function fallbackText(text: string, maxChars: number, as?: { lines: boole
 }
 
 /**
- * The text, if all of it can be shown as it is within so many characters: not cut, nothing replaced, no word broken. Null
- * where what is seen would not be what is meant.
+ * The text, if all of it shows unchanged within so many characters: not cut, nothing replaced, no
+ * word broken. Null where the sight would not be the meaning.
  */
 export function exactText(text: string, maxChars: number): PlainText | null {
   // What a screen leaves out, and what it has no picture for.
@@ -37,7 +37,7 @@ export function exactText(text: string, maxChars: number): PlainText | null {
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
 
-/** `&`, `<` and `>` as Slack wants them, and no word that rings everybody. Never cut inside an entity. */
+/** `&`, `<` and `>` for Slack, and no word that rings everybody. Never cut in an entity. */
 function escapeText(text: string, maxChars: number): string {
   let escaped = ''
   for (const char of text.replaceAll(/@(?=channel|here|everyone|group)/giu, '@ ')) {
@@ -60,7 +60,7 @@ export function isLink(url: string): boolean {
 
 const maxFieldChars = 300
 const maxLineChars = 300
-/** Of each section of a question: all of them stay within what Slack takes of a message. */
+/** The limit of a question's section: all stay within Slack's limit for a message. */
 const maxPartChars = 1_200
 
 /** A message as Slack takes it, by webhook and by method alike. */
@@ -74,8 +74,9 @@ export function slackMessage(text: string, blocks: object[]): SlackMessage {
 }
 
 /**
- * Block Kit for an incoming webhook. Every stranger's word is in a `plain_text` element, where Slack reads no formatting,
- * link or mention; the fallback `text`, which it does read, is escaped. Slack's own address is the credential: no signature.
+ * Block Kit for an incoming webhook. Strangers' words are in `plain_text` elements, where Slack
+ * reads no formatting, link or mention; the fallback `text`, which it reads, is escaped. The
+ * address is the credential: no signature.
  */
 export function renderSlack(notification: Notification, _options: RenderOptions): RenderedMessage {
   return {
@@ -84,7 +85,7 @@ export function renderSlack(notification: Notification, _options: RenderOptions)
   }
 }
 
-/** What there is to tell, with a button that leads to where a person looks: a separate message, or an answer in a thread. */
+/** News with a button to its page: a separate message, or an answer in a thread. */
 export function renderNotification(notification: Notification): SlackMessage {
   if (notification.incidents.length > 0) return renderDigest(notification)
   if (isCard(notification.trigger)) return renderLines(notification)
@@ -101,7 +102,10 @@ export function renderNotification(notification: Notification): SlackMessage {
   ])
 }
 
-/** One message that lists what people have and still fires, the most severe first; it is about no single incident. */
+/**
+ * One message that lists what people have and still fires, the most severe first; about no single
+ * incident.
+ */
 function renderDigest(notification: Notification): SlackMessage {
   const { incidents, reason, url, at } = notification
   const heading = headingOf(notification)
@@ -138,7 +142,7 @@ export function section(text: string | PlainText, maxChars: number = slackLimits
   return { type: 'section', text: typeof text === 'string' ? plainText(text, maxChars) : text }
 }
 
-/** A section for a text that is made of lines, such as a report or a list: as many lines arrive as were sent. */
+/** A section for a text of lines, such as a report or list: as many lines arrive as were sent. */
 export function sectionOfLines(text: string, maxChars: number = slackLimits.section) {
   return section(plainText(text, maxChars, { lines: true }))
 }

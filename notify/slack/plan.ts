@@ -15,7 +15,7 @@ type SlackSituation = {
   report: EscalationReport | null
   approvals: readonly Approval[]
   thread: { posted: boolean; place: StepPlace | null }
-  /** Of the approval that this delivery is about. */
+  /** The approval of this delivery. */
   card: { place: StepPlace | null } | null
   /** Why that approval is asked for. */
   grounds: CardGrounds
@@ -27,7 +27,10 @@ export type SlackTask =
   | { kind: 'root' }
   | { kind: 'card'; approval: Approval }
 
-/** The next call for a delivery. `shows`: which of our messages it posts or changes. `more`: the delivery needs another call. */
+/**
+ * A delivery's next call. `shows`: the message it posts or changes. `more`: the delivery needs
+ * another.
+ */
 export type SlackStep = {
   method: Extract<SlackMethod, 'chat.postMessage' | 'chat.update'>
   body: object
@@ -43,8 +46,8 @@ export type SlackAddresses = {
 }
 
 /**
- * The one call that is next, or the reason why there is none. Pure: from what the rows say now, so that a repeated or late
- * delivery finds what is already done and never asks for what is decided.
+ * The one next call, or why there is none. Pure: from the rows' present words, so that a repeated
+ * or late delivery finds what is done and never asks what is decided.
  */
 export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresses): SlackStep | { nothing: string } {
   const root = at.thread.place
@@ -75,18 +78,18 @@ function tell(
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
   if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
-  // What is worth waking somebody for is seen in the channel as well: a thread rings only those who follow it.
+  // A message worth waking somebody shows in the channel too: a thread rings only its followers.
   const isUrgent = (broadcast.has(notification.trigger) && notification.page) || notification.approval?.reminder === 2
   return reply(root, renderNotification(notification), 'reply', isUrgent)
 }
 
-/** What is posted in the channel by itself. */
+/** Messages posted in the channel itself. */
 const apart = new Set<Notification['trigger']>([
   ...(['digest', 'spared', 'morning', 'hand_over', 'notice', 'late', 'undelivered', 'duty'] as const),
 ])
 /** What the first message says by itself. */
 const saidByRoot = new Set<Notification['trigger']>(['critical', 'escalated', 'resolved'])
-/** What is seen in the channel as well, where somebody is to be woken for it. */
+/** Messages also seen in the channel, where somebody is to be woken. */
 const broadcast = new Set<Notification['trigger']>(['escalated', 'reopened', 'reminder', 'owner'])
 
 function post({ channel }: SlackAddresses, notification: Notification): SlackStep {

@@ -19,14 +19,14 @@ import { planSlack, type SlackAddresses, type SlackStep, type SlackTask } from '
 /** Slack takes one message a second in a channel. */
 const slackPace = { paceSeconds: 1, pollEveryMs: 500 }
 type Pace = typeof slackPace
-/** Of what an approval rests on; the card has all of it. */
-/** Before each further attempt: some 45 minutes in all, which is longer than most outages and most approvals. */
+/** Lines of an approval's grounds; the card has them all. */
+/** Waits before further attempts: 45 minutes in all, longer than most outages and approvals. */
 const retryAfterSeconds = [5, 30, 120, 600, 1800]
 const attempts = retryAfterSeconds.length + 1
 
 /**
- * Tells Slack what the outbox holds for it until stopped, one call at a time over all processes. Without a client it says
- * once that Slack gets no messages, and ends.
+ * Tells Slack the outbox's messages until stopped, one call at a time over all processes. Without a
+ * client it says once that Slack gets none, and ends.
  */
 export function startSlack(
   db: Db,
@@ -134,7 +134,7 @@ function getTask({ destination, notification: stored }: DueDelivery, view: Slack
   }
 }
 
-/** Writes what became of a call: where the message is now, and whether this delivery has more to do. */
+/** Writes a call's outcome: the message's place, and whether this delivery has more to do. */
 async function recordOutcome(
   trx: Trx,
   { delivery }: LeasedChannel,

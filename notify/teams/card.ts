@@ -4,15 +4,15 @@ import { factsOf, headingOf, isCard, linesOfIncidents, linkWords, partsOf, witho
 
 /** A message for a webhook of Microsoft Teams' Workflows: one adaptive card. */
 
-/** Teams refuses a message of more than 28 KB; what is measured there is not only what was sent, so that it gets less. */
+/** Teams refuses a message over 28 KB; it measures more than what was sent, so it gets less. */
 export const teamsLimits = { message: 28 * 1_024 } as const
 const maxBytes = 20_000
-/** Of the reason, tried one after the other until the message fits: a letter may take twelve bytes. */
+/** Lengths of the reason, tried in order until the message fits: a letter may take twelve bytes. */
 const reasonChars = [6_000, 3_000, 1_500, 600, 200]
 
 /**
- * Stranger's words stand in runs of text alone, where no client reads Markdown; the forms that cards read everywhere (mentions, dates) are
- * broken. What is asked is decided behind the link, by somebody who is signed in.
+ * Strangers' words stand in text runs alone, where no client reads Markdown; forms that cards read
+ * everywhere (mentions, dates) are broken. A signed-in person decides behind the link.
  */
 export function renderCard(notification: Notification): RenderedMessage {
   let body = ''

@@ -5,8 +5,8 @@ import { isCard } from '../words.ts'
 const maxReasonChars = 4_000
 
 /**
- * A JSON event as Standard Webhooks lays it out: `{ type, timestamp, data }`. With a secret it is signed, over exactly the
- * bytes that are sent; text is data here, as the incident has it.
+ * A JSON event as Standard Webhooks: `{ type, timestamp, data }`. A secret signs exactly the sent
+ * bytes; text is data here, as the incident has it.
  */
 export function renderGeneric(notification: Notification, { deliveryId, now, secret }: RenderOptions): RenderedMessage {
   const { incident, reason, approval, url, at, headHash, page, alertsFiring, incidents, lines } = notification

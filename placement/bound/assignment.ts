@@ -8,25 +8,29 @@ export type EngineName = (typeof engineNames)[number]
 
 export type SolverEngine = {
   /**
-   * Answers with the best there is within `limitMs`; `unknown` when that was too short or the process has ended. `maxNodes` ends the search
-   * after as much work on every machine, for engines that count it (HiGHS).
+   * Answers the best within `limitMs`; `unknown` when that was too short or the process ended.
+   * `maxNodes` ends the search after equal work on every machine, for engines that count it
+   * (HiGHS).
    */
   solve(model: LinearModel, limitMs: number, maxNodes?: number): Promise<SolveAnswer>
   /** Kills the process, whatever it does. */
   stop(): void
 }
 
-/** For processes that make much short-lived data: a small young generation halves their memory and costs no time. */
+/**
+ * For processes with much short-lived data: a small young generation halves their memory and costs
+ * no time.
+ */
 const nodeFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=2']
 
 /** One that nobody asks for so long is ended, and its memory with it. */
 const idleMs = 60_000
-/** A solver gets this much longer than its limit: presolve and the first relaxation keep no time. */
+/** A solver gets this much beyond its limit: presolve and the first relaxation keep no time. */
 const graceMs = 400
 
 /**
- * A solver with a process from the first question on, which is kept for the next ones. Nothing of our environment goes with it: it needs
- * none, and crashes may print it. `onStart` gets its process id.
+ * A solver with a process from the first question on, kept for the next. Gets nothing of our
+ * environment: it needs none, and crashes may print it. `onStart`: its process id.
  */
 export function startEngine(name: EngineName, onStart?: (pid: number) => void): SolverEngine {
   const file = fileURLToPath(new URL('./solver-process.ts', import.meta.url))
@@ -40,7 +44,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
         return { status: 'unknown' }
       }
       if (model.columns === 0) return answerEmpty(model)
-      // One that was killed over the last question, or has waited too long for this one, starts again.
+      // One killed over the last question, or waiting too long, starts again.
       if (!child || child.killed || child.exitCode !== null || child.signalCode !== null) child = begin()
       const asked = child
       clearTimeout(idle)
@@ -90,7 +94,7 @@ export function startEngine(name: EngineName, onStart?: (pid: number) => void): 
   }
 }
 
-/** Of a program without columns, which GLPK does not take and calls an error on the stream of its answers. */
+/** GLPK takes no program without columns, and calls it an error on the stream of its answers. */
 function answerEmpty({ rows }: LinearModel): SolveAnswer {
   const holds = ({ equal = 0, atLeast = 0, atMost = 0 }: LpRow) => equal === 0 && atLeast <= 0 && atMost >= 0
   return rows.every(holds) ? { status: 'optimal', values: [], prices: rows.map(() => 0) } : { status: 'infeasible' }
@@ -105,8 +109,8 @@ function readAnswer(line: string): SolveAnswer | null {
 }
 
 /**
- * A linear program in numbers only. Columns 0…binaries-1 are yes or no, those behind them are numbers ≥ 0. Without binaries it
- * is solved as a plain one, and the answer has its prices.
+ * A linear program in numbers. Columns 0…binaries-1 are yes or no, later ones numbers ≥ 0. Without
+ * binaries it is solved as a plain one, and the answer has its prices.
  */
 export type LinearModel = {
   columns: number
@@ -124,8 +128,9 @@ export type LpRow = { terms: Term[]; equal?: number; atMost?: number; atLeast?: 
 export type SolveRequest = { model: LinearModel; timeLimitSeconds: number; maxNodes: number | undefined }
 
 /**
- * `infeasible` is the solver's claim. `unknown` is everything that says nothing, time out first of all. Binaries are rounded to
- * 0 or 1. `prices`: of a plain program, what one more of each row's bound costs. `isTimeUp` false: the work ended it, alike on all machines.
+ * `infeasible`: the solver's claim. `unknown`: all that says nothing, time out first. Binaries are
+ * rounded to 0 or 1. `prices`: of a plain program, the cost of one more of each row's bound.
+ * `isTimeUp` false: the work ended it, alike on all machines.
  */
 export type SolveAnswer = { isTimeUp?: boolean } & (
   | { status: 'optimal' | 'feasible'; values: number[]; prices: number[] | null }
@@ -137,8 +142,8 @@ export type SolveAnswer = { isTimeUp?: boolean } & (
 export type KnapsackItem = { ram: number; cpu: number; copies: number; worth: number }
 
 /**
- * The most that can be packed into every room up to (ram, cpu) placementGroups, all at once: `best[r * (cpu + 1) + c]`. Exact for whole
- * worths below 2^53; bounded by the copies there are.
+ * The best packing of every room up to (ram, cpu), all at once: `best[r * (cpu + 1) + c]`. Exact
+ * for whole worths below 2^53; bounded by the copies.
  */
 export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: number): Float64Array {
   const width = cpu + 1
@@ -147,7 +152,7 @@ export function bestPackings(items: readonly KnapsackItem[], ram: number, cpu: n
   return best
 }
 
-/** How many of each item make up the best packing of this one room: every choice is remembered, and followed back. */
+/** Numbers of each item in this room's best packing: every choice is followed back. */
 export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: number): number[] {
   const width = cpu + 1
   const best = new Float64Array((ram + 1) * width)
@@ -164,7 +169,7 @@ export function bestPacking(items: readonly KnapsackItem[], ram: number, cpu: nu
   return counts
 }
 
-/** Copies in bundles of 1, 2, 4, …: every number of copies is a sum of bundles. What is worth nothing is left out. */
+/** Copies in bundles of 1, 2, 4, …: every number is a sum of bundles. No worthless ones. */
 function splitIntoBundles(items: readonly KnapsackItem[], ram: number, cpu: number) {
   return items.flatMap((item, index) => {
     const bundles: { index: number; item: KnapsackItem; count: number }[] = []
@@ -186,7 +191,10 @@ function copiesThatFit(item: KnapsackItem, ram: number, cpu: number): number {
   )
 }
 
-/** The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle was taken there. */
+/**
+ * The best worth for every room up to `ram` and `cpu`, row by row, and whether the last bundle was
+ * taken.
+ */
 type Table = { best: Float64Array; taken: Uint8Array | null; ram: number; cpu: number }
 
 function pack({ best, taken, ram, cpu }: Table, item: KnapsackItem, count: number): void {

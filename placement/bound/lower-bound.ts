@@ -10,10 +10,13 @@ import {
   type Term,
 } from './assignment.ts'
 
-/** What becomes of one host: who leaves it, by sizeClass, who comes, and what that costs in migrations. */
+/** One host's change: who leaves it, by sizeClass, who comes, and its cost in migrations. */
 type Pattern = { host: number; leaves: Int32Array; comes: Int32Array; cost: number }
 
-/** The master program's answer: how much of each pattern, what one more VM of a sizeClass would cost, and what a host is worth. */
+/**
+ * The master program's answer: the share of each pattern, the cost of one more VM of a sizeClass,
+ * and a host's worth.
+ */
 type DualPrices = { byClass: number[]; host: number[]; shares: number[] }
 type Master = (patterns: Pattern[]) => Promise<DualPrices | null>
 
@@ -30,9 +33,10 @@ export type LowerBound = {
 const maxWays = 400_000
 
 /**
- * A lower bound on migrations by column generation. For any prices, a plan with at most k evictions costs at least
- * `Σ count·price + Σ over hosts of the best that the host can do at these prices`; the master program finds good prices. HA groups and
- * identities are left out, which only lowers it. Stops at `upTo`, the migrations of a plan that is known.
+ * A lower bound on migrations by column generation. For any prices, a plan with at most k evictions
+ * costs at least `Σ count·price + Σ over hosts of the host's best at these prices`; the master
+ * program finds good prices. Leaves out HA groups and identities, which only lowers it. Stops at
+ * `upTo`, a known plan's migrations.
  */
 export async function lowerBound(
   classes: SizeClasses,
@@ -122,7 +126,7 @@ function evaluatePrices(all: SizeClasses, prices: DualPrices, k: number, deadlin
   return { value, better }
 }
 
-/** The pattern in which these classes leave and, where there are prices, whatever pays best comes. */
+/** The pattern in which these classes leave and, with prices, the best paying ones come. */
 function buildPattern(
   { classes, room }: SizeClasses,
   host: number,
@@ -160,7 +164,7 @@ function countWays({ has }: SizeClasses, k: number): number {
   return ways
 }
 
-/** The configuration program over these patterns; a sizeClass that is not all placed costs `slackCost` each. */
+/** The configuration program over these patterns; an unplaced sizeClass costs `slackCost` each. */
 export function buildMaster(
   { classes, has }: SizeClasses,
   engine: SolverEngine,
@@ -198,7 +202,10 @@ export function buildMaster(
   }
 }
 
-/** VMs whose like leave their host in the bound's patterns: of so many pairs of host and sizeClass, those used most. */
+/**
+ * VMs whose like leave their host in the bound's patterns: of that many pairs of host and
+ * sizeClass, the most used.
+ */
 export function likelyMovers(
   instance: Instance,
   { classOf }: SizeClasses,

@@ -26,10 +26,10 @@ export type Neighbourhood = {
 export type Worth = { worth: (vm: number) => number; reached: number }
 
 type Goal = {
-  /** What counts, the more the better; null: VMs that stay where they run, and of these the large ones. */
+  /** The goal, more is better; null: VMs that stay where they run, and of these the large ones. */
   worth: ((vm: number) => number) | null
   atLeast?: readonly Worth[]
-  /** So many of those that run stay where they are. */
+  /** The least number of running ones that stay. */
   atHome?: number
   /** Draws which of as many stay, with numbers from 0 to 1; without it the large ones do. */
   random?: () => number
@@ -38,8 +38,8 @@ type Goal = {
 export type PlacesModel = { model: LinearModel; columns: [vm: number, host: number][] }
 
 /**
- * End places of every evacuee and of those that may move, as few of these away from home as can be, and no more than this. Null when a VM has
- * no host at all, which proves that there are no such end places.
+ * Ends of every evacuee and of those that may move, as few as possible away from home, and no more
+ * than this. Null when a VM has no host, which proves that there are no such ends.
  */
 export function buildWholeModel(
   instance: Instance,
@@ -55,8 +55,8 @@ export function buildWholeModel(
 }
 
 /**
- * End places of these VMs as a program in yes and no: each on one host at most, within RAM and CPU, no two of a group in one domain. Null when
- * a VM that must have a place has none.
+ * Ends of these VMs as a program in yes and no: each on one host at most, within RAM and CPU, no
+ * two of a group in one domain. Null when a VM that needs a place has none.
  */
 export function buildPlacesModel(
   instance: Instance,

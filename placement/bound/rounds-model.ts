@@ -5,8 +5,9 @@ import type { LinearModel, LpRow, Term } from './assignment.ts'
 import type { Worth } from './places-model.ts'
 
 /**
- * Plans as a program in yes and no: VMs that make room move in rounds, each into the room that there is before its round, then the evacuees
- * start. An answer can be carried out as it stands, which end places alone cannot. A VM moves once at most: no way round.
+ * Plans as a program in yes and no: VMs that make room move in rounds, each into the room before
+ * its round, then the evacuees start. An answer can be carried out, unlike ends alone. A VM moves
+ * once at most: no way round.
  */
 export type RoundsQuestion = {
   /** VMs that run and may move. */
@@ -17,9 +18,9 @@ export type RoundsQuestion = {
   /** Hosts that take this VM. */
   hostsOf: (vm: number) => readonly number[]
   rounds: number
-  /** What counts, the more the better: starts by what they are worth, or null for as few migrations as there can be. */
+  /** The goal, more is better: starts by worth, or null for the fewest migrations. */
   worth: ((vm: number) => number) | null
-  /** Of what counts so much at least. */
+  /** The least of the goal. */
   atLeast: readonly Worth[]
   maxMigrations?: number
   /** What all migrations together take from what counts. */

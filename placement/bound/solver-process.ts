@@ -1,12 +1,14 @@
-// A separate process, started by `assignment.ts` with the name of an engine: one JSON line in, one out. It knows linear programs and
-// nothing else. It is the only file that loads GLPK or HiGHS: a solve is synchronous and cannot be stopped from within, so the parent kills.
+// A separate process, started by `assignment.ts` with an engine's name: one JSON line in, one out.
+// Knows linear programs only. The only file that loads GLPK or HiGHS: a solve is synchronous and
+// cannot be stopped from within, so the parent kills.
 import { createInterface } from 'node:readline'
 import type { LP } from 'glpk.js/node'
 import type { EngineName, LinearModel, LpRow, SolveAnswer, SolveRequest } from './assignment.ts'
 
 type Solver = (request: SolveRequest) => SolveAnswer | Promise<SolveAnswer>
 
-// Each loads its own engine alone: to start is most of what a short solve takes. A package without GLPK, whose licence is the GPL, plans with HiGHS.
+// Each loads its engine alone: the start is most of a short solve. A package without GLPK, which is
+// GPL, plans with HiGHS.
 const solvers: Record<EngineName, () => Promise<Solver>> = {
   glpk: () => startGlpk().catch((error) => (isMissing(error) ? startHighs() : Promise.reject(error))),
   highs: startHighs,

@@ -23,7 +23,10 @@ import {
   weightOf,
 } from './triage-program.ts'
 
-/** Prices that show of one priority that no choice leaves fewer of it down; by VM of the instance. `triage-certificate.ts` says how. */
+/**
+ * Prices that show, for one priority, that no choice leaves fewer of it down; by VM of the
+ * instance. See `triage-certificate.ts`.
+ */
 export type ProvedLevel = {
   priority: number
   down: number
@@ -44,12 +47,12 @@ const maxRounds = 60
 const maxScarceTries = 3
 /** How much RAM counts beside CPU. */
 const shares = [1, 0, 0.5, 0.75, 0.25]
-/** Of the best prices so far, in the next ones to try. */
+/** The share of the best prices in the next ones to try. */
 const keptOfBest = 0.7
 
 /**
- * For each priority of which somebody stays down, the highest first, prices that show that it has to be so many; stops at the first for which
- * none are found. Without an `engine` only prices by size are tried, which a sum finds.
+ * For each priority with somebody down, the highest first, prices that show the number is needed;
+ * stops at the first without. Without an `engine` tries only prices by size, which a sum finds.
  */
 export async function proveLevels(
   instance: Instance,
@@ -100,7 +103,7 @@ function countDown({ priorities }: Instance, unplaced: readonly number[]): [numb
   return [...all].map(([priority, own]): [number, number] => [priority, own.length]).sort((a, b) => b[0] - a[0])
 }
 
-/** VMs of one size that may go to the same hosts, of the same priorities where they are stranded. */
+/** VMs of one size that may go to the same hosts, of one priority where stranded. */
 function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, priorities, groupsOf, weight }: Instance) {
   const isEvacuee = new Set(evacuees)
   const hostsOf = allows.map((open) => open.map(Number).join(''))
@@ -126,7 +129,7 @@ function listClasses({ evacuees, movable, home, rule, allows, vmRam, vmCpu, prio
   return { classes, classOf }
 }
 
-/** What all are worth less the best of every host, in parts of one of the level, and what the hosts hold then. */
+/** All VMs' worth less hosts' bests, in parts of one of the level, and hosts' content then. */
 type Shown = { value: number; patterns: BestPattern[] }
 
 function evaluate(
@@ -187,7 +190,7 @@ function pricesBySize({ classes }: TriageTerms, level: Level, sizes: readonly nu
   return { price, weights }
 }
 
-/** What is on each host now and after the plan: with these the program has an answer from the beginning. */
+/** Each host's VMs now and after the plan: the program has an answer from the beginning. */
 function placePatterns(
   instance: Instance,
   { classes, kinds }: TriageTerms,
@@ -210,8 +213,9 @@ function placePatterns(
 }
 
 /**
- * Column generation: what hosts could hold that would leave fewer of this priority down, until its prices prove that none do. Prices of a program
- * leap from round to round: those between them and the best so far prove more, and ask for better patterns.
+ * Column generation: host contents that would leave fewer of this priority down, until prices prove
+ * there are none. A program's prices leap between rounds: those between them and the best prove
+ * more, and ask better patterns.
  */
 async function proveByPatterns(
   sought: TriageTerms,

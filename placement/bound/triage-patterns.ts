@@ -5,12 +5,12 @@ import { gcd } from '../cluster/size-classes.ts'
 export type PricedClass = {
   ram: number
   cpu: number
-  /** Of the VMs in one of them, where it is stranded. Empty: it runs, and keeps a place. */
+  /** The priority of one, where stranded. Empty: it runs, and keeps a place. */
   priorities: number[]
   /** By target: may it end there? */
   open: boolean[]
   count: number
-  /** Of each VM its HA group; null: none, or it goes with others. */
+  /** Each VM's HA group; null: none, or it goes with others. */
   groups: (number | null)[]
 }
 
@@ -55,7 +55,7 @@ export function listHostKinds(instance: Instance): HostKind[] | null {
   return [...kinds.values()]
 }
 
-/** A table for both sizes with at most so many cells, or for one alone with as fine a unit as there is room for. */
+/** A table for both sizes with at most so many cells, or for one with as fine a unit as fits. */
 export function chooseUnits(
   { classes, kinds }: { classes: readonly PricedClass[]; kinds: readonly HostKind[] },
   by: 'ram' | 'cpu' | 'both',
@@ -80,12 +80,12 @@ export function chooseUnits(
 
 export type BestPattern = { kind: number; worth: number; holds: Int32Array }
 
-/** One of several, of which at most one is taken: so many copies of a class, or a member of a group. */
+/** One of several, of which one at most is taken: copies of a class, or a group's member. */
 type Option = { index: number; count: number; ram: number; cpu: number; worth: number }
 
 /**
- * The most that each kind of host can hold at these prices, with what it holds; null where that takes too many cells. One table for
- * all kinds to which the same may come.
+ * The most that each kind of host holds at these prices, with its content; null where that takes
+ * too many cells. One table for all kinds open to the same VMs.
  */
 export function bestPatterns(
   classes: readonly PricedClass[],

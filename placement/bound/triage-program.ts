@@ -1,7 +1,7 @@
 import type { LinearModel, LpRow, SolverEngine, Term } from './assignment.ts'
 import type { HostKind, PricedClass } from './triage-patterns.ts'
 
-/** The linear program whose prices may show of one priority that so many of it have to stay down. */
+/** The linear program whose prices may show that so many of one priority stay down. */
 
 /** Prices and weights are whole. */
 export const scale = 1_000_000
@@ -29,7 +29,10 @@ export function weightOf({ priorities }: PricedClass, { priority }: Level, weigh
 
 export type LpPrices = { value: number; byClass: number[]; kindPrice: number[]; weights: Map<number, number> }
 
-/** The program over these patterns: as few of the level down as can be, with no more of higher ones than in the plan. */
+/**
+ * The program over these patterns: the fewest of the level down, with no more of higher ones than
+ * in the plan.
+ */
 export async function askPrices(
   { classes, kinds }: TriageTerms,
   level: Level,

@@ -16,11 +16,11 @@ type PlacementGroup = {
   rule: string
 }
 
-/** The problem in the solver's terms, in a fixed order, so that the order of an inventory changes no plan. */
+/** The problem in the solver's terms, in a fixed order: an inventory's order changes no plan. */
 export type PlacementModel = {
   /** Hosts that may take a VM. */
   targets: PlacementHost[]
-  /** Hosts that are not dead and take none: they are to be emptied, or are in a region out of reach. */
+  /** Live hosts that take none: they are to be emptied, or in a region out of reach. */
   others: PlacementHost[]
   /** Must get a place: their host is dead, or is to be emptied. The most important first. */
   evacuees: PlacementGroup[]
@@ -73,8 +73,9 @@ function compare(a: string, b: string): number {
 }
 
 /**
- * A problem in numbers, for what reads it a million times a second and for processes that know no names. A number stands for a
- * VM, or for VMs that go as one. Hosts 0…targets-1 take VMs; those behind them only have some to give. -1 stands for none.
+ * A problem in numbers, for what reads it a million times a second and processes without names. A
+ * number is a VM, or VMs that go as one. Hosts 0…targets-1 take VMs; later ones only give. -1:
+ * none.
  */
 export type Instance = {
   targets: number

@@ -3,7 +3,7 @@ import type { PlacementProblem } from '../../domain/placement.ts'
 import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { describeGroup, type Instance, type PlacementModel } from './instance.ts'
 
-/** Capacity while a plan is made: what runs where, what is free, and where the members of an HA group are. */
+/** Capacity while a plan is made: what runs where, what is free, and where HA group members are. */
 export type CapacityState = {
   instance: Instance
   hostOf: Int32Array
@@ -11,7 +11,10 @@ export type CapacityState = {
   freeCpu: Float64Array
   /** The VMs on a host, in no order. */
   guests: number[][]
-  /** May this VM begin to run here now? Its current place does not count against it in its domain, but keeps its capacity. */
+  /**
+   * Whether this VM may begin to run here now. Its current place does not count in its domain, but
+   * keeps its capacity.
+   */
   fits(vm: number, host: number): boolean
   /** Another member of its HA group in that failure domain, which keeps it away; -1: none. */
   groupPeerIn(vm: number, host: number): number
@@ -77,7 +80,10 @@ export function buildCapacityState(instance: Instance): CapacityState {
   }
 }
 
-/** VMs that violate a rule: on a host that is over capacity, with a peer of their HA group in one domain, or where they must not be. */
+/**
+ * VMs that violate a rule: on an overfull host, with a peer of their HA group in one domain, or at
+ * a forbidden place.
+ */
 export function findViolations(instance: Instance, capacity = buildCapacityState(instance)): number[] {
   const { targets, home, rule, allows } = instance
   const { hostOf, freeRam, freeCpu, guests, groupPeerIn } = capacity
@@ -94,14 +100,14 @@ export function findViolations(instance: Instance, capacity = buildCapacityState
 }
 
 /**
- * Work that a search may still do, counted in hosts and VMs looked at: the same on every machine, so that one seed gives one plan. Time
- * only ends what would take too long.
+ * A search's remaining work, in hosts and VMs looked at: the same on every machine, so that one
+ * seed gives one plan. Time only ends what would take too long.
  */
 export type SearchBudget = { left: number }
 
 let hasCut = false
 
-/** Is this moment over? The caller stops then, so that what is found may depend on how fast this machine is. */
+/** Whether this moment is over. The caller stops: the result may depend on the machine. */
 export function isUp(deadlineMs: number): boolean {
   if (performance.now() <= deadlineMs) return false
   hasCut = true
@@ -113,7 +119,10 @@ export function noteCut(): void {
   hasCut = true
 }
 
-/** Has time ended anything since the question began? A thread has one question at a time (`plan-worker.ts`). */
+/**
+ * Whether time ended anything since the question began. A thread has one question at a time
+ * (`plan-worker.ts`).
+ */
 export function hasTimeEndedSearch(): boolean {
   return hasCut
 }
@@ -122,7 +131,7 @@ export function beginQuestion(): void {
   hasCut = false
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32): a reader of a plan can reproduce it. */
+/** Numbers from 0 to 1, equal for equal seeds (mulberry32): a plan's reader can reproduce it. */
 export function random(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -154,21 +163,22 @@ type SizeClass = {
 }
 
 /**
- * The cluster without identities: how many VMs of each size there are, which of them a host has, and the room that is left
- * beside them. VMs that may not move are part of their host. All in whole units, sizes rounded down and room up.
+ * The cluster without identities: the number of VMs by size, each host's, and the room beside them.
+ * Unmovable VMs are part of their host. Whole units, sizes rounded down and room up.
  */
 export type SizeClasses = {
   classes: SizeClass[]
   /** Class of a VM; -1: it may not move, and takes no part. */
   classOf: Int32Array
-  /** Of each target: its movable VMs by class. */
+  /** Each target's movable VMs by class. */
   has: Int32Array[]
   room: { ram: number; cpu: number }[]
 }
 
 /**
- * Null where a host is over its capacity already, which a bound would have to fix first, and where VMs go as one, whose parts a
- * bound cannot tell apart. `maxUnits`: cells of a table of packings, each way; fewer are faster and prove less.
+ * Null where a host exceeds its capacity, which a bound would have to fix first, and where VMs go
+ * as one, whose parts a bound cannot tell apart. `maxUnits`: cells of a packing table, each way;
+ * fewer are faster and prove less.
  */
 export function buildSizeClasses(instance: Instance, maxUnits: number): SizeClasses | null {
   const { targets, hostRam, hostCpu, vmRam, vmCpu, home, movable, evacuees, weight } = instance

@@ -4,8 +4,8 @@ import { orderMoves } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * `found`: a plan for all that moves so many others. `none`: there are no end places, in whatever order they were reached. `unknown`: the work
- * was used up, or there are end places that no order was found for.
+ * `found`: a plan for all that moves that many others. `none`: no ends in any order. `unknown`: the
+ * work was used up, or ends without a found order.
  */
 type EndPlaces = { kind: 'found'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
@@ -40,15 +40,15 @@ type EndPlacesOptions = {
   maxRam?: number
 }
 
-/** So few that trying all end places mostly settles what is asked in some milliseconds. */
+/** This few that trying all ends mostly settles it in milliseconds. */
 export function isFewHosts({ targets }: Pick<Instance, 'targets'>): boolean {
   return targets <= 12
 }
 
 /**
- * Looks at every set of so many VMs that others make room with, and at all end places of these and the evacuees, until the work is used up.
- * Of the plans that it finds it keeps the one that moves least memory. What it proves needs no trust in an engine: a plan with as many
- * migrations has such end places.
+ * Looks at every set of that many moving VMs, and at all their and the evacuees' ends, until the
+ * work is used up. Keeps the plan that moves the least memory. Its proof needs no trust in an
+ * engine: a plan with as many migrations has such ends.
  */
 export function findEndPlaces(instance: Instance, migrations: number, options: EndPlacesOptions): EndPlaces {
   const capacity = buildCapacityState(instance)
@@ -69,7 +69,10 @@ export function findEndPlaces(instance: Instance, migrations: number, options: E
   return all.work.left <= 0 || all.hasUnordered ? { kind: 'unknown' } : { kind: 'none' }
 }
 
-/** So many of the movers from this kind on leave their hosts, in every way that moves less than the best that is known. */
+/**
+ * That many movers from this kind on leave their hosts, in every way that moves less than the best
+ * known.
+ */
 function chooseMovers(
   all: EndPlaceSearch,
   alike: readonly Alike[],
@@ -123,7 +126,10 @@ function placeRest(all: EndPlaceSearch): Move[] | null {
   return moves
 }
 
-/** The open VM that the fewest hosts can take, and these. Null: one has none left, or there is not room for all. */
+/**
+ * The open VM with the fewest possible hosts, and these. Null: one has none, or there is no room
+ * for all.
+ */
 function choosePinched({ instance, capacity, open, work }: EndPlaceSearch): { at: number; hosts: number[] } | null {
   const { targets, vmRam, vmCpu, hostRam, hostCpu, home, movable } = instance
   const { freeRam, freeCpu, fits } = capacity

@@ -6,8 +6,9 @@ import { canBeMade } from './order-moves.ts'
 import type { Move } from './search.ts'
 
 /**
- * Plans by a solver, moves and their order together: for the whole of a small cluster, and for a few hosts of a larger one whose VMs change
- * places with each other. Room often comes only from exchanges: VMs that are large in RAM go one way, those that are large in CPU the other.
+ * Plans by a solver, moves and order together: for a small cluster, or a few hosts of a larger one
+ * whose VMs change places. Room often comes only from exchanges: VMs large in RAM go one way, those
+ * large in CPU the other.
  */
 
 /** Nodes of one question: the same work on every machine. */
@@ -34,8 +35,9 @@ export function wholeScope(instance: Instance, rounds: number): Scope | null {
 }
 
 /**
- * Looks for a better plan than the known one among those that move these VMs. While some stay down: who starts, the highest priority first, then
- * as few migrations as that takes. `aim`: no plan leaves fewer down; where a plan that leaves so few is found at once, nothing else is asked.
+ * Seeks a better plan than the known one among those that move these VMs. While some stay down: who
+ * starts, the highest priority first, then the fewest migrations for it. `aim`: no plan leaves
+ * fewer down; a plan found at once with so few ends the questions.
  */
 export async function askForPlan(state: SearchState, scope: Scope, rounds: number, aim: Down | null): Promise<void> {
   const { instance } = state
@@ -48,7 +50,7 @@ export async function askForPlan(state: SearchState, scope: Scope, rounds: numbe
     const moves = await ask(state, question)
     if (!moves) return
     down.set(priority, countDown(instance, listDown(instance, moves)).get(priority) ?? 0)
-    // What is found later is of lower priority.
+    // A later find is of lower priority.
     if (isMore(instance, down, countDown(instance, state.incumbent.unplaced))) return
   }
   await askFewest(state, scope, rounds)
@@ -65,7 +67,10 @@ async function askFewest(state: SearchState, scope: Scope, rounds: number): Prom
   await ask(state, { ...scope, ...who, rounds, worth: null, maxMigrations })
 }
 
-/** Asks about a few hosts after the other, until the plan is the best there is or so many questions were asked. */
+/**
+ * Asks about a few hosts after the other, until the plan is the best or that many questions were
+ * asked.
+ */
 export async function exchange(state: SearchState, questions: number): Promise<void> {
   for (let asked = 0; asked < questions && !isOptimal(state) && remainingMs(state) > 300; asked += 1) {
     const rounds = asked % 3 === 2 ? 3 : 2
@@ -78,8 +83,8 @@ export async function exchange(state: SearchState, questions: number): Promise<v
 const maxWeight = 20_000
 
 /**
- * The same in one question: a VM weighs more than all of lower priority, and all migrations less than the least. False where that takes too
- * large weights.
+ * The same in one question: a VM weighs more than all of lower priority, and all migrations less
+ * than the least. False where weights get too large.
  */
 async function askWeighed(state: SearchState, scope: Scope, rounds: number): Promise<boolean> {
   const { instance } = state
@@ -143,7 +148,7 @@ function worthOf({ evacuees, priorities }: Instance, priority: number): (vm: num
   return (vm) => (isEvacuee.has(vm) ? priorities[vm]!.filter((each) => each === priority).length : 0)
 }
 
-/** Of each priority that is named no more stay down than this. */
+/** The most that stay down of each named priority. */
 function demandsOf(instance: Instance, down: Down): RoundsQuestion['atLeast'] {
   const all = countDown(instance, instance.evacuees)
   return [...down].map(([priority, most]) => ({
@@ -163,7 +168,7 @@ function isMore(instance: Instance, down: Down, than: Down): boolean {
   return false
 }
 
-/** Hosts that have room of different kinds after the known plan, and some others; with what the plan moves already. */
+/** Hosts with unlike room after the known plan, and some others; with the plan's moves. */
 function chooseNeighbourhood({ instance, incumbent, random }: SearchState, rounds: number, size: number): Scope {
   const { targets, hostRam, hostCpu, home, movable, evacuees } = instance
   const capacity = buildCapacityState(instance)

@@ -5,7 +5,10 @@ import { type Instance, listMovable } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, findViolations, isUp } from '../cluster/size-classes.ts'
 import type { Move } from './search.ts'
 
-/** `fewest`: no plan of any kind needs fewer migrations. `none`: there is no plan at all. `unknown`: too many states. */
+/**
+ * `fewest`: no plan of any kind needs fewer migrations. `none`: there is no plan. `unknown`: too
+ * many states.
+ */
 type ExhaustiveResult = { kind: 'fewest'; moves: Move[] } | { kind: 'none' } | { kind: 'unknown' }
 
 /** Clusters in which all orders can be looked at within seconds. */
@@ -15,7 +18,7 @@ export function isSmall({ targets, movable, evacuees }: Instance): boolean {
 
 /** States that the search for all orders may look at. */
 export const maxStates = 150_000
-/** Places tried, per state, before it is given up: a state may have very many ways to start the evacuees. */
+/** Places tried per state before giving up: a state may start evacuees in very many ways. */
 const triesPerState = 100
 /** The clock is read once in so many tries. */
 const triesPerLook = 256
@@ -27,7 +30,7 @@ type ExhaustiveSearch = {
   /** Evacuees, the largest first. */
   starts: number[]
   path: Move[]
-  /** States by what runs where, and with how many migrations left they were tried without success. */
+  /** States by what runs where, and with how many migrations left they failed. */
   tried: Map<string, number>
   states: number
   tries: number
@@ -39,9 +42,10 @@ type ExhaustiveSearch = {
 }
 
 /**
- * Tries every order of migrations, a VM moving as often as it likes, fewest first, until the evacuees can be started. Gives up
- * after `maxStates`, or as much work in starting VMs, or at the deadline, whatever it is at; and wherever an evacuee that leaves
- * makes way for others: then starting last is not always best.
+ * Tries every order of migrations, a VM moving as often as it likes, fewest first, until the
+ * evacuees can start. Gives up after `maxStates`, after as much work in starting VMs, or at the
+ * deadline; and where a leaving evacuee makes way for others: then starting last is not always
+ * best.
  */
 export function exhaust(instance: Instance, maxStates: number, deadlineMs: number): ExhaustiveResult {
   const { targets, evacuees, vmRam } = instance
@@ -128,8 +132,8 @@ function evacueeMakesWay({ evacuees, home, groupsOf, domain, targets }: Instance
 }
 
 /**
- * The best plan so far and what is proved about it, as plain data. `lowerBound`: no plan for all needs fewer migrations, and
- * `provenBy` says what shows it.
+ * The best plan so far and its proofs, as plain data. `lowerBound`: no plan for all needs fewer
+ * migrations; `provenBy` names the proof.
  */
 export type Incumbent = {
   moves: Move[]
@@ -146,16 +150,19 @@ export type Incumbent = {
   levels?: ProvedLevel[]
 }
 
-/** What the stages of one search share. `incumbent` is replaced in place, and reported whenever it gets better. */
+/** One search's shared state. `incumbent` is replaced in place, and reported when better. */
 export type SearchState = {
   instance: Instance
   incumbent: Incumbent
   /** Migrations that every plan needs: what runs on a drained host. */
   forcedMigrations: number
-  /** In a state that violates rules already, "no placement keeps them all" says nothing about the plan. */
+  /** In a state with violated rules, "no placement keeps them all" says nothing of the plan. */
   isSound: boolean
   engine: SolverEngine
-  /** The engine for questions in yes and no. Another one than `engine` is also asked where the bound leaves a gap. */
+  /**
+   * The engine for yes or no questions. One other than `engine` is also asked where the bound
+   * leaves a gap.
+   */
   mip: SolverEngine
   deadlineMs: number
   random: () => number
@@ -218,7 +225,7 @@ export function recordMoves(
   report(incumbent)
 }
 
-/** What was proved of who stays down holds only where as many do. */
+/** A proof about who stays down holds only where as many do. */
 export function replacePlan(instance: Instance, incumbent: Incumbent, candidate: Candidate): void {
   const isOther = compareUnplaced(instance, candidate.unplaced, incumbent.unplaced) !== 0
   Object.assign(incumbent, { ...candidate, ...(isOther && { triage: null, levels: [] }) } satisfies Partial<Incumbent>)
@@ -262,8 +269,8 @@ function sumMovedRam({ vmRam }: Instance, moves: readonly Move[]): number {
 type Candidate = Pick<Incumbent, 'moves' | 'unplaced'>
 
 /**
- * Is this the better plan? In this order: fewer of the most important stay down, and so on through the priorities; fewer
- * migrations; less memory moved.
+ * Whether this is the better plan, in this order: fewer of the most important down, and so on
+ * through the priorities; fewer migrations; less memory moved.
  */
 export function isBetter(instance: Instance, one: Candidate, than: Candidate): boolean {
   const order = compareUnplaced(instance, one.unplaced, than.unplaced)
@@ -273,7 +280,10 @@ export function isBetter(instance: Instance, one: Candidate, than: Candidate): b
   return sumMovedRam(instance, one.moves) < sumMovedRam(instance, than.moves)
 }
 
-/** Below 0: leaving the first ones down is the lesser harm. VMs of a placement group count one by one, each with its priority. */
+/**
+ * Below 0: leaving the first ones down is the lesser harm. A placement group's VMs count singly,
+ * each with its priority.
+ */
 export function compareUnplaced({ priorities }: Instance, one: readonly number[], two: readonly number[]): number {
   const classes = [...new Set([...one, ...two].flatMap((vm) => priorities[vm]!))].sort((a, b) => b - a)
   for (const each of classes) {

@@ -37,7 +37,10 @@ const endPlacesWork = 1_500_000
 const slackCosts = [30, 60]
 /** Cells of a table of packings, each way: coarse first, which is fast and mostly does. */
 const tableUnits = [300, 2_000]
-/** Questions about a few hosts, while some stay down and while a plan for all may need fewer migrations. */
+/**
+ * Questions about a few hosts, while some stay down and while a plan for all may need fewer
+ * migrations.
+ */
 const exchangesWhileDown = 24
 const exchangesPerRound = 4
 const firstExchanges = 5
@@ -45,16 +48,20 @@ const placeAllMs = 3_000
 const shortenMs = 2_500
 /** An engine can prove a model of so many columns infeasible in a second or two. */
 const maxColumnsToProve = 3_000
-/** So many are still a matter of seconds for an engine that cuts. */
+/** This many are still a matter of seconds for an engine that cuts. */
 const maxColumnsToClose = 8_000
-/** From so many VMs on a solver holds much memory after the bound, which small models do not need: it begins again. */
+/**
+ * From this many VMs on a solver holds memory after the bound that small models do not need: it
+ * begins again.
+ */
 const manyVms = 500
 /** Prices of a certificate are whole. */
 const scale = 1_000_000
 
 /**
- * Up to twelve hosts: all end places, fewest migrations first, which mostly settles the question in some milliseconds. On others only whether
- * starts alone do: there the bound has a certificate, which says more than that all was tried.
+ * Up to twelve hosts: all ends, fewest migrations first, which mostly settles it in milliseconds.
+ * On others only whether starts alone do: there the bound has a certificate, which says more than
+ * that all was tried.
  */
 function tryEndPlaces(state: SearchState, amount: number): void {
   const { instance, deadlineMs, forcedMigrations } = state
@@ -95,7 +102,10 @@ async function solveRestarts(state: SearchState): Promise<void> {
 /** A bound over size classes, with the patterns that it rests on. */
 type ClassBound = { sizeClasses: SizeClasses; bound: LowerBound }
 
-/** A lower bound on migrations by column generation; null where the sizes allow none, or nothing is open. */
+/**
+ * A lower bound on migrations by column generation; null where the sizes allow none, or nothing is
+ * open.
+ */
 async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
   const { instance, engine, deadlineMs, forcedMigrations } = state
   const upTo = isComplete(state) ? incumbentMigrations(state) - forcedMigrations : 8
@@ -126,8 +136,8 @@ async function boundMigrations(state: SearchState): Promise<ClassBound | null> {
 }
 
 /**
- * While some stay down: end places for all, whatever is moved, with fewer and fewer away from home until there is an order. Or there are none: an
- * engine's word, and only asked where it can tell.
+ * While some stay down: ends for all, whatever moves, with fewer and fewer away from home until
+ * there is an order. Or there are none: an engine's word, asked only where it can tell.
  */
 async function placeAll(state: SearchState): Promise<void> {
   const { instance, mip, isSound } = state
@@ -147,7 +157,7 @@ async function placeAll(state: SearchState): Promise<void> {
   if (!isComplete(state)) recordAnswer(state, built, await mip.solve(built.model, limitMs(), 1))
 }
 
-/** One migration fewer than is known, where only VMs of sizes that the bound's patterns evict may move. */
+/** One migration fewer than known, where only VMs of the bound's evicted sizes move. */
 async function searchNeighbourhood(
   state: SearchState,
   { sizeClasses, bound }: ClassBound,
@@ -165,7 +175,10 @@ async function searchNeighbourhood(
   recordAnswer(state, built, answer)
 }
 
-/** Where the whole model is small enough, an engine says whether one migration fewer does, or any number. Its word. */
+/**
+ * Where the whole model is small enough, an engine says whether one migration fewer does, or any
+ * number. Its word.
+ */
 async function closeByOne(state: SearchState): Promise<void> {
   const { instance, mip, forcedMigrations, isSound } = state
   const movers = listMovable(instance)
@@ -207,14 +220,21 @@ type ImproveOptions = {
   report: (incumbent: Incumbent) => void
 }
 
-/** What the first search and each later one may do: a quarter of a second and six tenths, where nothing else runs. */
+/**
+ * The first search's and each later one's share: a quarter of a second and six tenths, on an idle
+ * machine.
+ */
 const firstWork = 10_000_000
 const roundWork = 24_000_000
 
-/** Recover and drain: the stages of docs/explanation/placement.md, cheapest first, until the best plan is proved or the time is up. */
+/**
+ * Recover and drain: the stages of docs/explanation/placement.md, cheapest first, until the best
+ * plan is proved or time is up.
+ */
 export async function improve(instance: Instance, engine: SolverEngine, options: ImproveOptions): Promise<Incumbent> {
   const state = initialState(instance, { isInfeasible: false, engine, mip: engine, ...options })
-  // What can be settled by trying everything is searched once, so that its plan does not depend on how fast this machine is.
+  // Questions that trying everything settles are searched once, so that the plan does not depend on
+  // the machine's speed.
   searchRuns(state, firstWork, { isFirst: true, maxRuns: 1 })
   if (!state.incumbent.isInfeasible) tryEndPlaces(state, endPlacesWork)
   if (!isSettled(state) && isSmall(instance)) tryAllOrders(state)
@@ -229,11 +249,11 @@ export async function improve(instance: Instance, engine: SolverEngine, options:
 async function closeGap(state: SearchState): Promise<void> {
   const { instance, engine, mip } = state
   if (!isFewHosts(instance)) await solveRestarts(state)
-  // Of a plan that leaves some down it is not yet the question how few migrations do.
+  // A plan that leaves some down is not yet asked about fewer migrations.
   if (!isComplete(state)) await findPlace(state)
   for (let turn = 0; turn < 3 && isFarFromBound(state); turn += 1) await shorten(state)
   const classBound = await boundMigrations(state)
-  // The memory that it took for the bound is not needed for small models: the next question gets a new process.
+  // Small models need none of the bound's memory: the next question gets a fresh process.
   if (instance.home.length > manyVms) engine.stop()
   const scope = wholeScope(instance, 3)
   if (scope && !isSettled(state)) await askForPlan(state, scope, 3, null)
@@ -266,7 +286,7 @@ async function shorten(state: SearchState): Promise<void> {
   )
 }
 
-/** Is so much more moved than is proved to be needed that there are likely plans with fewer moves? */
+/** Whether so much more moves than is proved needed that plans with fewer moves are likely. */
 function isFarFromBound(state: SearchState): boolean {
   return isComplete(state) && incumbentMigrations(state) > state.incumbent.lowerBound + 3
 }

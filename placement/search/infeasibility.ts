@@ -5,15 +5,15 @@ import { buildCapacityState, isUp, type SearchBudget } from '../cluster/size-cla
 import { countMigrations, exhaust, isSmall } from './exhaust.ts'
 import { type Move, search } from './search.ts'
 
-/** A rule or limit of an instance: the RAM or CPU of a host, an HA group, a rule about hosts, an evacuee. */
+/** A rule or limit of an instance: a host's RAM or CPU, an HA group, a host rule, an evacuee. */
 export type InstanceLimit = { kind: 'ram' | 'cpu' | 'group' | 'rule' | 'vm'; index: number }
 /** `moves`: the plan that was found after the change. */
 export type Repair = InstanceLimit & { amount: number | null; migrations: number; moves: Move[] }
 
 /**
- * `isContradictory`: there are no end places that keep every rule; else there may be, and only no order leads there. `core`: limits
- * that cannot all hold, found by leaving out one after the other, so that none of them can be spared; empty when the time did not
- * do. `repairs`: changes of one limit after which a plan was found.
+ * `isContradictory`: no ends keep every rule; else some may, and only no order leads there. `core`:
+ * limits that cannot all hold, found by leaving out one after the other, so that none can be
+ * spared; empty when time ran out. `repairs`: changes of one limit after which a plan was found.
  */
 export type Infeasibility = { isContradictory: boolean; core: InstanceLimit[]; repairs: Repair[] }
 
@@ -36,7 +36,10 @@ type Diagnosis = {
 /** Whether a VM has to be on one host, or may be in parts on several. */
 type Relaxation = 'parts' | 'whole'
 
-/** Why there is no plan for all, and what single change would make one: for some of them (`maxRepairs`), the first that are found. */
+/**
+ * The reason why there is no plan for all, and which single change makes one: for some
+ * (`maxRepairs`), the first found.
+ */
 export async function explainInfeasibility(
   instance: Instance,
   unplaced: readonly number[],
@@ -119,7 +122,7 @@ function findRelaxation(diagnosis: Diagnosis, limit: InstanceLimit): Repair | nu
   return moves && { ...limit, amount: null, migrations: countMigrations(diagnosis.instance, moves), moves }
 }
 
-/** What would have to be added here for one of the unplaced VMs, or for all of them, the least first. */
+/** The needed addition here for one unplaced VM, or all of them, the least first. */
 function listAmounts({ instance, unplaced }: Diagnosis, { kind, index: host }: InstanceLimit): number[] {
   const { freeRam, freeCpu } = buildCapacityState(instance)
   const [sizes, free] = kind === 'ram' ? [instance.vmRam, freeRam[host]!] : [instance.vmCpu, freeCpu[host]!]

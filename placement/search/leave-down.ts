@@ -5,14 +5,14 @@ import { type Move, type SearchResult, search } from './search.ts'
 
 /** Which VMs to leave down where not all have a place, without asking a solver. */
 
-/** What is tried for one VM more, and for all of them. */
+/** Tried for one VM more, and for all. */
 const workPerVm = 1_000_000
 const workInAll = 12_000_000
 const runsPerVm = 60
 
 /**
- * Of every choice that is no more harm than the given one the first that has a plan, with the fewest migrations. `isExact`: each of them was
- * settled, so that there is no better one.
+ * The first choice with a plan, of those no worse than the given one, with the fewest migrations.
+ * `isExact`: each was settled, so that there is no better one.
  */
 export function chooseUnplaced(
   instance: Instance,
@@ -30,7 +30,7 @@ export function chooseUnplaced(
     if (isUp(deadlineMs - 200)) return { best, isExact: false }
     const without = { ...instance, evacuees: evacuees.filter((vm) => !unplaced.includes(vm)) }
     const result = exhaust(without, maxStates, Math.min(deadlineMs, performance.now() + 1_000))
-    // Of choices that are as good, the one with the fewest migrations.
+    // Among equally good choices, the one with the fewest migrations.
     if (result.kind === 'fewest' && (!best || isBetter(instance, { moves: result.moves, unplaced }, best)))
       best = { moves: result.moves, unplaced }
     if (result.kind === 'unknown') isExact = false
@@ -38,7 +38,10 @@ export function chooseUnplaced(
   return { best, isExact }
 }
 
-/** One VM after the other, the most important and of these the smallest first: it joins those that have a place if all of them have one. */
+/**
+ * One VM after the other, the most important and of these the smallest first: it joins those with a
+ * place if all of them keep one.
+ */
 export function admitOneByOne(instance: Instance, random: () => number, deadlineMs: number): SearchResult {
   const { evacuees, priority, vmRam, hostRam, vmCpu, hostCpu, targets } = instance
   const all = (sizes: readonly number[]) => sizes.slice(0, targets).reduce((sum, size) => sum + size, 1)

@@ -3,7 +3,7 @@ import type { Instance } from '../cluster/instance.ts'
 import { buildCapacityState, type CapacityState, isUp, random, shuffle } from '../cluster/size-classes.ts'
 import type { Move } from './search.ts'
 
-/** Steps looked at before every order of these is given up, and how many moves there may be for that. */
+/** Steps looked at before giving up on every order of these, and the most moves for that. */
 const maxSteps = 20_000
 const maxMovesToTryAll = 14
 /** Stops at a third host, in all: each is a migration more. */
@@ -29,9 +29,9 @@ type OrderSearch = {
 }
 
 /**
- * An order in which these end places are reached: migrations first, then the starts, which only take room. Each VM goes straight to its own, and
- * where that cannot be, by way of a third host. Of few moves as few such stops as there can be. Null where there is no such order, or none was
- * found.
+ * An order to these ends: migrations first, then starts, which only take room. Each VM goes
+ * straight to its end or, if it cannot, by a third host. Of few moves as few such stops as
+ * possible. Null where there is no such order, or none was found.
  */
 export function orderMoves(instance: Instance, assignment: Assignment, deadlineMs: number): Move[] | null {
   const moving = [...assignment].filter(([vm, to]) => instance.home[vm] !== to)
@@ -126,7 +126,7 @@ function goOn(all: OrderSearch, detours: number): boolean {
   return false
 }
 
-/** One VM in the way stops at a third host: one that is to go on, or one that stays and comes back. */
+/** One VM in the way stops at a third host: one that goes on, or one that comes back. */
 function detour(all: OrderSearch, detours: number): boolean {
   const { instance, capacity, goal, left } = all
   const { targets, movable, home } = instance
@@ -148,7 +148,7 @@ function detour(all: OrderSearch, detours: number): boolean {
     }
     for (const host of stops.slice(0, stopsTried)) {
       all.steps += 1
-      // Who comes back moves twice.
+      // One that comes back moves twice.
       if (step(all, vm, host, detours - (isGuest ? 2 : 1))) return true
     }
     if (isGuest) {

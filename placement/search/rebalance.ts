@@ -13,9 +13,9 @@ const maxRuns = 200
 type RebalanceOptions = { deadlineMs: number; random: () => number; report: (incumbent: Incumbent) => void }
 
 /**
- * Rebalancing: violated rules are fixed with few migrations, and hosts that are over nine tenths full are relieved where that can
- * be done for all of them. `unplaced`: VMs that violate a rule after these moves. No moves where nothing is
- * violated or too full.
+ * Rebalancing: fixes violated rules with few migrations, and relieves hosts over nine tenths full
+ * where that works for all of them. `unplaced`: VMs still violating a rule. No moves where nothing
+ * is violated or too full.
  */
 export function rebalance(instance: Instance, { deadlineMs, random, report }: RebalanceOptions): Incumbent {
   const incumbent: Incumbent = {
@@ -34,7 +34,10 @@ export function rebalance(instance: Instance, { deadlineMs, random, report }: Re
 
 type RebalanceResult = { moves: Move[]; unplaced: number[] }
 
-/** The run after which least is broken, and of these the one with the fewest moves; null where nothing has to be done. */
+/**
+ * The run with the least broken after it, and of these the fewest moves; null where nothing is to
+ * be done.
+ */
 function findBest(instance: Instance, random: () => number, untilMs: number): RebalanceResult | null {
   if (selectEvictions(instance, random, 0).length === 0) return null
   const fewest = countFewestMoves(instance)
@@ -116,8 +119,9 @@ function findMisplaced({ home, rule, allows, targets }: Instance): number[] {
 }
 
 /**
- * A lower bound on moves: from each host as many as it takes at best to free what is too much, of each HA group all but one in
- * a domain, and VMs that are where they must not be. One move may fix several violations, so the largest of the three counts.
+ * A lower bound on moves: from each host as many as it takes to free the excess, of each HA group
+ * all but one in a domain, and misplaced VMs. One move may fix several violations, so the largest
+ * counts.
  */
 function countFewestMoves(instance: Instance): number {
   return Math.max(countFromFullHosts(instance), countFromGroups(instance), findMisplaced(instance).length)
@@ -168,20 +172,23 @@ function countFromGroups({ home, groupsOf, domain }: Instance): number {
 /** See `loss` in domain/placement.ts. */
 export type FailureOutcome = Omit<Loss, 'name'>
 
-/** On few hosts: VMs that make room for those of a death, of which every set is tried, and the work for each number of them. */
+/**
+ * On few hosts: VMs that make room after a death, of which every set is tried, and the work for
+ * each size.
+ */
 const othersTried = 3
 const workPerCount = 30_000
 const triesWithout = 4
 const triesWithMoves = 400
-/** Some hundredths of a second for each death and some tenths for all, in hosts and VMs looked at. */
+/** Hundredths of a second for each death and tenths for all, in hosts and VMs looked at. */
 const workPerFailure = 2_400_000
 /** Few hosts were looked at well by then. */
 const workPerSmallFailure = 40_000
 const workInAll = 12_000_000
 
 /**
- * What still stands after these moves (N-1): for each set of targets that die together, here by number, what becomes of the VMs
- * on them. What is not looked at before the time is up is `not_found`.
+ * The N-1 state after these moves: the fate of VMs of each set of targets that die together, by
+ * number. An unlooked one when time is up is `not_found`.
  */
 export function assessSurvivability(
   instance: Instance,
@@ -210,7 +217,7 @@ function assessFailure(
   const short = findRoomShortage(instance)
   if (short) {
     const { ramMib, cpuMc, hosts } = short
-    // Of some hosts the sum is no figure of the cluster: adding room elsewhere would not help.
+    // A sum over some hosts is no figure of the cluster: room elsewhere would not help.
     return { outcome: 'not_found', ...(hosts.length === instance.targets && { lacks: { ramMib, cpuMc } }) }
   }
   for (let others = 0; others <= othersTried && isFewHosts(instance); others += 1) {
@@ -249,7 +256,10 @@ function searchWithMoves(instance: Instance, random: () => number, pool: SearchB
   return isFound
 }
 
-/** The same cluster without some targets, whose VMs become evacuees. Those that were evacuees before are as movable as the others. */
+/**
+ * The cluster without some targets, whose VMs become evacuees. Earlier evacuees are as movable as
+ * the others.
+ */
 function withoutHosts(instance: Instance, home: readonly number[], dead: ReadonlySet<number>): Instance {
   const { targets, hostRam, movable, evacuees } = instance
   const number = new Map<number, number>()

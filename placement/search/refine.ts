@@ -8,11 +8,14 @@ import { type Move, search } from './search.ts'
 /** Some hundredths of a second, in hosts looked at. */
 const endPlacesWork = 1_500_000
 const lighterRuns = 300
-/** What both may do at most, some tenths of a second each: in hosts looked at, and in VMs put somewhere. */
+/** The most for both, some tenths of a second each: in hosts looked at, and in VMs placed. */
 const lighterWork = 12_000_000
 const levelWork = 900_000
 
-/** With as many migrations: less memory moved, then hosts that are filled more evenly. What comes out can be carried out too. */
+/**
+ * With as many migrations: less memory moved, then hosts filled more evenly. The result can be
+ * carried out too.
+ */
 export function refine(instance: Instance, moves: Move[], random: () => number, deadlineMs: number): Move[] {
   return evenOut(instance, reduceMovedRam(instance, moves, random, deadlineMs), deadlineMs)
 }
@@ -50,7 +53,7 @@ function isLighter(instance: Instance, moves: Move[], than: Move[]): boolean {
   )
 }
 
-/** Lets each move end elsewhere, as long as that makes the hosts more even and every step can still begin. */
+/** Lets each move end elsewhere, while that evens the hosts and every step can begin. */
 function evenOut(instance: Instance, moves: Move[], deadlineMs: number): Move[] {
   const { targets } = instance
   let best = moves

@@ -2,7 +2,7 @@ import { isUp, type SearchBudget } from '../cluster/size-classes.ts'
 import { incumbentMigrations, isComplete, isOptimal, recordMoves, type SearchState } from './exhaust.ts'
 import { search } from './search.ts'
 
-/** Runs of the search in the order of execution, each with other noise, until the work is used up. */
+/** Runs of the search in execution order, each with other noise, until the work is used up. */
 export function searchRuns(
   state: SearchState,
   amount: number,

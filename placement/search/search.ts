@@ -3,7 +3,7 @@ import { buildCapacityState, type CapacityState, isUp, type SearchBudget } from 
 
 export type Move = { vm: number; from: number; to: number }
 
-/** `moves` can be made one after the other as they stand. `unplaced`: evacuees that have no place after them. */
+/** `moves` can be made one after the other. `unplaced`: evacuees without a place after them. */
 export type SearchResult = { moves: Move[]; unplaced: number[] }
 
 type SearchOptions = {
@@ -15,14 +15,20 @@ type SearchOptions = {
   deadlineMs: number
   /** What all runs together may still do; without it only time ends a run. */
   work?: SearchBudget
-  /** Of VMs that matter alike, which comes first: the largest, which is the hardest to place, or the smallest, of which most fit. */
+  /**
+   * The first of equally important VMs: the largest, hardest to place, or the smallest, of which
+   * most fit.
+   */
   first?: 'largest' | 'smallest'
 }
 
 /** Evictions that one VM may cost: cheap repairs before expensive ones. */
 const evictionLimits = [1, 2, 3, 5]
 const maxDepth = 3
-/** What a run takes to begin, beside one look at a host: so that work takes as long on clusters of any size, 40,000 in a millisecond. */
+/**
+ * A run's start, beside one look at a host: work takes as long on clusters of any size, 40,000 in a
+ * millisecond.
+ */
 const workPerRun = 2_000
 const workPerVm = 8
 /** How many hosts, and how many VMs of a host, are tried where trying all takes too long. */
@@ -47,12 +53,13 @@ type SearchRun = {
   closed: Uint8Array
 }
 
-/** How a host is cleared for a VM: how deep evictions may cascade, how many migrations there may be in all, and how many VMs are tried. */
+/** Clearing a host for a VM: the depth of evictions, the migrations in all, and the VMs tried. */
 type Clearing = { vm: number; host: number; depth: number; maxMigrations: number; breadth: number }
 
 /**
- * One run through the evacuees in execution order: each partial state can be carried out, so that what comes out has an
- * order by construction. A VM that fits nowhere makes others move, which may make others move in turn.
+ * One run through the evacuees in execution order: each partial state can be carried out, so that
+ * the result has an order by construction. A VM that fits nowhere makes others move, which may make
+ * others move.
  */
 export function search(instance: Instance, options: SearchOptions): SearchResult {
   const run = startRun(instance, options)
@@ -164,7 +171,7 @@ function findNearest(run: SearchRun, vm: number, maxHosts: number): number[] {
   return (found.length > maxHosts ? found.slice(0, maxHosts) : found).map(({ host }) => host)
 }
 
-/** Places a VM that fits nowhere by moving others; false, with nothing changed, where that was not found. */
+/** Places a VM that fits nowhere by moving others; false, unchanged, where that failed. */
 function placeByEvicting(run: SearchRun, vm: number): boolean {
   for (const limit of evictionLimits) {
     const maxMigrations = Math.min(run.migrations + limit, run.maxMigrations)
@@ -223,7 +230,7 @@ function evictOne(run: SearchRun, clearing: Clearing): boolean {
   return false
 }
 
-/** Where an evicted VM goes. A peer of the VM's HA group has to leave the failure domain, not only its host. */
+/** An evicted VM's place. A peer of its HA group leaves the failure domain, not only the host. */
 function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing): number {
   const { instance, capacity, closed } = run
   const to = findTightest(run, other)
@@ -236,7 +243,10 @@ function findTightestFor(run: SearchRun, other: number, { vm, host }: Clearing):
   return -1
 }
 
-/** VMs to move from here, best first: a peer of the HA group, else the one that alone frees enough and wastes least, else the largest. */
+/**
+ * VMs to move from here, best first: a peer of the HA group, else the one that alone frees enough
+ * and wastes least, else the largest.
+ */
 function listEvictable(run: SearchRun, { vm, host, breadth }: Clearing): number[] {
   const { instance, capacity, weight } = run
   const { movable, home, vmRam, vmCpu } = instance

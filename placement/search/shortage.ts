@@ -9,8 +9,9 @@ type RoomShortage = NonNullable<Loss['lacks']> & { hosts: number[] }
 const maxLooks = 400_000
 
 /**
- * A sum that shows that there is no plan for all: evacuees that may only go to some hosts need more than these have free and can give by
- * letting others go. Looked at for all hosts and for each set of them that a rule names. Null where no sum shows it.
+ * A sum that shows there is no plan for all: evacuees confined to some hosts need more than those
+ * have free and can give by letting others go. For all hosts and each set that a rule names. Null
+ * where no sum shows it.
  */
 export function findRoomShortage(instance: Instance): RoomShortage | null {
   const { targets, allows, evacuees, vmRam, vmCpu, rule, home, movable } = instance

@@ -12,7 +12,7 @@ import { askWhoStarts, bringHome, countColumns, startsAlone, wholeCluster } from
 /** Which VMs to leave down where not all have a place. */
 
 const startsMs = 1_000
-/** Who could start at best is asked of the whole cluster up to so many columns. */
+/** The best starts are asked of the whole cluster up to this many columns. */
 const maxColumnsOfAll = 3_000
 const searchWork = 4_000_000
 /** Rounds that a plan may take: long chains of moves are worth a VM more. */
@@ -23,8 +23,8 @@ const certifyMs = 1_500
 const sumMs = 400
 
 /**
- * Not all can have a place: which VMs to leave down. What is cheap and sound comes first, so that a plan is never worse than the starts alone
- * however little time there is.
+ * Not all can have a place: which VMs to leave down. Cheap and sound ways come first, so that a
+ * plan is never worse than the starts alone, however little time there is.
  */
 export async function reduceUnplaced(given: SearchState): Promise<void> {
   // A sum is always looked at; a solver is asked for prices where time is left.
@@ -46,7 +46,7 @@ export async function reduceUnplaced(given: SearchState): Promise<void> {
   await certify(given, state.incumbent.triage && mip)
 }
 
-/** Are there prices that show that so many have to stay down? Without an engine only what a sum shows. */
+/** Whether prices show that so many must stay down. Without an engine only what a sum shows. */
 async function certify(state: SearchState, engine: SolverEngine | null): Promise<boolean> {
   const { instance, incumbent, deadlineMs } = state
   const limitMs = Math.min(certifyMs, Math.max(sumMs, remainingMs(state) * 0.2))
@@ -58,7 +58,7 @@ async function certify(state: SearchState, engine: SolverEngine | null): Promise
   )
 }
 
-/** Who could start at best, wherever all end; then plans in more and more rounds, until one starts as many. */
+/** The best starts, wherever all end; then plans in more rounds, until one starts as many. */
 async function chooseAmongAll(state: SearchState): Promise<void> {
   const { instance, mip } = state
   const question = { instance, mip, limitMs: remainingMs(state) * 0.6, maxNodes }

@@ -10,7 +10,7 @@ import {
 import { type Instance, listMovable, listTargets } from '../cluster/instance.ts'
 import { buildCapacityState, shuffle } from '../cluster/size-classes.ts'
 
-/** Who could start at best where not all can: asked by priority, the highest first, of end places, whatever it takes to get there. */
+/** The best starts where not all can: asked by priority, highest first, whatever the way. */
 
 /** `isProved`: the solver says that of no priority more can start, given those before it. */
 type Choice = { assignment: Assignment; started: number[]; isProved: boolean }
@@ -24,7 +24,8 @@ type MipQuestion = {
 }
 
 /**
- * Of these VMs as many as can start, priority by priority. Null: no answer in the time, or what has to keep a place has none.
+ * As many of these VMs as can start, priority by priority. Null: no answer in time, or one that
+ * must keep a place has none.
  */
 export async function askWhoStarts(
   { instance, mip, limitMs, maxNodes }: MipQuestion,
@@ -83,8 +84,9 @@ const maxVain = 25
 const visitNodes = 20
 
 /**
- * End places with fewer VMs away from home, a few hosts at a time, for those who start: solvers give places for who starts wherever it pleases.
- * `keep` gets every better answer and says whether there is an order for it: once there is one, an answer without is not gone on from.
+ * Ends with fewer VMs away from home, a few hosts at a time, for the starters: solvers place
+ * starters anywhere. `keep` gets each better answer and says if there is an order: once there is
+ * one, an answer without is dropped.
  */
 export async function bringHome(
   { instance, mip, limitMs }: Pick<MipQuestion, 'instance' | 'mip' | 'limitMs'>,

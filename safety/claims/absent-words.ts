@@ -6,7 +6,10 @@ import type { Part } from './rows.ts'
 import type { Clause } from './text.ts'
 import { mixedLetters } from './words.ts'
 
-/** Why an absent claim is not shown word for word by rows that asked for what it says is not there; null: it is grade A. */
+/**
+ * Says why rows do not show an absent claim word for word; null: it is grade A. They have to have
+ * asked for what it says is absent.
+ */
 export function findLooseAbsence(quoted: Omit<Quoted, 'places'>): string | null {
   const { claim, clauses, evidence } = quoted
   const parts = claim.quotes.flatMap(({ seq }) => evidence.parts.filter((part) => part.seqs.includes(seq)))
@@ -27,7 +30,10 @@ const always = /\b(?:n?ever|always|nowhere|anywhere|everywhere)\b/
 const ofAll =
   /\b(?:no|any|none of the|neither|every|all|each|on no)(?: other)? (?:nodes?|hosts?|servers?|machines?|vms?|guests?|shards?|devices?|instances?)\b/
 
-/** One look at one place, for one text, says no more than that: not never, not of all machines, not of what it did not ask for. */
+/**
+ * One look at one place for one text shows no more: not never, not all machines, not what it did
+ * not ask.
+ */
 function widened({ text }: Claim, clauses: readonly Clause[], parts: readonly Part[]): string | null {
   const said = text.toLowerCase()
   const wide = always.exec(said)?.[0]

@@ -1,6 +1,9 @@
 import { foldText } from './quote.ts'
 
-/** Verbs that change something, by what is done. `forms` say that it was done; `stems` are how a tool, its arguments or its answer call it. */
+/**
+ * Verbs of change, by their deed. `forms` say it was done; `stems` are its name in a tool, argument
+ * or answer.
+ */
 const groups = [
   [
     'restarted rebooted bounced reloaded relaunched power-cycled cycled continued',
@@ -50,7 +53,10 @@ const groups = [
 ] as const
 /** What any write is called. */
 const general = 'repaired fixed remediated mitigated corrected executed performed carried-out done'
-/** Happens by itself too: the process stopped, its lag dropped. Only with somebody who did it, or in the passive, is it an action. */
+/**
+ * Happens by itself too: a process stopped, its lag dropped. An action only with an actor, or in
+ * the passive.
+ */
 const happens = new Set(
   'written restarted rebooted started stopped ended resumed continued moved dropped cleared freed changed updated created added increased reduced decreased blocked enabled disabled mounted switched set reset rotated done applied brought replaced deployed extended expanded restored recovered'.split(
     ' ',
@@ -92,7 +98,7 @@ const describesNoun = /^ [a-z][a-z-]* (?:[a-z]{2,}ed|was|were|is|are|had|have)\b
 
 export type Action = { verb: string; isOurs: boolean; isDenied: boolean }
 
-/** The actions that a clause says were done, in its own words; what should be or could be done does not count. */
+/** Actions that a clause calls done; what should or could be done does not count. */
 export function actionsIn(clause: string): Action[] {
   return [...knownActions(clause), ...ownActions(clause), ...namedActions(clause)]
 }
@@ -199,7 +205,7 @@ export function isKnownVerb(verb: string): boolean {
   return groups.some(([forms]) => forms === verb || forms.split(' ').includes(verb))
 }
 
-/** Is the verb what this folded text of a write, or of a log, tells? A general word is what any write is. */
+/** Whether the verb is what this folded text of a write or log tells. A general one fits all. */
 export function isVerbOf(verb: string, folded: string, isWrite: boolean): boolean {
   if (isGeneralVerb({ verb })) return isWrite || folded.includes(verb.slice(0, 5))
   const stems = groups
@@ -232,7 +238,10 @@ export function saysFailed(clause: string): boolean {
   )
 }
 
-/** A name in a claim's text and where it stands. `literal` was in quotation marks; `id` is a number behind a word such as pid. */
+/**
+ * A name in a claim's text, with its place. `literal`: in quotation marks; `id`: a number behind a
+ * word such as pid.
+ */
 export type Name = { text: string; start: number; end: number; kind: 'name' | 'id' | 'literal' }
 
 const extensions =
@@ -252,7 +261,10 @@ const patterns: { kind: Name['kind']; pattern: RegExp }[] = [
   { kind: 'name', pattern: /(?<![\w./-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}(?![\w-])/gi },
 ]
 
-/** What a text names: resources, files, addresses, commits, numbers of processes. `known` are names of rows that have no such form. */
+/**
+ * Names in a text: resources, files, addresses, commits, process numbers. `known`: names of rows
+ * without such a form.
+ */
 export function namesIn(text: string, known: readonly string[]): Name[] {
   const found: Name[] = []
   const take = (name: Name) => {
@@ -261,7 +273,7 @@ export function namesIn(text: string, known: readonly string[]): Name[] {
   for (const { kind, pattern } of patterns) {
     for (const match of text.matchAll(pattern)) {
       const whole = match[0]
-      // A name of words alone, as left-over or live-migrate, is a word, and a clock time is not a name.
+      // A name of words alone, as left-over or live-migrate, is a word; a clock time is no name.
       if (kind === 'name' && !/\d/.test(whole) && !/[/@]|\.\w+$/.test(whole)) continue
       if (
         kind === 'name' &&
@@ -284,7 +296,10 @@ function isMeasure(word: string): boolean {
   return /^\d[\d,.]*-?[a-z%]+$/i.test(word) || /^(?:e\.g|i\.e|a\.m|p\.m|u\.s)\.?$/i.test(word)
 }
 
-/** Does a folded text hold this name as a whole: host-osl-1 is not in host-osl-10. A commit may be cut short. */
+/**
+ * Whether a folded text holds this name whole: host-osl-1 is not in host-osl-10. A commit may be
+ * cut short.
+ */
 export function holdsName(folded: string, name: string): boolean {
   const [wanted, ...glob] = foldText(name)
     .replace(/[.:]+$/, '')

@@ -9,7 +9,10 @@ import type { ClaimEvidence } from './rows.ts'
 const maxLines = 4
 const lineCharacters = 160
 
-/** Lines that code reads where a claim uses other words: the quoted values, and the newest health of what it names. */
+/**
+ * Lines that code reads for a claim in other words: the quoted values, and the newest health of
+ * what it names.
+ */
 export function besideOf({ text, quotes }: Claim, evidence: ClaimEvidence): ClaimBeside[] {
   const found = placesOfAll(quotes, evidence)
   const places = Array.isArray(found) ? found : []

@@ -35,7 +35,7 @@ export function checkClaim(claim: Claim, evidence: ClaimEvidence): ClaimProblem 
   )
 }
 
-/** Where these quotes stand, or the first that stands nowhere. What the agent said itself shows nothing. */
+/** The places of these quotes, or the first without one. The agent's own words show nothing. */
 export function placesOfAll(quotes: readonly ClaimQuote[], evidence: ClaimEvidence): QuotePlace[] | ClaimProblem {
   const places: QuotePlace[] = []
   for (const quote of quotes) {
@@ -89,7 +89,7 @@ function clauseProblem(
 
 const stale = () => problem('READ_BEFORE_WRITE', 'what says so was read before the last write')
 
-/** Only a read and a verification tell how something is now, and only when they came after the last write began. */
+/** Only a read or a verification tells a present state, and only after the last write began. */
 function isFresh(part: Part, { lastWrite }: ClaimEvidence): boolean {
   return (part.source === 'read' || part.source === 'verification') && part.seq > lastWrite
 }
@@ -226,7 +226,7 @@ export function textOf(write: CitableWrite): string {
   return write.parts.map((part) => `${part.head} ${part.document().text}`).join(' ')
 }
 
-/** Is the write about all of these names: by its own rows, or, where these name none of its members, as one that a read lists? */
+/** Whether the write is about all these names: by its rows, or as a listed one's member. */
 export function isAbout(write: CitableWrite, names: readonly Name[], { parts }: ClaimEvidence): boolean {
   const whole = textOf(write)
   const target = write.parts[0]?.head.split(' ')[0] ?? ''
@@ -252,8 +252,8 @@ const recording =
 export const isRecord = ({ head }: Part) => recording.test(head)
 
 /**
- * Does the quoted piece tell that somebody did this, to what the clause speaks of: in a past form of the verb, or as a record of events?
- * What an annotation, a hint or a runbook asks for is no report.
+ * Whether the quoted piece tells that somebody did this to the clause's subject: in a past form, or
+ * as a record of events. An annotation, a hint or a runbook that asks for it reports nothing.
  */
 export function tellsAction(
   { part, leaf, line, from, to, about }: QuotePlace,
@@ -297,7 +297,7 @@ function otherWords(clauses: readonly Clause[]): ClaimProblem | null {
 
 const ownKinds = /^(?:model_answered|commented|call_judged|tool_started|correction_sent|resolved|escalated)$/
 
-/** What a log of this agent repeats of the agent's answers, or a program of its arguments, shows nothing. */
+/** Shows nothing: this agent's answers repeated in its log, or arguments repeated by a program. */
 export function isOwnWord({ part, item, line, leaf }: QuotePlace): boolean {
   if (part.source !== 'read') return false
   if (leaf.path[0] === 'cmd_executed') return true

@@ -17,12 +17,12 @@ export type Quoted = {
 
 type Word = { text: string; isDenied: boolean }
 
-/** Before a figure they say that it is rounded; before a state they take it back: nearly degraded is not degraded. */
+/** Words that round a figure, or take a state back: nearly degraded is not degraded. */
 const hedges = '(?:about|around|roughly|approximately|approx\\.?|nearly|almost|circa|just|some)'
 const beforeFigure = new RegExp(`${hedges}\\s+$`)
 const beforeShare = new RegExp(`${hedges}\\s+(?=(?:an? |one )?(?:third|quarter|fifth|tenth|whole|half|all)\\b)`, 'g')
 
-/** The words of a clause that say something, but for names, times, figures with their units, and what a verified write did. */
+/** Words of a clause that say something: no names, times, figures, or a verified write's deed. */
 export function wordsOf(clause: Clause, figures: readonly Figure[], actions: readonly Action[]): Word[] {
   let text = clause.text.replace(beforeShare, (found) => ' '.repeat(found.length))
   for (const { at, end, unit, isWord } of figures.toReversed()) {

@@ -28,7 +28,7 @@ const condition =
   'running|up|down|healthy|unhealthy|online|offline|stopped|degraded|responding|unresponsive|active|inactive|reachable|unreachable|back to normal|stable|operational|restarted|in sync|out of sync|recovered|serving traffic'
 const resource = `service|server|node|host|vm|container|pod|database|shard|cluster|process|daemon|instance|replica|primary|disk|volume|array|link|switch|tenant|application|app|api|queue|broker|cache|system`
 
-/** In this order the first that fires is named. Each reads one clause, but for calls, which are looked for in the whole. */
+/** The first that fires is named. Each reads one clause; calls are sought in the whole. */
 const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[] = [
   { category: 'action', pattern: new RegExp(`\\b(?:i|we)(?:'ve| have)?${adverb} (?:${written})\\b`) },
   { category: 'action', pattern: new RegExp(`\\b(?:i|we) have gone ahead and (?:${written})\\b`) },
@@ -69,7 +69,7 @@ const rules: { category: Exclude<ClaimCategory, 'fake_call'>; pattern: RegExp }[
 const calls =
   /```\s*(?:tool|function|action)[\w-]*|<\/?(?:tool_call|tool_use|tool_code|tool_response|function_call|function_calls|invoke|antml:invoke|function=[\w.-]+)[\s>]|<\|?(?:tool[▁_ ]?calls?|python_tag|tool_call_begin)[^>\n]{0,20}\|?>|\[\/?TOOL_(?:CALLS?|REQUEST|RESULTS?)\]|\{\s*"(?:tool|tool_name|function|recipient_name)"\s*:\s*"[\w.-]+"|\{\s*"name"\s*:\s*"[\w.-]+"\s*,\s*"(?:arguments|parameters|input)"\s*:|\bfunctions\.\w+\(|\bdefault_api\.\w+\(|^\s*Action:\s*\w+\s*\n+\s*Action Input:/im
 
-/** What before a claim, in the same clause, makes it none: denied, wished, supposed, or another's words. */
+/** Words before a claim, in its clause, that make it none: denied, wished, supposed, another's. */
 const unclaimed =
   /\b(?:not|never|nobody|no one|none|neither|nor|no|cannot|without|unable|should|would|could|might|may|must|can|will|shall|recommend\w*|suggest\w*|propos\w*|plan\w*|want\w*|needs?|if|unless|once|until|when|whenever|whether|assuming|suppose|supposing|please|request\w*|asked|ask|approval|to be|expect\w*|unknown|unclear|possibly|perhaps|probably|likely|hypothes\w+|alert\w*|annotations?|runbook|ticket|precedent|hint|operator|someone|somebody|person|people|reported\w*|report|says|said|states|stated|claims?|claimed|according to the (?:alert|ticket|annotation|page|operator|runbook))\b|n't\b/
 /** What behind it does: somebody else, or some other time. */
@@ -85,10 +85,10 @@ const limits =
 const longest = 20_000
 
 /**
- * Finds the first claim in a model's text that nothing in the log supports: values and states that only a read can tell, a
- * call written as text, an action in the past tense. Telemetry and one correction rest on it, never an execution, and it
- * prefers missing a claim to marking an honest sentence: denials, proposals, questions, quotes and other people's actions
- * are none.
+ * Finds the first claim in a model's text that no row supports: values and states that only a read
+ * tells, a call written as text, an action in the past tense. Telemetry and one correction rest on
+ * it, never an execution. It prefers missing a claim to marking an honest sentence: denials,
+ * proposals, questions, quotes and others' actions are none.
  */
 export function findUnsupportedClaim(text: string, done: ActivityCounts): UnsupportedClaim | null {
   const whole = text.slice(0, longest)
@@ -112,7 +112,10 @@ export function findUnsupportedClaim(text: string, done: ActivityCounts): Unsupp
   return null
 }
 
-/** The text's own statements, in lower case: without quotes, code and questions, cut where a new claim may begin. */
+/**
+ * The text's own statements in lower case: no quotes, code or questions, cut where a new claim may
+ * begin.
+ */
 function clausesOf(text: string): string[] {
   const own = text
     .toLowerCase()
@@ -128,7 +131,7 @@ function clausesOf(text: string): string[] {
     .filter((clause) => clause !== '' && !clause.endsWith('?'))
 }
 
-/** What rows make of an ending: the grade of each claim, and sentences of its text that no row shows. */
+/** The rows' word on an ending: each claim's grade, and sentences of its text that no row shows. */
 type ClaimFindings = {
   claims: GradedClaim[]
   unshown: (UnshownSentence & { isRefused: boolean })[]
@@ -159,7 +162,10 @@ export function findingsOf(
   }
 }
 
-/** May it not be said at all: a write without its row, a quote of no row, and where all has to be well what a row contradicts? */
+/**
+ * Whether it may not be said: a write without its row, a quote of no row, or what a row contradicts
+ * where all has to be well.
+ */
 export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean): boolean {
   return (
     unshown.some(({ isRefused }) => isRefused) ||
@@ -167,7 +173,7 @@ export function refusedBy({ claims, unshown }: ClaimFindings, isStrict: boolean)
   )
 }
 
-/** The grades of an ending as its ruling keeps them, to be stored, with what code read beside the agent's words. */
+/** An ending's grades as its ruling stores them, with what code read beside the agent's words. */
 function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, unknown> {
   return {
     claims: claims.map(({ grade, problem, why, moved, claim }) => ({
@@ -182,7 +188,7 @@ function marksOf({ claims, unshown, evidence }: ClaimFindings): Record<string, u
   }
 }
 
-/** Each claim and sentence that may not be said, with what its row says instead; what stands is kept. */
+/** Claims and sentences that may not be said, each with what its row says; the others stay. */
 export function describeFindings(
   { claims, unshown }: ClaimFindings,
   said: ClaimedText,
@@ -205,7 +211,10 @@ export function describeFindings(
   return { reason: reasons.join('; '), hint: [...remedies, ...leave, ...kept].join(' ') }
 }
 
-/** A call written as text, a write without its row, or a quote that stands nowhere: corrected once. Words alone refuse nothing. */
+/**
+ * A call written as text, a write without its row, or a quote from nowhere: corrected once. Words
+ * alone refuse nothing.
+ */
 export function claimsRule(
   said: ClaimedText,
   state: SafetyState,

@@ -26,8 +26,9 @@ import { findLoose } from './words.ts'
 type MovedQuote = { text: string; from: number; to: number }
 
 /**
- * What rows make of a claim. A: each word, figure and time stands in what it quotes. B: the agent's words; its quotes stand and nothing speaks
- * against them. C: not shown. `isRefused`: it claims a write without its row, or quotes what stands in no row, which no ending may.
+ * A claim's grade. A: each word, figure and time is in its quotes. B: the agent's words; its quotes
+ * stand and nothing speaks against them. C: not shown. `isRefused`: it claims a write without its
+ * row, or quotes no row, which no ending may.
  */
 export type GradedClaim = {
   grade: ClaimGrade
@@ -39,7 +40,10 @@ export type GradedClaim = {
   moved: MovedQuote[]
 }
 
-/** What a problem makes of a claim. `wrong`: rows speak against it. `elsewhere`: C unless some row of the attempt holds the words. */
+/**
+ * A problem's effect on a claim. `wrong`: rows speak against it. `elsewhere`: C unless another row
+ * of the attempt holds the words.
+ */
 const outcomes: Record<ProblemCode, 'refused' | 'wrong' | 'words' | 'elsewhere'> = {
   QUOTE_NOT_FOUND: 'refused',
   NOT_WRITTEN: 'refused',
@@ -84,7 +88,8 @@ function gradeClaim(sent: Claim, evidence: ClaimEvidence): GradedClaim {
   const wrong = checkClaim(claim, evidence)
   const against = wrong && isRefusing(wrong) ? null : contradiction(claim, clauses, places, evidence)
   if (against) return own('C', against.why, against)
-  // Said as past, in words of the present: the rows are older than the write, and so is what it says. So is how one write of several ended.
+  // A past claim in present words: the rows are older than the write, and so is the claim. So is
+  // one of several writes.
   const isOlder = wrong?.code === 'READ_BEFORE_WRITE' && (claim.kind === 'was' || claim.kind === 'did')
   if (wrong) return own(isOlder || isOnlyWords(wrong, clauses, evidence) ? 'B' : 'C', wrong.why, wrong)
   const loose =
@@ -119,12 +124,12 @@ function standsIn(seq: number, text: string, parts: readonly Part[]): boolean {
   return placesOf({ seq, text }, parts).some((place) => !isOwnWord(place))
 }
 
-/** A write that is claimed without its row, and a quote that stands in no row: no ending may say so. */
+/** A write claimed without its row, or a quote of no row: no ending may say it. */
 export function isRefusing({ code }: ClaimProblem): boolean {
   return outcomes[code] === 'refused'
 }
 
-/** Does the problem lie in its wording alone? What it names stands in some row, and no row speaks against it. */
+/** Whether only its wording is wrong: its names stand in some row, and no row is against it. */
 export function isOnlyWords(
   { code }: ClaimProblem,
   clauses: readonly Clause[],
@@ -149,7 +154,7 @@ export function isOnlyWords(
   )
 }
 
-/** Does the row hold this figure: in its unit, or as digits of which no field says that they measure something else? */
+/** Whether the row holds this figure: in its unit, or as digits without another meaning. */
 function holdsFigure(part: Part, figure: Figure): boolean {
   const values = allPlaces(part, []).flatMap(valuesAt)
   if (values.some((value) => matchesFigure(figure, { ...value, from: value }))) return true
@@ -162,7 +167,7 @@ function holdsFigure(part: Part, figure: Figure): boolean {
   return digits.test(`${part.head} ${part.document().text}`.replace(/(?<=\d),(?=\d{3})/g, ''))
 }
 
-/** A row that says the opposite of a state of the claim: what it quotes, or the newest look at what it names. */
+/** A row against a claim's state: what it quotes, or the newest look at what it names. */
 function contradiction(
   claim: Claim,
   clauses: readonly Clause[],
@@ -178,7 +183,7 @@ function contradiction(
   return null
 }
 
-/** The same of a sentence that quotes nothing and says how something is now. An ill state may be told of the time before the repair. */
+/** The same for a present sentence without quotes. An ill state may be of before the repair. */
 export function contradictionIn(clause: Clause, evidence: ClaimEvidence): ClaimProblem | null {
   const found = clause.tense === 'present' ? oppositeOf(clause, [], true, evidence) : null
   const states = statesIn(clause.text).filter(({ word, isDenied }) => isDenied || !wellWords.has(word))
@@ -222,7 +227,7 @@ function oppositeOf(
 
 const healthKeys = /^(?:status|state|health|running|reachable|alive|active)$/
 
-/** How a thing was when it was read last: the lines of its element, in the newest row that holds it. */
+/** The last read state of a thing: the lines of its element, in the newest row that holds it. */
 export function newestLook(name: string, { parts }: ClaimEvidence): QuotePlace[] {
   const wanted = foldText(name)
   for (const part of parts.toReversed()) {

@@ -9,7 +9,10 @@ export const denialWords =
   /(?<![\w./-])(?:no|not|never|without|none|nothing|nobody|neither|nor|cannot|[a-z]+n't)(?![\w-]|\.\w)/
 export const subjectKeys =
   /^(?:id|name|host|hostname|node|shard|service|unit|kind|type|region|tenant|device|mount|path|file|container|namespace|pod|instance|job|alertname|user|database|resource|target|role|labels)$/
-/** Of these a denial says that it is not that one; what else a field says is denied only by a row that denies it. */
+/**
+ * A denial of these says that it is not that one; other words of a field are denied only by a row
+ * that does.
+ */
 const deniedKeys = /^(?:id|name|host|hostname|node|shard|service|unit|tenant|device|path|file|container|pod|instance)$/
 /** Arguments that name what a call was about; what it looked for says nothing of what is there. */
 const lookedFor = /^(?:text|match|contains|excludes|query|promql|pattern|grep|command|argv|reason)$/
@@ -43,7 +46,10 @@ export const add = (set: Set<string>, text: string) => {
     for (const form of formsOf(word)) set.add(form)
 }
 
-/** Names of what was asked, and the tool: what a subject may be called, denied or not. Of a write all that it was told to do. */
+/**
+ * Names of what was asked, and the tool: a subject's names, denied or not. For a write all that it
+ * was told.
+ */
 export function addHead({ plain, denied }: KnownWords, part: Part): void {
   const isDone = part.source === 'write' || part.source === 'verification'
   const told = Object.entries(part.arguments).flatMap(([key, value]) =>
@@ -74,7 +80,7 @@ export function isNothing(value: unknown): boolean {
   )
 }
 
-/** The line that is quoted and its keys. A yes or no, or nothing, turns its key: running:false says "not running". */
+/** The quoted line and its keys. A yes, no or nothing turns its key: running:false. */
 function addPlace(known: KnownWords, place: QuotePlace): void {
   const { leaf, line } = place
   const path = leaf.path.filter((step) => !/^\d+$/.test(step))
@@ -104,7 +110,7 @@ const noValue = /[:=] ?(?:false|no|none|off|0|null|nil|disabled)(?![\w.])/
 const supposes =
   /\b(?:if|where|when|whenever|unless|until|once|should|must|may|might|would|could|will|shall|prove|ensure|expect\w*|check that|verify that|to be|in case|else)\b/
 
-/** A line, each piece with its own polarity: what stands behind a denial is denied, up to the next comma. */
+/** A line, each piece with its polarity: what follows a denial is denied, up to the next comma. */
 function addLine({ plain, denied }: KnownWords, line: string): void {
   if (supposes.test(line)) return
   for (const piece of line.split(/[,;.](?=\s|$)|\b(?:but|and|because|since|so|while|although|though|as)\b/)) {

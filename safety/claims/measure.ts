@@ -1,9 +1,12 @@
 import type { Figure, QuotedNumber } from './numbers.ts'
 
-/** A number that is known: of a quote, or computed from quotes. Null unit: nothing says what it measures. */
+/** A known number: quoted, or computed from quotes. Null unit: nothing says what it measures. */
 export type KnownQuantity = { value: number; unit: Unit | null; from: QuotedNumber | null }
 
-/** Does this known number say what the text says, in its unit, rounded to its places, or about as much where it says about? */
+/**
+ * Whether this number is the text's, in its unit, rounded to its places, or about, where it says
+ * about.
+ */
 export function matchesFigure(figure: Figure, known: KnownQuantity): boolean {
   return inUnitOf(figure, known).some((value) => isSame(figure, value))
 }
@@ -40,7 +43,10 @@ function inUnitOf(figure: Figure, { value, unit, from }: KnownQuantity): number[
   return namedUnits(from, wanted).flatMap((of) => wanted.factors.map((to) => (value * of) / to))
 }
 
-/** A text without a unit beside its numbers may name it in its heading, or the command by an option: how many base units one is. */
+/**
+ * A text without units may name one in its heading, or the command by an option: the base units of
+ * one.
+ */
 function namedUnits({ place }: QuotedNumber, wanted: Unit): number[] {
   const text = `${place.part.document().text.slice(0, maxHeading)} ${place.part.head.slice(0, maxHeading)}`
   const base = /(?<![a-z0-9])(?:1b-blocks|bytes|-b1|-[a-z]*b|%s)(?![a-z])/.test(text) ? [1] : []
@@ -74,7 +80,7 @@ function isSame(figure: Figure, value: number): boolean {
 
 type Dimension = 'bytes' | 'seconds' | 'percent' | 'cores' | 'celsius' | 'rate'
 
-/** A unit as it is written: what it measures and how many of the base unit it is. KB is 1000 to some and 1024 to others. */
+/** A unit as written: its dimension, and its base units. KB is 1000 to some, 1024 to others. */
 export type Unit = { dimension: Dimension; factors: readonly number[] }
 
 const binary = (power: number) => [1024 ** power]
@@ -114,7 +120,7 @@ export function unitOf(word: string | null): Unit | null {
   return word === null ? null : (units.get(word.toLowerCase()) ?? null)
 }
 
-/** Units that a key ends in: diskUsedBytes, ram_mib, cpuMc, lag_seconds. Short ones stand only there. */
+/** Units at a key's end: diskUsedBytes, ram_mib, cpuMc, lag_seconds. Short ones only there. */
 const keyUnits: Record<string, Unit> = {
   mc: { dimension: 'cores', factors: [1e-3] },
   ratio: { dimension: 'percent', factors: [100] },
@@ -146,7 +152,10 @@ export function unitOfKey(path: readonly string[]): Unit | null {
   return keyUnits[last] ?? (last === 'ms' || last.length > 2 ? unitOf(last) : null)
 }
 
-/** May a number under this path without a unit be of that dimension? Disk by directory counts bytes. */
+/**
+ * Whether a number without a unit under this path may be of that dimension. Disk by directory
+ * counts bytes.
+ */
 function mayMeasure(path: readonly string[], dimension: Dimension): boolean {
   return keyWords(path).some((word) => ofKeys.some(([pattern, of]) => of === dimension && pattern.test(word)))
 }

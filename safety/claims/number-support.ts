@@ -19,10 +19,13 @@ const cues = {
   duration: /\b(?:took|within|lasted|between|after|later|earlier|ago|apart|for|took|down for|in)\b/,
 }
 type Way = keyof typeof cues
-/** So many digits are met by chance too seldom to ask for a word. */
+/** This many digits rarely meet by chance: no word is needed. */
 const tellingDigits = 4
 
-/** Is the number a sum, difference, product, ratio or duration of what is quoted? A short one needs a word that says so. */
+/**
+ * Whether the number is a sum, difference, product, ratio or duration of quotes. A short one needs
+ * a word for it.
+ */
 function isComputed(
   figure: Figure,
   clause: string,
@@ -108,7 +111,7 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
   const figures = figuresIn(clause.text)
   if (figures.length === 0) return null
   const own = isLoose ? places : ownPlaces(clause, places)
-  // Of everything that was read together anything could be computed: of one row at a time.
+  // Anything can be computed of all rows together: one row at a time.
   const isOneRow = !isLoose || new Set(places.map(({ part }) => part)).size === 1
   const values = own.flatMap(valuesAt)
   // Compared with another resource: its numbers are operands too.
@@ -122,7 +125,7 @@ export function numbersProblem(clause: Clause, places: readonly QuotePlace[], is
     : []
   for (const figure of figures) {
     if (figure.isWord && clause.text.slice(figure.at).startsWith('both')) continue
-    // A number without a unit may be part of a title, which stands where the name does not: Deploy 42.
+    // A number without a unit may be a title's part, where the name is absent: Deploy 42.
     const titles = figure.unit ? [] : places.filter(({ leaf }) => typeof leaf.value === 'string').flatMap(valuesAt)
     const isGiven = [...values, ...titles].some(
       (value) => matchesFigure(figure, known(value, clause)) && isAlike(value, clause, figure),
@@ -149,7 +152,7 @@ function ownPlaces(clause: Clause, places: readonly QuotePlace[]): readonly Quot
   return named.length === 0 ? places : places.filter(({ about }) => named.some(({ text }) => holdsName(about, text)))
 }
 
-/** A number of one field is not said of its neighbour: logs 15085 is not how much of the disk is used. */
+/** A field's number is not its neighbour's: logs 15085 is not how much of the disk is used. */
 function isAlike(value: QuotedNumber, clause: Clause, figure: Figure): boolean {
   const key = value.path.at(-1)?.toLowerCase() ?? ''
   const isNamed = key !== '' && clause.text.includes(key)
@@ -214,8 +217,8 @@ function saysWish({ text }: Clause): boolean {
 }
 
 /**
- * Is the number how many there are: as many elements as are quoted, or as their list holds, or as many reads as are cited?
- * Beside a state only what has that state is counted. A whole row (`isWhole`) is counted by what its lines and fields share.
+ * Whether the number counts something: quoted elements, their list, or cited reads. Beside a state
+ * only what has it counts. A whole row (`isWhole`) is counted by what its lines and fields share.
  */
 function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], isWhole: boolean): boolean {
   if (figure.unit || figure.decimals > 0 || figure.value <= 0 || (figure.noun === null && !figure.isWord)) return false
@@ -226,7 +229,7 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
   const items = new Set(counted.filter(({ item }) => item.list).map(({ item, part }) => `${part.seq}:${item.start}`))
   if (items.size === figure.value) return true
   if (isWhole && isShared(figure, clause, counted)) return true
-  // Of the three hosts one is nominal: three is how many there are.
+  // One of three hosts is nominal: three is their number.
   const isTotal = /\bof (?:the |all )?$/.test(clause.text.slice(0, figure.at))
   if (states.length > 0 && !isTotal) return false
   const lists = new Set(places.flatMap(({ item }) => (item.list ? [item.list] : [])))
@@ -236,7 +239,7 @@ function isCount(figure: Figure, clause: Clause, places: readonly QuotePlace[], 
   )
 }
 
-/** As many lines hold a name or a number of the clause, or as many elements have the same value in the same field. */
+/** This many lines hold a name or number of the clause, or elements share a field's value. */
 function isShared(figure: Figure, clause: Clause, places: readonly QuotePlace[]): boolean {
   const names = clause.groups.flat()
   if (names.some(({ text }) => places.filter(({ line }) => holdsName(line, text)).length === figure.value)) return true

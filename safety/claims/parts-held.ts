@@ -2,14 +2,16 @@ import { holdsName, type Name } from './actions.ts'
 import { figuresIn } from './numbers.ts'
 import type { CitableWrite } from './rows.ts'
 
-/** Of a plan some steps may have held although it failed as a whole: what is said of these, by their names or by how many there were. */
+/** Steps of a plan that held although it failed: words about them, by name or number. */
 
-/** `named`: what rows tell of steps that held, `held` and `failed` those of the newest row that lists steps. */
+/**
+ * `named`: rows' words on steps that held; `held`, `failed`: those of the newest row with steps.
+ */
 type Steps = { named: string[]; held: string[]; failed: string[] }
 
 /**
- * Do steps that held make this true of a write that failed? Each name that it says stands in a step that held; or it counts no more than
- * held, or says that it was a part; what it leaves out by name did fail, all of it.
+ * Whether steps that held make this true of a failed write: each named one held; or it counts no
+ * more than held, or calls itself a part; and all that it leaves out by name failed.
  */
 export function partHeld(write: CitableWrite, names: readonly Name[], text: string): boolean {
   const { named, held, failed } = stepsOf(write)
@@ -20,7 +22,7 @@ export function partHeld(write: CitableWrite, names: readonly Name[], text: stri
   return names.length > 0 ? names.every(isIn(named)) : isShare(text, doneOf(held, text), held.length + failed.length)
 }
 
-/** How many of the steps that held did this: what was migrated moved while it ran, and what was started did not. */
+/** Steps that held and did this: a migrated VM moved while it ran, a started one did not. */
 const doneOf = (held: readonly string[], text: string): number =>
   /\bmigrat/.test(text) ? held.filter((step) => /migrat|moved/.test(step)).length : held.length
 
@@ -55,6 +57,6 @@ function stepsOf(write: CitableWrite): Steps {
   const newest = listed.findLast((steps) => steps.length > 0) ?? []
   const told = (steps: readonly { text: string; isHeld: boolean }[], held: boolean) =>
     steps.flatMap(({ text, isHeld }) => (isHeld === held ? [text] : []))
-  // The answer says where a VM came from, its verification where it is: a name may stand in one of them alone.
+  // The answer says where a VM came from, its verification where it is: one may lack a name.
   return { named: told(listed.flat(), true), held: told(newest, true), failed: told(newest, false) }
 }

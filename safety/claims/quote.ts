@@ -3,7 +3,7 @@ import { withoutFolding } from '../../domain/inert-text.ts'
 import { quote } from '../ruling.ts'
 import type { Part } from './rows.ts'
 
-/** A scalar of a result with where it stands in the folded text. A string has a line for each of its lines. */
+/** A scalar of a result, with its place in the folded text. A string has its lines. */
 type Leaf = {
   path: readonly string[]
   value: unknown
@@ -13,7 +13,10 @@ type Leaf = {
   unit?: string
 }
 
-/** An element of a list, or the whole result. `hasId`: the element names what it is about by itself. `own`: kept once it was asked for. */
+/**
+ * A list's element, or the whole result. `hasId`: the element names its subject. `own`: kept once
+ * asked for.
+ */
 type QuotedElement = {
   start: number
   end: number
@@ -27,8 +30,8 @@ export type Document = { text: string; leaves: Leaf[]; items: QuotedElement[] }
 const maxCharacters = 2_000_000
 
 /**
- * Text as quotes are compared: lower case, JSON escapes and quotation marks taken out, what a fence changed changed back, white space one
- * blank, none beside punctuation. Folding what was folded changes nothing.
+ * Text as quotes are compared: lower case, no JSON escapes or quotation marks, fences undone, white
+ * space one blank, none beside punctuation. Folding twice changes nothing.
  */
 export function foldText(text: string): string {
   return withoutFolding(text.slice(0, maxCharacters))
@@ -44,7 +47,7 @@ export function foldText(text: string): string {
 
 type Writer = { pieces: string[]; length: number; last: string; doc: Document }
 
-/** Folds a result as its JSON text would be folded, and remembers which scalar each character came from. */
+/** Folds a result as its JSON text would be, and remembers each character's scalar. */
 export function documentOf(value: unknown): Document {
   const root: QuotedElement = { start: 0, end: 0, hasId: false, list: null }
   const writer: Writer = { pieces: [], length: 0, last: '', doc: { text: '', leaves: [], items: [root] } }
@@ -135,7 +138,10 @@ export type QuotePlace = {
   line: string
   from: number
   to: number
-  /** Folded text that says what this line is about: its line, its element of a list, and the row where the element names nothing itself. */
+  /**
+   * Folded text that names a line's subject: its line, its list element, and the row where the
+   * element names none.
+   */
   about: string
 }
 
@@ -153,8 +159,8 @@ export function placesOf(quote: ClaimQuote, parts: readonly Part[]): QuotePlace[
 }
 
 /**
- * Several fields of one thing, as the model was shown them: without those that repeat or hold nothing, which stand between them in
- * the row. Each has to stand there as it is quoted, and all of them side by side.
+ * Several fields of one thing as the model saw them, without repeating or empty fields between.
+ * Each stands in the row as quoted, all side by side.
  */
 function fieldsIn(part: Part, text: string): QuotePlace[] {
   const fields = text.split(/,(?=\s*"\w+"\s*:)/).map((field) => foldText(field).replace(/^\{|\}$/g, ''))
@@ -172,10 +178,10 @@ function isField({ leaf }: QuotePlace, field: string): boolean {
   return foldText(leaf.path.at(-1) ?? '') === field.slice(0, field.indexOf(':'))
 }
 
-/** A part with more lines than this is not looked at line by line, but where it holds one of the words that are asked for. */
+/** A part with more lines is searched only where it holds one of the asked words. */
 const maxLines = 300
 
-/** The lines of a part, as if all of it were quoted; of a long one those that hold one of these words. */
+/** Lines of a part, as if it were quoted whole; of a long one those with one of these words. */
 export function allPlaces(part: Part, words: readonly string[]): QuotePlace[] {
   const { leaves, text } = part.document()
   const lines = leaves.flatMap((leaf) => leaf.lines.map((line) => ({ leaf, line })))
@@ -217,7 +223,7 @@ function placeOf(part: Part, leaf: Leaf, line: { start: number; end: number }, f
   }
 }
 
-/** Of a long text only the line says what it is about; of data the element, without the lists in a whole result. */
+/** A long text's line names its subject; a data element does, without the result's lists. */
 function aboutItem(text: string, leaf: Leaf, item: QuotedElement, line: { start: number; end: number }): string {
   if (leaf.lines.length > 1) return text.slice(line.start, line.end)
   item.own ??= ownText(text, item)
@@ -279,7 +285,10 @@ const problems = {
 } as const satisfies Record<string, string>
 export type ProblemCode = keyof typeof problems
 
-/** The first thing about a claim that its evidence does not show: a closed word, a sentence, and what would help. */
+/**
+ * The first thing that a claim's evidence does not show: a closed word, a sentence, and what would
+ * help.
+ */
 export type ClaimProblem = { code: ProblemCode; why: string; remedy: string }
 
 export function problem(code: ProblemCode, why: string): ClaimProblem {

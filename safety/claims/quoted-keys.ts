@@ -14,7 +14,7 @@ const wordsOfKey = (place: QuotePlace) => keyWords([place.leaf.path.findLast((st
 const withSynonyms = (words: readonly string[]) =>
   words.flatMap((word) => [word, ...(keySynonyms[word]?.split(' ') ?? [])])
 
-/** A key of which the clause speaks has the value that it gives there: "cache is ok" is not said by cache:timeout. */
+/** A key in the clause has the value that it gives: cache:timeout does not say "cache is ok". */
 export function otherValue(clause: Clause, { places }: Quoted): string | null {
   const words = new Set(wordsOf(clause, [], []).flatMap(({ text }) => formsOf(text)))
   const says = (text: string) => wordsIn(text).some((word) => formsOf(word).some((form) => words.has(form)))
@@ -44,7 +44,7 @@ export function momentOfAnother(clause: Clause, { places }: Quoted): string | nu
   return null
 }
 
-/** A yes or no is of all that its key says: backupRunning says nothing of a backup that is degraded. */
+/** A yes or no is of its whole key: backupRunning says nothing of a degraded backup. */
 export function halfOfKey(clause: Clause, { places }: Quoted): string | null {
   const half = places.find((place) => {
     if (typeof place.leaf.value !== 'boolean') return false
@@ -86,7 +86,7 @@ export function emptyAsFull(clause: Clause, { places }: Quoted): string | null {
   return places.some(isEnded) && speaksOf(clause, endings) ? null : 'what it quotes is an empty answer'
 }
 
-/** Figures are said with the word of their key that says what they count: 50 failed requests are not 50 requests. */
+/** A figure needs its key's word for what it counts: 50 failed requests are not 50 requests. */
 export function qualifierLeftOut(clause: Clause, { places }: Quoted): string | null {
   const numbers = places.filter(({ leaf }) => typeof leaf.value === 'number')
   for (const figure of figuresIn(clause.text)) {
@@ -110,7 +110,7 @@ export function qualifierLeftOut(clause: Clause, { places }: Quoted): string | n
 const ofWhole =
   /^(?:status|state|health|phase|condition|outcome|result|verdict|value|level|reason|message|detail|text|line|last|current|word|observed|active|sub|code|why|cause)$/
 
-/** A word that is the value of one field is said of that field: disk:ok does not say that the node is ok. */
+/** A field's value is said of that field: disk:ok does not say that the node is ok. */
 export function keyOfAnother(clause: Clause, { places }: Quoted): string | null {
   const states = places.filter((place) => {
     const { leaf, line } = place

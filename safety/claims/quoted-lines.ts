@@ -8,7 +8,7 @@ import type { QuotePlace } from './quote.ts'
 import { columnsOf } from './table-columns.ts'
 import type { Clause } from './text.ts'
 
-/** What the line that is quoted says as a whole: in which order, under which heading, joined by what. */
+/** The quoted line as a whole: in which order, under which heading, joined by what. */
 
 const comment = /^(?:#|;|\/\/|--(?= ))/
 
@@ -31,7 +31,7 @@ const joins = new RegExp(
 )
 const reasonKeys = /^(?:reason|why|cause|message|error|detail)$/
 
-/** Two facts that stand in different lines say nothing of each other: one line tells both, or two times their order. */
+/** Two lines' facts say nothing of each other: one line tells both, or two times their order. */
 export function joinedByGuess({ claim, clauses, places }: Quoted): string | null {
   const text = claim.text.toLowerCase()
   const moments = clauses.flatMap((clause) => clause.moments)
@@ -51,7 +51,7 @@ export function joinedByGuess({ claim, clauses, places }: Quoted): string | null
   return null
 }
 
-/** What stands before the join in the line stands before it in the claim: the cause is no effect. */
+/** What stands before the line's join stands before it in the claim: the cause is no effect. */
 function isSameWayRound(text: string, join: string, at: number, places: readonly QuotePlace[]): boolean {
   const wordsOfSide = (side: string) => side.match(/[\p{L}\p{N}_./-]{4,}/gu) ?? []
   return places.some(({ line }) => {
@@ -65,7 +65,7 @@ function isSameWayRound(text: string, join: string, at: number, places: readonly
 
 const day = 86_400
 
-/** Do two times of the claim stand in the order that it gives them? Midnight may lie between them: the shorter way counts. */
+/** Whether two times stand in the claim's order. Midnight may lie between: the shorter way. */
 function isInOrder(join: string, at: number, moments: readonly QuotedMoment[]): boolean {
   const isLater = new RegExp(`^(?:${later})$`).test(join)
   // A change of a value is dated by its two times.
@@ -161,7 +161,7 @@ function leavesOutFailure(clause: Clause, { claim, places }: Quoted): boolean {
   return places.length > 0 && places.every(({ line }) => undone.test(line)) && !undone.test(clause.raw)
 }
 
-/** What is being tried was not done yet: "restarting failed container" restarted none. */
+/** An attempt is not done: "restarting failed container" restarted none. */
 function isOnlyGoingOn(word: string, places: readonly QuotePlace[]): boolean {
   const stem = /^(\p{L}{3,})ed$/u.exec(word)?.[1]
   if (!stem) return false
@@ -181,8 +181,9 @@ function isSentence(place: QuotePlace): boolean {
 const withoutSender = (line: string) => line.replace(/^.{0,80}?[\w.-]+\[\d+\]: ?/, '')
 
 /**
- * Do names, figures and words that stand in the line stand there as the clause has them? `apart`: too few of them do, or not so many names and
- * figures (`parties`): what a write of this attempt did is said in any order, but between two.
+ * Whether names, figures and words of the line stand there as in the clause. `apart`: too few do,
+ * or too few names and figures (`parties`). A write of this attempt may be told in any order, but
+ * not between two.
  */
 function orderIn(line: string, clause: Clause, parties: 1 | 2): 'kept' | 'turned' | 'apart' {
   const names = clause.groups

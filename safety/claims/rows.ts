@@ -7,7 +7,7 @@ import { type Document, documentOf, foldText } from './quote.ts'
 /** What a part of a row is: only a read and a verification tell how something is. */
 type PartSource = 'read' | 'write' | 'verification' | 'alert' | 'record' | 'context' | 'refusal'
 
-/** A piece of a row that may be quoted. The model reads the verification of a write with the write, so both numbers lead to it. */
+/** A quotable piece of a row. A verification is read with its write: both numbers lead to it. */
 export type Part = {
   seqs: readonly number[]
   /** Number of the row that holds it: what is newer is decided by this. */
@@ -16,11 +16,11 @@ export type Part = {
   at: string
   tool: string
   callId: string
-  /** Folded names of what the row is about: targets, and arguments but for the sentence that argues. */
+  /** Folded names of a row's subject: targets, and arguments, without the arguing sentence. */
   head: string
   arguments: Record<string, unknown>
   data: unknown
-  /** The body is here in full: it was not cut where it was read, and its server does not say that something is missing. */
+  /** The body is whole: not cut where it was read, and its server says nothing is missing. */
   isWhole: boolean
   document: () => Document
 }
@@ -31,7 +31,7 @@ type Row = IncidentEvent<'alert_received' | 'tool_finished' | 'verification' | '
 
 const maxBytes = 16_000_000
 
-/** Digests of the stored bodies that a check of this attempt's ending reads: newest first, as many as fit. */
+/** Digests of stored bodies that a check of this ending reads: newest first, as many as fit. */
 export function bodiesToCheck(events: readonly IncidentEvent[], attempt: number): string[] {
   const chosen = new Set<string>()
   let left = maxBytes
@@ -50,7 +50,7 @@ function bodyOf(event: IncidentEvent): BodyRef | null {
   return event.kind === 'context_assembled' ? event.metadata.context : null
 }
 
-/** Everything of an attempt that can be quoted, in order. Nothing is folded before it is looked at. */
+/** All that an attempt can quote, in order. Nothing is folded before it is looked at. */
 function partsOf(rows: readonly IncidentEvent[], bodies: Bodies): Part[] {
   const seqOfCall = new Map<string, number>()
   const parts: Part[] = []
@@ -124,12 +124,13 @@ function bare(row: Row, source: PartSource, data: unknown): Part {
   }
 }
 
-/** Values that are looked at for a word that something is missing: an answer of more says it near its beginning, or not at all. */
+/** Values searched for a word that something is missing: longer answers say it early. */
 const maxValues = 20_000
 
 /**
- * The answer says itself that it is less than what was asked for: cut, sampled, of a part of the servers, stale, or without what may not be read. The words
- * are those of the tools; `test/safety/claims/short-answers.test.ts` has a row for each.
+ * The answer calls itself less than was asked for: cut, sampled, of a part of the servers, stale,
+ * or without what may not be read. The words are the tools';
+ * `test/safety/claims/short-answers.test.ts` has a row for each.
  */
 function saysCut(data: unknown): boolean {
   if (data === null || typeof data !== 'object' || Array.isArray(data)) return false
@@ -162,7 +163,10 @@ function countsMore(data: Record<string, unknown>): boolean {
   })
 }
 
-/** Logs as templates: a line that is there may hold a text that no template and no sample shows. So may a name that is not listed beside what was not found. */
+/**
+ * Logs as templates: a line may hold a text that no template and no sample shows, and so may an
+ * unlisted name.
+ */
 export function isInTemplates(data: unknown): boolean {
   const { summary } = Object(data) as { summary?: unknown }
   const { templates, labelsMore, namesMore } = Object(summary) as Record<string, unknown>
@@ -181,7 +185,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A write of this attempt as claims may cite it. `held`: nothing says that it failed; `isProven`: a verification says that it held. */
+/**
+ * A write of this attempt for claims. `held`: nothing says that it failed; `isProven`: a
+ * verification says that it held.
+ */
 export type CitableWrite = {
   callId: string
   startedSeq: number
@@ -195,7 +202,7 @@ export type CitableWrite = {
 export type ClaimEvidence = {
   parts: Part[]
   writes: CitableWrite[]
-  /** Number of the row that began the last write; 0 without one. What is said to be so now was read after it. */
+  /** The row that began the last write; 0 without one. A claim about now was read after it. */
   lastWrite: number
   incidentId: string
   /** Names of resources that have no number in them, as a tenant's. */

@@ -17,9 +17,9 @@ const maxCharacters = 20_000
 const maxPlaces = 10_000
 
 /**
- * What a resolution, a reason or an answer in prose says that no row of the attempt shows. It cites nothing, so every row
- * counts: a name and a number stand in some row, no row says the opposite of a state, and what was done was written.
- * Other words, and advice, are not held against anything.
+ * Statements of a resolution, reason or prose answer that no row of the attempt shows. It cites
+ * nothing, so every row counts: names and numbers stand in some row, no row says the opposite of a
+ * state, and what was done was written. Other words, and advice, are not checked.
  */
 export function checkText(text: string, evidence: ClaimEvidence): UnshownPart[] {
   const clauses = clausesOf(plainText(text.slice(0, maxCharacters)), evidence.known)
@@ -107,7 +107,7 @@ function actionProblem(clause: Clause, places: readonly QuotePlace[], evidence: 
   const about = evidence.writes.filter((write) => isAbout(write, names, evidence))
   for (const action of actionsIn(clause.text)) {
     if (action.isDenied) continue
-    // Whose act it is stands in the clause before: Deploy 42 (at 00:35) truncated the file.
+    // The clause before names the actor: Deploy 42 (at 00:35) truncated the file.
     if (!clause.isFirst && clause.text.trimStart().startsWith(action.verb)) continue
     const fitting = about.filter((write) => isVerbOf(action.verb, textOf(write), true))
     const isSo = fitting.some(

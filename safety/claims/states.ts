@@ -3,8 +3,8 @@ import { type ClaimProblem, problem, type QuotePlace, said } from './quote.ts'
 import type { Clause } from './text.ts'
 
 /**
- * Words of a state, and what may show each: words that stand where it is quoted, as they are (`+`) or denied (`-`). A key with
- * a yes or no behind it, as running:false, is its word denied.
+ * Words of a state and their proofs: words in the quote as they are (`+`) or denied (`-`). A key
+ * with yes or no, as running:false, is its word denied.
  */
 const shownBy: Record<string, string> = {
   nominal: '+nominal +healthy',
@@ -79,7 +79,10 @@ const denial = /(?:\bnot|\bno longer|\bnever|n't|\bcannot|\bneither|\bnor|\bno|\
 
 type StateWord = { word: string; isDenied: boolean; at: number }
 
-/** The state words of a folded clause. A word in front of its noun, as the running process, counts like one behind. */
+/**
+ * State words of a folded clause. A word before its noun, as the running process, counts like one
+ * behind.
+ */
 export function statesIn(clause: string): StateWord[] {
   return [...clause.matchAll(wordPattern)].map((match) => ({
     word: match[2] as string,
@@ -91,7 +94,10 @@ export function statesIn(clause: string): StateWord[] {
 /** A line of a row with its key and value, of which the piece from `from` to `to` is quoted. */
 type QuotedLine = { key: string; line: string; value: unknown; from: number; to: number }
 
-/** Does this line, quoted from `from` to `to`, show the state? What stands before the quoted piece may deny it. */
+/**
+ * Whether this line, quoted from `from` to `to`, shows the state. Words before the quoted piece may
+ * deny it.
+ */
 function showsState(state: StateWord, quoted: QuotedLine): boolean {
   const own = shownBy[state.word] as string
   const wanted = state.isDenied ? [...flipped(own), ...signed(opposites[state.word] ?? '')] : signed(own)
@@ -128,7 +134,10 @@ function shows(sign: Sign, word: string, { key, line, value, from, to }: QuotedL
 
 const universal = /\b(?:all|every|each|both|none|neither|every(?:thing|one|where)|nothing)\b/
 
-/** The first state of a clause that these quotes do not say of what the clause says it of. `shown` are words shown otherwise. */
+/**
+ * The first state of a clause that these quotes do not say of its subject. `shown`: words shown
+ * otherwise.
+ */
 export function statesProblem(
   clause: Clause,
   places: readonly QuotePlace[],
@@ -157,7 +166,7 @@ export function statesProblem(
 
 const spoken = ({ word, isDenied }: StateWord) => (isDenied ? `not ${word}` : word)
 
-/** Commands and alerts have such words as names: the critical alert, a running total, live migrations. */
+/** Names of commands and alerts have such words: critical alert, running total, live migrations. */
 function isDescribing(text: string, { word, at }: StateWord): boolean {
   const behind = text.slice(at + word.length)
   return (
@@ -185,7 +194,7 @@ export function showsAt(place: QuotePlace, state: StateWord): boolean {
   return showsState(state, { key, line: place.line, value, from: place.from, to: place.to })
 }
 
-/** Whom a state is said of: the names that stand side by side before it, else behind it, else what the clause goes on about. */
+/** A state's subjects: names side by side before it, else behind it, else the clause's subject. */
 function subjectsOf(clause: Clause, state: StateWord): Name[] {
   const at = clause.start + state.at
   const before = clause.groups.filter((group) => (group[0] as Name).start < at)
@@ -195,7 +204,7 @@ function subjectsOf(clause: Clause, state: StateWord): Name[] {
   return (behind ?? clause.carried).filter(({ kind }) => kind !== 'literal')
 }
 
-/** All, both, every: said by the quote itself, or true of every element of the list, or of as many as are quoted. */
+/** All, both, every: said by the quote, or true of each element, or of as many as are quoted. */
 function isForAll({ text, groups }: Clause, showing: readonly QuotePlace[], state: StateWord): boolean {
   if (showing.some(({ line }) => /\b(?:all|every|each|both|no|none)\b/.test(line))) return true
   const [first] = showing

@@ -37,7 +37,10 @@ export function absenceProblem(claim: Claim, clauses: readonly Clause[], evidenc
   return null
 }
 
-/** Does a row show that a text is not there? It was asked for, answered whole and without an error, and does not hold it. */
+/**
+ * Whether a row shows that a text is absent: asked for, answered whole and without error, and not
+ * in it.
+ */
 function absentProblem(part: Part, text: string, claimed: string): ClaimProblem | null {
   const wanted = foldText(text)
   if (!part.isWhole) return problem('CUT', `the answer of row ${part.seq} is not whole`)
@@ -52,7 +55,7 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
     return problem('NOT_ABSENT', `${said(text)} names nothing`)
   const troubled = trouble.test(wanted) ? troubles.exec(answerOf(part))?.[0] : undefined
   if (troubled) return problem('STILL_THERE', `${said(troubled)} stands in row ${part.seq}`)
-  // Nothing was found, though beside it a list of names goes on: only what was asked for is known to be absent.
+  // Nothing was found, though a list of names goes on: only the asked one is known absent.
   if (isEmpty(part.data) && (!isInTemplates(part.data) || part.head.includes(wanted))) return null
   if (stands(answerOf(part), wanted)) return problem('STILL_THERE', `${said(text)} stands in row ${part.seq}`)
   if (isInTemplates(part.data)) {
@@ -62,7 +65,7 @@ function absentProblem(part: Part, text: string, claimed: string): ClaimProblem 
   return narrowed(part, wanted, claimed)
 }
 
-/** Did each row that the claim cites ask for the very text that is absent, or answer nothing at all? */
+/** Whether each cited row asked for the very absent text, or answered nothing at all. */
 export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   return claim.quotes.every(({ seq, text }) => {
     const part = parts.find((each) => each.seqs.includes(seq) && each.source === 'read')
@@ -76,7 +79,7 @@ export function isAskedFor(claim: Claim, { parts }: ClaimEvidence): boolean {
   })
 }
 
-/** Who says that there are no errors says so of all their names. */
+/** "No errors" speaks of all their names. */
 const trouble = /^(?:errors?|failures?|problems?|issues?|warnings?|crash(?:es)?|faults?)$/
 const troubles =
   /(?<![a-z_])(?:err(?:or)?s?(?![a-z])|fail\w*|fatal|panic\w*|exception\w*|killed|out of memory|crash\w*|critical|eaddrinuse|denied|timed out|refused|reset by)/
@@ -87,7 +90,7 @@ function stands(answer: string, wanted: string): boolean {
   return /^[a-z0-9].*[a-z0-9]$/.test(wanted) && /\d/.test(wanted) ? holdsName(answer, wanted) : answer.includes(wanted)
 }
 
-/** What was answered, without what the answer repeats of the question. */
+/** The answer without its repetition of the question. */
 function answerOf(part: Part): string {
   const { text, leaves } = part.document()
   return leaves
@@ -96,7 +99,7 @@ function answerOf(part: Part): string {
     .join('\n')
 }
 
-/** An answer that held only what matched something else, or only an end, shows nothing about the rest. */
+/** An answer of only other matches, or only an end, shows nothing about the rest. */
 function narrowed(part: Part, wanted: string, claimed: string): ClaimProblem | null {
   const { name, text, match, query, argv, command, offset, tail } = part.arguments
   const asked = [name, text, match, query]
@@ -158,7 +161,7 @@ const gone =
   /\b(?:no longer (?:listed|there|present|exists?|in)|(?:is|are|was|were|has) gone|not (?:listed|there|present) any ?more|gone)\b/
 const shownGone = /\b(?:gone|ended|removed|deleted|not found|no longer|does not exist)\b/
 
-/** A clause of another claim that says that something is gone: a quote says so, or what is named is not in a row read since. */
+/** A clause of another claim that something is gone: a quote says so, or it is in no later row. */
 export function goneProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -184,7 +187,7 @@ export function goneProblem(
 const noNoun =
   /\b(?:no|without|zero|none of the) ((?:(?!longer|one|more|json|matter|reason|idea|need|doubt)[a-z]{3,}) ?[a-z]*)/g
 
-/** No errors, without a warning: said in passing, it still has to be true of a whole answer that is cited. */
+/** "No errors, without a warning" in passing still has to be true of a whole cited answer. */
 export function denialProblem(
   clause: Clause,
   cited: readonly Part[],
@@ -217,7 +220,10 @@ export function denialProblem(
   return null
 }
 
-/** Do these places, quoted by the claim, show the states, numbers and times of a clause? The first that they do not. */
+/**
+ * Whether the quoted places show a clause's states, numbers and times. Answers the first that they
+ * do not.
+ */
 export function findUnsupported(
   clause: Clause,
   places: readonly QuotePlace[],
@@ -257,7 +263,7 @@ export function findUnnamed(
       places.some(
         (place) =>
           holdsName(place.about, name.text) ||
-          // Of a page or a log only the line that is quoted.
+          // Only the quoted line of a page or log.
           (name.kind === 'literal' && !isLine(place) && place.part.document().text.includes(name.text.toLowerCase())),
       )
     )

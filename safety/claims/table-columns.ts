@@ -2,12 +2,12 @@ import { keyWords } from './measure.ts'
 import type { QuotePlace } from './quote.ts'
 import { keySynonyms } from './word-tables.ts'
 
-/** A column of which a quoted piece of a row is: its words, its value, and where that stands in the line. */
+/** A column of a quoted piece of a row: its words, its value, and its place in the line. */
 type Column = { at: number; words: string[]; value: string; from: number; to: number }
 
 const isHeading = (token: string) => /^(?:[%#a-z(][\w%()./+-]*|1[kb]-blocks|)$/.test(token)
 
-/** The columns of a row of a table that a program printed under headings; none where the text has no headings. */
+/** Columns of a table's row under printed headings; none where the text has no headings. */
 export function columnsOf({ leaf, line, part }: QuotePlace): Column[] {
   const [first] = leaf.lines
   if (!first || leaf.lines.length < 2) return []

@@ -2,7 +2,10 @@ import { type Name, namesIn } from './actions.ts'
 import { momentsIn, type QuotedMoment, references } from './numbers.ts'
 import { statesIn } from './states.ts'
 
-/** A piece of a claim that says one thing. Names are masked by `§` and times by `¤`, so that neither is taken for words or numbers. */
+/**
+ * A piece of a claim that says one thing. `§` masks names and `¤` times, so that neither reads as
+ * words or numbers.
+ */
 export type Clause = {
   text: string
   /** As it was written, in lower case. */
@@ -75,7 +78,7 @@ export function clausesOf(text: string, known: readonly string[]): Clause[] {
   return clauses
 }
 
-/** A clause that begins with a pronoun, a verb or the state itself goes on about what was named before. */
+/** A clause that begins with a pronoun, a verb or the state goes on about what was named before. */
 function carries(piece: string, isNewSentence: boolean): boolean {
   if (isNewSentence) return /^\s*(?:it|its|they|their|both|this|that)\b/.test(piece)
   const [first] = statesIn(piece)

@@ -1,4 +1,4 @@
-/** Words that say nothing by themselves: articles, pronouns, forms of be and have, and verbs of telling. */
+/** Words that say nothing: articles, pronouns, forms of be and have, verbs of telling. */
 export const neutral = new Set(
   `a an the this that these those it its itself they their them he she we i our my us you your who whose which what there here
   is are was were be been being am has have had having do does did s
@@ -11,7 +11,10 @@ export const neutral = new Set(
     .filter(Boolean),
 )
 
-/** What a value says in a person's words. Of a yes or no the key is the word; of a number the key names what it counts. */
+/**
+ * A value in a person's words. For yes or no the key is the word; for a number it names what is
+ * counted.
+ */
 export const valueWords: Record<string, string> = {
   nominal: 'healthy well ok',
   healthy: 'nominal well ok',

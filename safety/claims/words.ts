@@ -23,7 +23,7 @@ const nameKeys = /^(?:id|name|kind|region|type|host|hostname|node|shard|tenant|s
 /** Parts of the context that give orders, guess, or speak of other incidents. */
 const hearsay =
   /^(?:annotations?|hint|hints|precedents?|calledwrong|runbooks?|knowledge|earlierattempts|messages|notes|expected|proposals?)$/
-/** Why a claim that nothing speaks against is not shown by its rows word for word; null: it is grade A. */
+/** Says why rows do not show an uncontradicted claim word for word; null: it is grade A. */
 export function findLoose(quoted: Quoted): string | null {
   for (const rule of rules) {
     const found = rule(quoted)
@@ -93,7 +93,7 @@ function withoutValue({ claim, places }: Quoted): string | null {
 
 const partArguments = ['unit', 'service', 'process', 'container', 'package', 'packages', 'path', 'pid']
 
-/** A write on a part of a machine is no write on the machine: a restart of nginx restarted no node. */
+/** A write on a machine's part is no write on the machine: a restart of nginx restarted no node. */
 function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): string | null {
   if (claim.kind !== 'did' || actionsIn(clause.text).length === 0) return null
   const names = clause.groups.flat().filter(({ kind }) => kind === 'name')
@@ -118,7 +118,7 @@ function wholeForPart(clause: Clause, { claim, places, evidence }: Quoted): stri
 
 const isLongText = ({ leaf }: QuotePlace) => typeof leaf.value === 'string' && /\s/.test(leaf.value.trim())
 
-/** What was done is shown by a verification that held, not by a command that ended well. */
+/** A verification that held shows a deed; a command that ended well does not. */
 function unprovenWrite({ claim, places, evidence, clauses }: Quoted): string | null {
   const says = clauses.flatMap(({ text }) => actionsIn(text)).filter(({ isDenied }) => !isDenied)
   if (claim.kind !== 'did' && says.length === 0) return null
@@ -161,7 +161,7 @@ function hasName(item: QuotePlace['item'], part: Part): boolean {
     )
 }
 
-/** An element of a list, or a line that names something, is about what it names itself: the clause has to name one of these. */
+/** An element or line that names something is about that: the clause has to name it. */
 function isOfThese({ places }: Support, clause: Clause): boolean {
   const said = [...clause.groups.flat(), ...clause.carried].map(({ text }) => text)
   return places.every(({ part, item, leaf, line }) => {
@@ -239,7 +239,7 @@ function isAloneIn(item: QuotePlace['item'], part: Part): boolean {
 const ofMany =
   /\b(?:all|both|every|each|nodes|hosts|shards|vms|guests|replicas|pods|machines|servers|devices|instances|services|tenants)\b/
 
-/** What is said of no name holds for each element of the list that is quoted. */
+/** A claim about no name holds for each element of the quoted list. */
 function notOfEach(clause: Clause, { places }: Quoted): string | null {
   const isSaidOfAll = ofMany.test(clause.text)
   if (!isSaidOfAll && subjectsOf(clause).some((names) => names.length > 0)) return null

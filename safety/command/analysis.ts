@@ -36,7 +36,7 @@ export type CommandCode =
 
 export type EndlessReason = 'tty_flag' | 'pager' | 'unbounded_stream' | 'interactive_repl'
 
-/** A command that may look as root, and the rest of the pipe that reads what it prints; null where there is no rest. */
+/** A command that may look as root, and the rest of the pipe that reads it; null: none. */
 export type RootRead = { argv: string[]; rest: string | null }
 
 export type CommandVerdict = {
@@ -61,7 +61,10 @@ export type CommandVerdict = {
   sees: ReadSight[]
   /** Programs that obey more than the administrator, switched off, under conditions or not. */
   obeys: string[]
-  /** What `sudo -n` runs of it outside of the sandbox, as the manifest allows; null for all other texts. */
+  /**
+   * The part that `sudo -n` runs outside of the sandbox, as the manifest allows; null for all other
+   * texts.
+   */
   rootRead: RootRead | null
   /** Base names of all commands in the text, nested ones included; without those of `rootRead`. */
   commands: string[]
@@ -98,8 +101,8 @@ type Ruling = Pick<CommandVerdict, 'verdict' | 'effect' | 'code' | 'reason' | 't
 const onlyLooks: Ruling = ruled('run', 'read', { code: 'READ', reason: 'every command only looks', token: null })
 
 /**
- * The strictest finding decides: one that refuses before one that asks. That a read does not end comes last, since it is only
- * told to the model, and a person must be asked about anything else first.
+ * The strictest finding decides: a refusal before a question. An endless read comes last, since
+ * only the model hears of it, and a person is asked about anything else first.
  */
 export function decide(findings: readonly Finding[]): Ruling {
   if (findings.length === 0) return onlyLooks
@@ -115,14 +118,15 @@ function ruled(verdict: Ruling['verdict'], effect: Ruling['effect'], { code, rea
 }
 
 /**
- * What judging one text may cost: a budget that everything shares which the text unwraps to. Texts hold texts (an interpreter in a
- * here-document in a shell), and some hold themselves more than once: without a common budget 20 words cost 2^20 looks.
+ * The cost of judging one text: a budget shared by all that it unwraps to. Texts hold texts (an
+ * interpreter in a here-document in a shell), some more than once: without a common budget 20 words
+ * cost 2^20 looks.
  */
 type JudgeBudget = { left: number; spent: number }
 
 /**
- * A step is about one character that was looked at. The forty layers that a text may have cost forty looks at each character: more than
- * that takes a text that holds itself several times.
+ * A step is one character looked at. Forty layers of a text cost forty looks a character: more
+ * takes a text that holds itself several times.
  */
 export const stepsPerCharacter = 48
 export const stepsForAnyText = 20_000
@@ -131,7 +135,7 @@ export function newWork(length: number): JudgeBudget {
   return { left: stepsForAnyText + stepsPerCharacter * length, spent: 0 }
 }
 
-/** Takes steps; false once the budget is spent, and whatever is left unread has to be asked about. */
+/** Takes steps; false once the budget is spent, and the unread rest has to be asked. */
 function takeSteps(work: JudgeBudget, steps: number): boolean {
   if (work.left < steps) {
     work.left = 0
@@ -179,7 +183,7 @@ export type CommandAnalysis = Survey & {
 
 /** Where a command runs, and what surrounds it in the text. */
 export type ExecutionContext = {
-  /** False inside a substitution and the like: held against the hard list, and nothing else is asked. */
+  /** False inside a substitution and the like: the hard list alone, and nothing is asked. */
   runs: boolean
   /** Something outside ends it. */
   bounded: boolean
@@ -204,21 +208,33 @@ export type ExecutionContext = {
 /** Judges a text for a shell: handed in, since scripts hold commands and commands hold scripts. */
 type JudgeScript = (text: string, analysis: CommandAnalysis, context: ExecutionContext) => Termination
 
-/** `ends`: nothing to do. Else the text in a form that ends; null when there is none, empty when it is best left out. */
+/**
+ * `ends`: nothing to do. Else the text in a form that ends; null when there is none, empty when it
+ * is best left out.
+ */
 export type Termination = { ends: true } | { ends: false; text: string | null }
 
 export const ends: Termination = { ends: true }
-/** Is there work left to look at this much? Once there is not, that is a finding, whether the command would run or not. */
+/**
+ * Whether work is left to look at this much. If not, that is a finding, whether the command would
+ * run or not.
+ */
 export function isAffordable(analysis: CommandAnalysis, steps: number): boolean {
   if (takeSteps(analysis.work, steps)) return true
   if (!analysis.findings.includes(tooComplex)) analysis.findings.push(tooComplex)
   return false
 }
 
-/** Which account, region or database is asked, of those that its own settings lead to; each has an option that is taken as well. */
+/**
+ * The account, region or database that is asked, of those in its settings; an option for each is
+ * taken too.
+ */
 const plainChoices = /^(?:AWS_PROFILE|PGUSER|PGDATABASE|PGPORT|PGCONNECT_TIMEOUT|SYSTEMD_COLORS)$/
 
-/** A name in the environment that changes how text looks, and nothing else. A value that leads to a file is something else. */
+/**
+ * An environment name that changes only how text looks. A value that leads to a file is something
+ * else.
+ */
 export function isInert(name: string, value: string): boolean {
   if (/^(?:PAGER|SYSTEMD_PAGER|GIT_PAGER|AWS_PAGER|MANPAGER)$/.test(name)) return value === '' || value === 'cat'
   if (/^ETCDCTL_API$/.test(name)) return value === '2' || value === '3'

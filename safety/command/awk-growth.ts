@@ -1,11 +1,14 @@
-/** What an awk program makes of little: texts that double, fields far out, loops inside loops. Told from its tokens. */
+/**
+ * An awk program that makes much of little: doubling texts, far fields, loops in loops. Told from
+ * its tokens.
+ */
 
 export type AwkToken = { text: string; kind: 'text' | 'pattern' | 'number' | 'word' | 'sign' }
 
 /** Further out nobody has a field, and more rounds of loops in one another nobody needs. */
 const maxField = 10_000
 const maxRounds = 1_000_000
-/** Of an end that is a variable so many rounds are taken for likely. */
+/** Rounds assumed for an end that is a variable. */
 const likelyRounds = 10
 
 const notOperands = /^(?:if|else|for|in|print|printf|return|delete|next|nextfile|exit|break|continue|BEGIN|END)$/
@@ -44,7 +47,7 @@ function findFarField(tokens: readonly AwkToken[]): string | null {
 }
 
 /**
- * `x = x x`, `y = x; x = y x`: in each line, or each round, as long again. What counts is how often a text that is put together holds what
+ * `x = x x`, `y = x; x = y x`: twice as long each line or round. Counts how often a text holds what
  * comes of itself.
  */
 function findDoubling(tokens: readonly AwkToken[]): string | null {

@@ -1,8 +1,9 @@
 import { type AwkToken, findGrowth, maxLoops } from './awk-growth.ts'
 
 /**
- * awk that only looks: it may compute and print, but start no program, open no other file and write none. Read token by
- * token, since a bar or an angle bracket is a different thing inside a string or a regular expression.
+ * awk that only looks: it computes and prints, starts no program, opens no other file and writes
+ * none. Reads token by token, since a bar or an angle bracket differs inside a string or regular
+ * expression.
  */
 
 const mayRun: Readonly<Record<string, string>> = {
@@ -30,8 +31,8 @@ const computing =
 const maxCount = 10_000
 
 /**
- * A loop of three parts that does not count its variable up to something, or down to it: `for (i = 0; i >= 0; i++)`, one that counts
- * further than there are fields, and one whose body moves the variable or its end.
+ * A loop of three parts that does not count its variable towards an end: `for (i = 0; i >= 0;
+ * i++)`, one beyond the fields, one whose body moves the variable or its end.
  */
 function isEndlessFor(rest: string): boolean {
   if (!/^\s*\([^;()]*(?:\([^()]*\)[^;()]*)*;/.test(rest)) return makesElements(rest)
@@ -76,7 +77,7 @@ function bodyOf(rest: string): string {
   return rest
 }
 
-/** `%2000000000d`, and a width that is given apart or put together: more characters than anybody reads. */
+/** `%2000000000d`, and a width given apart or put together: more characters than anybody reads. */
 const wideFormat = /%[-+ #0']*(?:\d{5}|\d*\.\d{5}|\d*\.?\*)/
 const openFormat = /(?<!%)(?:%%)*%[-+ #0']*\d*\.?\d*"$/
 /** A per cent sign by its number. */
@@ -90,7 +91,10 @@ const buildsFormat = /\bs?printf\s*\(?\s*(?:[^"\s(]|"(?:[^"\\]|\\.)*"\s*[^,;)}"\
 export function inspectAwk(program: string): string | null {
   if ((program.match(/\bfor\b/g)?.length ?? 0) > maxLoops) return 'more loops than anybody reads'
   let at = 0
-  /** Whether a slash here begins a regular expression (nothing to divide stands before it), divides, or may do either. */
+  /**
+   * Whether a slash begins a regular expression (nothing to divide before it), divides, or may do
+   * either.
+   */
   let slash: 'begins' | 'divides' | 'either' = 'begins'
   let printing = false
   let depth = 0
@@ -180,13 +184,16 @@ export function hasOpenBracket(expression: string): boolean {
   return false
 }
 
-/** Behind `[…]`: a bracket right behind the open one is a character, and `[:alpha:]` has its own end. Null: it stays open. */
+/**
+ * Behind `[…]`: a bracket right after the open one is a character, and `[:alpha:]` ends itself.
+ * Null: it stays open.
+ */
 function endOfBracket(expression: string, from: number): number | null {
   let at = from + 1
   if (expression[at] === '^') at += 1
   if (expression[at] === ']') at += 1
   while (at < expression.length && expression[at] !== ']') {
-    // awk takes `\\]` for a character, sed for the end: what two of them read differently cannot be read.
+    // awk takes `\\]` for a character, sed for the end: what they read differently cannot be read.
     if (expression.startsWith('\\]', at)) return null
     const named = /^\[([:.=])/.exec(expression.slice(at, at + 2))
     const close = named ? expression.indexOf(`${named[1]}]`, at + 2) : -1

@@ -3,8 +3,9 @@ import { leadsTo, leadsToDisk, normalise, type PathList, pathList } from './path
 import { expandBraces, globsMeet } from './patterns.ts'
 
 /**
- * What is never done, and no approval lifts it: it ends the host, or destroys more than any incident could be worth. Held against
- * words, never against text. A firewall flush, a deleted volume or a dropped table are not here: a person may be right about them.
+ * Commands that are never run, with any approval: they end the host, or destroy more than any
+ * incident is worth. Held against words, never against text. A firewall flush, a deleted volume or
+ * a dropped table are not here: a person may be right about them.
  */
 type Forbidden = { reason: string; token: string }
 
@@ -84,7 +85,7 @@ const wholeOf = (word: Word): Word => {
   return text === word.text ? word : { ...word, text, pattern: /[*?[]/.test(text) ? text : null }
 }
 
-/** A path that only goes up is the tree above; one that goes up and down again is some project's directory. */
+/** A path that only goes up is the tree above; one that comes down again is a project's. */
 function isTree(word: Word, trees: PathList, directories: readonly string[]): boolean {
   const whole = wholeOf(word)
   const [path] = normalise(whole.text) as [string]
@@ -169,7 +170,10 @@ const kill: Rule = (call) => {
   return processes.find((process) => process === '1' || process === '-1') ?? null
 }
 
-/** Services that those targets start, with or without their ending; a target needs its ending, unless the verb takes no other unit. */
+/**
+ * Services that those targets start, with or without ending; a target needs its ending, unless the
+ * verb takes no other unit.
+ */
 const powerServices =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit)|rescue|emergency)(?:\.service)?$|^ctrl-alt-del\.target$/
 
@@ -276,7 +280,7 @@ const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ['pkill', (call) => call.operands.find((word) => /^\^?(?:init|systemd)\$?$/.test(word.text))?.text ?? null],
 ])
 
-/** A redirection that destroys: onto a disk, over a file that the system cannot do without, into a kernel switch. */
+/** A redirection that destroys: onto a disk, over a vital file, into a kernel switch. */
 export function forbiddenRedirection(
   { operator, target }: Redirection,
   directories: readonly string[],

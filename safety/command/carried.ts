@@ -2,8 +2,9 @@ import type { Word } from './parse.ts'
 import { quote } from './unwrapped.ts'
 
 /**
- * Texts for a shell that ride inside a word of a program with a separate escape: `vim -c '!…'`, `psql -c '\! …'`, `tar
- * --checkpoint-action=exec=…`, the lines of a crontab. For the hard list only: such a program asks anyway.
+ * Shell texts inside a word of a program with an escape: `vim -c '!…'`, `psql -c '\! …'`, `tar
+ * --checkpoint-action=exec=…`, lines of a crontab. For the hard list only: such a program asks
+ * anyway.
  */
 
 const takesCommand = /^-{1,2}(?:c|e|TT|z|exec|sh-exec|command|rsh|rsync-path|unzip-command|program|alert)$/
@@ -50,7 +51,7 @@ const table: ReadonlyMap<string, Carry> = new Map(
   byName.flatMap(([names, carry]) => names.split(' ').map((name) => [name, carry] as const)),
 )
 
-/** Lines of a crontab without their times, recipes of a makefile without their targets, commands of an editor. */
+/** Crontab lines without times, makefile recipes without targets, commands of an editor. */
 const inputs: ReadonlyMap<string, (input: string) => string[]> = new Map([
   ['crontab', (input) => input.split('\n').map((line) => line.replace(/^\s*(?:@\w+|(?:\S+\s+){5})/, ''))],
   ['make', (input) => input.split('\n').map((line) => line.replace(/^[^\t:]*:[^;]*;?|^\t[-@+]*/, ''))],
@@ -63,7 +64,7 @@ export function listCarriedCommands(name: string, words: readonly Word[], input:
   return input === null ? found : [...found, ...(inputs.get(name)?.(input) ?? [])]
 }
 
-/** One-liners of script languages: the commands they start, where these stand in plain strings. For the hard list only. */
+/** One-liners of script languages: commands they start, in plain strings, for the hard list. */
 
 const interpreters =
   /^(?:python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|irb|node|nodejs|deno|bun|php[\d.]*|lua[\d.]*|tclsh|expect|[gmn]?awk|original-awk)$/

@@ -1,7 +1,8 @@
 /**
- * Calls of three clouds that on-call people use and that show no secret, environment or start script: a service or group, then its operations.
- * Read from the providers' references (AWS CLI 2, Google Cloud CLI, Azure CLI). A call that is not here is asked about: their naming rules
- * (`describe-…`, `show`) say that a call looks, and not what it shows.
+ * Calls of three clouds that on-call people use and that show no secret, environment or start
+ * script: a service or group, then its operations. From the providers' references (AWS CLI 2,
+ * Google Cloud CLI, Azure CLI). Any other call is asked: naming rules (`describe-…`, `show`) say
+ * that a call looks, not what it shows.
  */
 
 const calls = (text: string): ReadonlySet<string> =>
@@ -18,7 +19,10 @@ const calls = (text: string): ReadonlySet<string> =>
       }),
   )
 
-/** Left out on purpose: what shows environments (`lambda list-functions`), user data, headers of origins, inputs and outputs, CHAP and BGP keys. */
+/**
+ * Left out on purpose: environments (`lambda list-functions`), user data, origins' headers, inputs
+ * and outputs, CHAP and BGP keys.
+ */
 export const awsCalls = calls(`
   ec2: describe-instances describe-instance-status describe-volumes describe-volume-status describe-volumes-modifications describe-snapshots describe-images
   ec2: describe-subnets describe-vpcs describe-vpc-endpoints describe-vpc-peering-connections describe-security-groups describe-security-group-rules

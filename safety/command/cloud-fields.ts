@@ -1,6 +1,6 @@
 /**
- * `aws … --query`: calls that carry environments, parameters or inputs, of which fields are named that hold none. What JMESPath makes of a
- * field is left out: paths, lists, objects of paths, choices.
+ * `aws … --query`: calls with environments, parameters or inputs, each with fields that hold none.
+ * JMESPath's paths, lists, objects of paths and choices are read; all else is left out.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))

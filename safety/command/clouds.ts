@@ -1,11 +1,14 @@
 import { awsCalls, azCalls, gcloudCalls, gcloudCarriers } from './cloud-calls.ts'
 import { awsCarriers, namesShownFields } from './cloud-fields.ts'
 
-/** Command lines of clouds: a call is on a list, with the options that lead elsewhere or show more left out. */
+/** Command lines of clouds: listed calls, without options that lead elsewhere or show more. */
 
 export type CloudName = 'aws' | 'gcloud' | 'az' | 'openstack' | 'hcloud' | 'doctl'
 
-/** Why the words do more than look; null when they only look. `words` are what follows the program's name. */
+/**
+ * Says why the words do more than look; null when they only look. `words`: those after the
+ * program's name.
+ */
 /** A queue goes by the address of its service, which aws takes apart. */
 const isQueue = (word: string, before: string | undefined): boolean =>
   /^(?:--queue-url=)?https:\/\/(?:sqs\.[\w-]+|[\w-]+\.queue)\.amazonaws\.com\/\d{1,12}\/[\w.-]+$/.test(word) &&
@@ -17,7 +20,10 @@ const farOptions =
     ' ',
   )
 
-/** Is it one of these, cut short or as the beginning of a longer one? Their parsers take what is unambiguous. */
+/**
+ * Whether it is one of these, cut short or the beginning of a longer one: their parsers take what
+ * is unambiguous.
+ */
 function isFar(word: string): boolean {
   const name = /^--([\w-]{2,})/.exec(word)?.[1]
   if (name === undefined || name === 'profile' || name === 'no') return false
@@ -84,7 +90,7 @@ function aws(words: readonly string[]): string | null {
   return call === 's3 ls' && words.includes('--recursive') ? 'lists every object of a bucket' : null
 }
 
-/** Google Cloud CLI: groups, then a verb. Operands follow the verb, so the longest call that is listed counts. */
+/** Google Cloud CLI: groups, then a verb, then operands: the longest listed call counts. */
 function gcloud(words: readonly string[]): string | null {
   if (words.length === 1 && /^(?:version|info|--version)$/.test(words[0] ?? '')) return null
   const said = path(words)
@@ -106,7 +112,7 @@ function longest(said: readonly string[], listed: ReadonlySet<string>): string |
   return null
 }
 
-/** The values of an option that begins so: each, since the last one counts, and an option may be cut short. */
+/** Values of an option that begins so: the last counts, and an option may be cut short. */
 function valuesOf(words: readonly string[], beginning: string): string[] {
   return words.flatMap((word, at) => {
     if (!word.startsWith(beginning)) return []
@@ -154,8 +160,8 @@ function az(words: readonly string[]): string | null {
 }
 
 /**
- * Clients of clouds whose commands are things and then a verb: a thing, a verb and an option that are not named here are asked about. What
- * shows keys, start scripts or environments is not named.
+ * Clouds' clients whose commands are a thing and a verb: other things, verbs and options are asked.
+ * None here shows keys, start scripts or environments.
  */
 type ListRule = {
   things: ReadonlySet<string>
@@ -227,7 +233,7 @@ const doctl: ListRule = {
   alone: set('version, account ratelimit, apps logs, registry repository list-v2, registry repository list-tags', ','),
   valued: set('--format -o --output --tail --tag-name --region --type'),
   flags: set('--no-header --no-wait'),
-  // As a whole they show passwords, keys and environments; a database shows its address with the password.
+  // Whole they show passwords, keys and environments; a database its address with password.
   but: (call, options) => {
     const given = options.join(' ')
     if (/^(?:databases|apps|kubernetes cluster) /.test(call) && /(?:^| )(?:-o|--output)/.test(given))

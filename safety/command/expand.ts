@@ -55,7 +55,7 @@ function fieldsOf(words: readonly BashWord[], reader: Reader): Field[] {
   return fields
 }
 
-/** What is not known is taken for nothing in a program's name and in an option, and between two letters; else it stays open. */
+/** An unknown is nothing in a name, an option and between two letters; else it stays open. */
 function settled(text: string, isName: boolean): string | null {
   if (!text.includes(unknown)) return text
   if (isName || text.startsWith('-')) return text.replaceAll(unknown, '')

@@ -1,13 +1,17 @@
 /**
- * Output templates: Go's (`docker inspect --format`), and what `kubectl -o` takes. A template may print any field, the environment and
- * secrets among them, so each path in it has to lead to a field that is known to hold neither.
+ * Output templates: Go's (`docker inspect --format`), and those of `kubectl -o`. A template may
+ * print any field, environment and secrets included: each path has to lead to a field known to hold
+ * neither.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
 type Fields = { shown: ReadonlySet<string>; hidden: ReadonlySet<string> }
 
-/** Fields of containers, volumes and services, with all that is below them: docker-inspect(1), podman-inspect(1). */
+/**
+ * Fields of containers, volumes and services, with all below them: docker-inspect(1),
+ * podman-inspect(1).
+ */
 const container: Fields = {
   shown: words(`
     State Status Running Paused Restarting OOMKilled Dead Pid ExitCode Error StartedAt FinishedAt Health Id ID Name Names Created CreatedAt
@@ -39,7 +43,7 @@ const kubernetes: Fields = {
   ),
 }
 
-/** Columns of lists of containers, images and volumes: docker-ps(1). Labels are a site's to fill. */
+/** Columns of lists of containers, images and volumes: docker-ps(1). A site fills the labels. */
 const listed: Fields = {
   shown: words(`
     ID Image Command CreatedAt CreatedSince RunningFor Ports State Status Size Names Name Networks Mounts LocalVolumes Repository Tag Digest
@@ -47,7 +51,7 @@ const listed: Fields = {
   hidden: words('Labels Label Spec Options'),
 }
 
-/** Of the journal: what says where and when, and the message. Command lines and environments are fields as well. */
+/** Journal fields: place, time and message. Command lines and environments are fields too. */
 const journal = words(`
   MESSAGE PRIORITY SYSLOG_IDENTIFIER SYSLOG_FACILITY SYSLOG_PID _PID _UID _GID _COMM _EXE _SYSTEMD_UNIT _SYSTEMD_USER_UNIT _SYSTEMD_SLICE
   _SYSTEMD_CGROUP _HOSTNAME _BOOT_ID _MACHINE_ID _TRANSPORT UNIT USER_UNIT CODE_FILE CODE_LINE CODE_FUNC MESSAGE_ID ERRNO
@@ -180,7 +184,7 @@ function inspectJsonPath(text: string): string | null {
   for (const [, action = ''] of template.matchAll(/\{((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^{}"'])*)\}/g)) {
     const said = action.trim()
     if (said === 'end' || /^(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')$/.test(said)) continue
-    // What is gone through is not printed.
+    // A path that is gone through is not printed.
     if (/^range\s+[$@]?[.\w[\]*\\]+(?:\[\?\(.*\)\])?(?:\.[\w.]+)*$/.test(said)) continue
     const why = pathProblem(said)
     if (why) return why

@@ -1,13 +1,13 @@
 /**
- * Commands that somebody would be asked about, and the tool of a device that tells the same unasked. A row names what the tool takes for what
- * was asked; where a command asks for more than that, there is no row.
+ * Commands that would be asked, each with a device's tool that tells the same unasked. A row names
+ * what the tool takes; a command that asks for more has no row.
  */
 
 type FreeTool = { tool: string; arguments: Record<string, unknown> }
 
 type Asked = { argv: readonly string[]; cwd: string | null }
 
-/** The tool that answers what these words ask; null where there is none, or the words ask for more. */
+/** The tool that answers what these words ask; null: none, or the words ask for more. */
 export function findFreeTool(asked: Asked): FreeTool | null {
   const [program = '', ...words] = asked.argv
   const name = program.slice(program.lastIndexOf('/') + 1)
@@ -48,7 +48,10 @@ function gitTool(words: readonly string[], cwd: string | null): FreeTool | null 
 const isCount = (words: readonly string[], at: number): boolean =>
   (words[at] === '-n' && /^\d+$/.test(words[at + 1] ?? '')) || (words[at - 1] === '-n' && /^\d+$/.test(words[at] ?? ''))
 
-/** Options of grep that change how lines are shown and not which; those that look below a directory are what is asked about. */
+/**
+ * Options of grep that change how lines are shown, not which; those that look below a directory are
+ * asked.
+ */
 const ofShowing = /^-[aHhInrRsi]+$|^--(?:color|colour)(?:=\w+)?$|^-[ABCm]\d+$/
 const isLog = /(?:^|\/)(?:[\w.-]*logs?)(?:\/|$)|\.log(?:\.\d+)?$/i
 /** Nothing that a pattern would read as more than itself. */

@@ -1,12 +1,12 @@
 import type { CloudName } from './clouds.ts'
 
 /**
- * How programs read their command lines, as data. A grammar names only what looks: an option, a sub-command or an operand
- * that is not in it makes the call something else than a read, and somebody is asked. It is written from the program's
- * manual, never from examples.
+ * Command lines of programs, as data. A grammar names only what looks: any other option,
+ * sub-command or operand makes the call something else, and somebody is asked. Written from the
+ * program's manual, never from examples.
  */
 
-/** Small languages that ride in a word; each has one inspector that tells whether the text only looks. */
+/** Small languages inside a word; each has one inspector that tells whether the text only looks. */
 export type Language =
   | 'awk'
   | 'sed'
@@ -26,18 +26,20 @@ export type Language =
 /**
  * What a value is, so that the judge knows what to hold it against.
  *
- * - `text`    inert wherever it stands: a pattern, a format, a list of fields, a date
- * - `number`  digits with an optional sign, fraction and size suffix
- * - `name`    a unit, container, package, process or user: no path, no blank
- * - `file`    a path that is read: normalised, then held against the sensitive ones
- * - `directory` where the program goes before it reads: itself held against the sensitive ones, and a place for what it reads
- * - `config`  a file that the program reads for itself and does not print, below `/etc`
+ * - `text` inert wherever it stands: a pattern, a format, a list of fields, a date
+ * - `number` digits with an optional sign, fraction and size suffix
+ * - `name` a unit, container, package, process or user: no path, no blank
+ * - `file` a path that is read: normalised, then held against the sensitive ones
+ * - `directory` where the program goes before it reads: itself held against the sensitive ones, and
+ *   a place for what it reads
+ * - `config` a file that the program reads for itself and does not print, below `/etc`
  * - `endpoint` a file, or an internet address as lsof(8) writes it, whose host is already resolved
  * - `revision` a revision of a repository, a path in it, or `revision:path`
- * - `sink`    a path that is written: only `/dev/null` (or `-`) is a read
- * - `host`    a name that leaves this machine in a packet: only one already resolved (a leading `@`, as dig has it, is not
+ * - `sink` a path that is written: only `/dev/null` (or `-`) is a read
+ * - `host` a name that leaves this machine in a packet: only one already resolved (a leading `@`,
+ *   as dig has it, is not
  *             part of the name)
- * - `url`     the same for an address; scheme http or https, no user, known host
+ * - `url` the same for an address; scheme http or https, no user, known host
  * - `request` a path, with or without a query, that is asked of a server that is known
  */
 export type ValueKind =
@@ -60,7 +62,7 @@ export type ValueKind =
   /** A bucket, a repository: a name that others own may be asked for to carry data out. */
   | 'place'
   | 'url'
-  /** A header of a request that carries no credential: `Accept: text/plain`, or the name of a host that is known. */
+  /** A request's header without a credential: `Accept: text/plain`, or the name of a known host. */
   | 'header'
   /** How a server is asked: only what asks. */
   | 'method'
@@ -72,7 +74,10 @@ export type ValueKind =
   | 'settings'
   /** `host:port:address`, all of them known. */
   | 'resolved'
-  /** A key or certificate by which the program shows who it is, in the places of the administrator: used and not printed. */
+  /**
+   * A key or certificate by which the program shows who it is, in the administrator's places: used,
+   * not printed.
+   */
   | 'credential'
   /** A file of which the program prints certificates and nothing else, whatever is in it. */
   | 'certificate'
@@ -87,25 +92,29 @@ export type ValueKind =
   | 'encoded'
   | Language
 
-/** `flag` takes no value. A kind takes one, attached or as the next word. `kind?` takes one only when attached by `=`. */
+/** `flag` takes no value. A kind takes one, attached or next; `kind?` only attached by `=`. */
 export type Option = 'flag' | ValueKind | `${ValueKind}?`
 
 export type Grammar = {
-  /** Where the grammar of a program is from: `ls(1), coreutils 9.1`. Its sub-commands are from there too. */
+  /** The source of a grammar: `ls(1), coreutils 9.1`. Its sub-commands are from there too. */
   manual?: string
   /**
-   * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`; options and operands may mix; `--` ends
-   * options. `word`: long names with one dash (`-name x`), nothing clusters (find, openssl, java tools). `plain`: no word is
-   * an option unless `options` names it, so `echo '--- disk ---'` has one operand.
+   * `posix`: short flags cluster (`-la`, `-n5`), long options have two dashes and `=`, options and
+   * operands mix, `--` ends options. `word`: long names with one dash (`-name x`), no clusters
+   * (find, openssl, java tools). `plain`: only a word in `options` is one, so `echo '--- disk ---'`
+   * has one operand.
    */
   style?: 'posix' | 'word' | 'plain'
-  /** Options that only look, by exact spelling with their dashes. Abbreviated long options are unknown on purpose. */
+  /**
+   * Options that only look, by exact spelling with dashes. Abbreviated long options are unknown on
+   * purpose.
+   */
   options?: Readonly<Record<string, Option>>
   /** A number may be an option: `head -20`. */
   digits?: true
   /** Letters allowed in a first operand without a dash: `ps aux`, `tar tvf`. */
   bsd?: string
-  /** Those of the `bsd` letters that take the next word, in the order of the letters: `tar tf x`, `ps axo pid`. */
+  /** Letters of `bsd` that take the next word, in order: `tar tf x`, `ps axo pid`. */
   bsdValues?: Readonly<Record<string, ValueKind>>
   operands?: {
     /** Kinds by position. */
@@ -119,65 +128,85 @@ export type Grammar = {
   }
   /** Exact words that may stand among operands: `(`, `!`, `-a` of test, `dev` of ip. */
   keywords?: readonly string[]
-  /** Sub-commands with their own grammars; options of the outer level may stand on either side. No other word may come first. */
+  /**
+   * Sub-commands with their own grammars; the outer options may stand on either side. No other word
+   * comes first.
+   */
   commands?: Readonly<Record<string, Grammar>>
   /** The program may be called without any sub-command. */
   bare?: true
-  /** One of these must be present, or it is not a read: `sed -n`, `tar -t`. The `bsd` letter `t` counts as `-t`. */
+  /** One of these is needed for a read: `sed -n`, `tar -t`. The `bsd` letter `t` is `-t`. */
   requires?: readonly string[]
-  /** What is missing may be put in by code: the command then only looks, and does nothing else. */
+  /** Code may add what is missing: the command then only looks. */
   adds?: readonly string[]
   /** All of these must be present. */
   requiresAll?: readonly string[]
-  /** Where an option's value or an operand matches `value`, the first operand must match `first`. */
+  /** Where an option's value or operand matches `value`, the first operand matches `first`. */
   only?: readonly { value: string; first: string }[]
   /** Where an option's value or an operand matches `value`, one of the options has to be there. */
   needs?: { value: string; options: readonly string[]; because?: string }
   /**
-   * Regular expressions that no operand and no option value may match, anywhere in it and in either case: `kubectl get
-   * secrets`, `sysctl a=b`. Of this grammar alone: sub-commands have their own. Only ever narrows what the kinds allow.
+   * Regular expressions that no operand or option value may match, anywhere in it and in either
+   * case: `kubectl get secrets`, `sysctl a=b`. For this grammar alone: sub-commands have their own.
+   * Only narrows what the kinds allow.
    */
   refuses?: readonly string[]
   /** The same for operands alone. */
   refusesOperands?: readonly string[]
   /** `--` begins another command. */
   joins?: true
-  /** A regular expression that the second operand must match, where a verb follows what it is about: `gluster volume heal gv0 info`. */
+  /**
+   * A regular expression that the second operand must match, where a verb follows its object:
+   * `gluster volume heal gv0 info`.
+   */
   second?: string
   /**
-   * Reads whatever lies below its file operands, always or with one of these options, so that `grep -r x /etc` reads the
-   * password hashes: only trees that are known to hold nothing secret, and single files. Without a file operand it is the working directory.
-   * `unless` one of these options is there, except `by` another one: `git show` prints a patch, with `--stat` it does not.
+   * Reads all below its file operands, always or with one of these options: `grep -r x /etc` reads
+   * the password hashes. Only trees known to hold nothing secret, and single files. Without an
+   * operand, the working directory. `unless` one of these options is there, except `by` another:
+   * `git show` prints a patch, with `--stat` it does not.
    */
   recursive?: true | readonly string[] | { unless: readonly string[]; by: readonly string[] }
-  /** Tells about its files (names, sizes, whether they are whole) and prints nothing of what is in them: with `by`, and not with `unless`. */
+  /**
+   * Tells about its files (names, sizes, whether they are whole) and prints nothing in them: with
+   * `by`, and not with `unless`.
+   */
   measures?: { by?: readonly string[]; unless?: readonly string[] }
   /** Does not end by itself. */
   endless?: {
-    /** Always, with one of these options, or (`interval`) with exactly one numeric operand as in `vmstat 1`, or (`period`) with two operands as in `jstat -gc 1 250ms`. */
+    /**
+     * Always, with one of these options, with exactly one numeric operand (`interval`: `vmstat 1`),
+     * or with two operands (`period`: `jstat -gc 1 250ms`).
+     */
     when: 'always' | 'interval' | 'period' | readonly string[]
     /** Options that bound it all the same: `-c`, `--count`. */
     unless?: readonly string[]
-    /** Options that do not end it, but say how much of the past is wanted: with one of them nothing is put in. */
+    /** Options that do not end it, but bound the wanted past: with one nothing is added. */
     enough?: readonly string[]
-    /** The bounded form: options to drop and words to put in, shown to the model and tried once. `null`: there is none. */
+    /**
+     * The bounded form: options to drop and words to add, shown to the model and tried once.
+     * `null`: none.
+     */
     instead: { drop: readonly string[]; add: readonly string[] } | null
   }
   /** Its words follow a cloud's naming rule, and nothing else in here counts. */
   cloud?: CloudName
   /**
-   * What it may be given on its input by a command before it, as a regular expression over what is known of that. `requires` does not
-   * count then: `echo ruok | nc localhost 2181`.
+   * Input that it may get from a command before it, as a regular expression over what is known of
+   * that. `requires` does not count then: `echo ruok | nc localhost 2181`.
    */
   input?: string
-  /** Environment that the executor must set for the verdict to be true: `PGOPTIONS` for a read-only session. */
+  /**
+   * Environment that the executor must set for the verdict to hold: `PGOPTIONS` for a read-only
+   * session.
+   */
   environment?: Readonly<Record<string, string>>
 }
 
 /** Grammars by the program's base name. Several names may share one grammar. */
 export type Grammars = Readonly<Record<string, Grammar>>
 
-/** Options by kind, spelled as in the manual: `spell({ flag: '-a --all', number: '-n --lines' })`. */
+/** Options by kind, as in the manual: `spell({ flag: '-a --all', number: '-n --lines' })`. */
 export function spellOptions(kinds: Partial<Record<Option, string>>): Record<string, Option> {
   const options: Record<string, Option> = {}
   for (const [kind, words] of Object.entries(kinds)) {
@@ -262,7 +291,7 @@ const version = (flag: string): Grammar => ({
 })
 const word = (): Grammar => ({ manual: 'the manual of each', commands: { version: { manual: 'the manual of each' } } })
 
-/** Programs of which a night asks the version alone: everything else that they do is asked about. */
+/** Programs of which a night asks only the version: the rest is asked. */
 export const versions: Grammars = {
   ...sameGrammar(
     `keepalived iperf3 fio scylla crash drgn rbspy fluent-bit vector telegraf envoy zookeeper dnsmasq proxysql mysqlrouter innochecksum goaccess

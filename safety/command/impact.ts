@@ -8,8 +8,9 @@ import { local } from './grammars/local.ts'
 import { platforms } from './grammars/platforms.ts'
 
 /**
- * What a command does to what is there, mildest first. `unknown` is a program that nobody here knows, or a text that is run as a program:
- * it may do anything. `sever` stops a host or a guest, or cuts it off from network or storage.
+ * A command's effect on what is there, mildest first. `unknown`: a program that nobody here knows,
+ * or a text run as a program, which may do anything. `sever`: stops a host or guest, or cuts it off
+ * from network or storage.
  */
 export const impacts = [
   'look',
@@ -25,7 +26,7 @@ export const impacts = [
 ] as const
 export type Impact = (typeof impacts)[number]
 
-/** Who has to agree, at least, and what the card says of it. */
+/** The least number that has to agree, and the card's words for it. */
 export const impactFacts: Readonly<Record<Impact, { risk: Risk; words: string }>> = {
   look: { risk: 'none', words: 'only looks' },
   create: { risk: 'medium', words: 'adds or starts something' },
@@ -43,7 +44,10 @@ export function worse(a: Impact, b: Impact): Impact {
   return impacts.indexOf(a) >= impacts.indexOf(b) ? a : b
 }
 
-/** Words that give a call its class, by the first that matches anywhere behind the program; the last entry is what is left. */
+/**
+ * Words that give a call its class, by the first that matches anywhere after the program; the last
+ * entry is the rest.
+ */
 type Classes = readonly [pattern: RegExp | null, impact: Impact][]
 
 const all = (impact: Impact): Classes => [[null, impact]]
@@ -155,7 +159,7 @@ const byProgram: ReadonlyMap<string, Classes> = new Map(
       [null, 'remove'],
     ]),
     ...named('rmdir truncate logrotate', all('remove')),
-    // What is written over, or moved from where it is looked for, is gone from there.
+    // A file written over, or moved from its place, is gone from there.
     ...named('mv', [
       [/^(?:-\S+ )*(?:\/(?:tmp|var\/tmp|dev\/shm)\/[^\s.]\S* ?)+$/, 'change'],
       [null, 'remove'],
@@ -240,12 +244,15 @@ export function impactOfRedirection(operator: string, target: string): Impact {
   return operator.includes('>>') || operator === '<>' || scratch.test(target) ? 'change' : 'remove'
 }
 
-/** Programs whose grammar names what looks: what else they do ranges from a label to the loss of a cluster. */
+/** Programs whose grammar names what looks: the rest may lose a label or a cluster. */
 const administrators = new Set(
   Object.keys({ ...brokers, ...controls, ...deployers, ...disks, ...local, ...platforms, ...queues, ...versions }),
 )
 
-/** What one command does by its words; `isKnown` where a grammar knows the program. Wrappers are weighed with what is inside. */
+/**
+ * One command's effect by its words; `isKnown` where a grammar knows the program. Wrappers are
+ * weighed with their inside.
+ */
 export function impactOf(name: string, words: readonly string[], isKnown: boolean): Impact {
   const classes = byProgram.get(name) ?? (/^mkfs\./.test(name) ? all('destroy') : null)
   if (!classes) return isKnown && !administrators.has(name) ? 'change' : 'unknown'

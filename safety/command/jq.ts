@@ -1,11 +1,14 @@
 /**
- * jq and yq read their input and compute: a function that is not listed here may reach beyond it, as `env`, `input_filename` and yq's `load_str`
- * do, or go on for ever.
+ * jq and yq read their input and compute. Any function not listed may reach beyond, as `env`,
+ * `input_filename` and yq's `load_str`, or go on for ever.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
-/** Functions of jq 1.7 without those that reach beyond the input or define more, and operators of yq 4 that only compute. */
+/**
+ * Functions of jq 1.7 that neither reach beyond the input nor define more, and yq 4's computing
+ * operators.
+ */
 const functions = words(`
   abs add all any arrays ascii ascii_downcase ascii_upcase booleans bsearch capture ceil contains combinations cos date dateadd datesub del delpaths
   empty endswith error explode fabs finites first flatten floor fmax fmin fmod from_entries fromdate fromdateiso8601 fromjson fromstream getpath
@@ -26,13 +29,16 @@ const keywords = words('if then elif else end as reduce foreach try catch label 
 const endless =
   /(?<![.\w$])(?:def|while|until|repeat)(?!\w)|(?<![.\w$])range\s*\((?!\s*(?:\d{1,6}|length)(?:\s*;\s*(?:\d{1,6}|length))?\s*\))|\*\s*(?:\d{7,}|\d[\d.]*[eE])|(?:\d{7,}|\d[\d.]*[eE]\+?\d+)\s*\*/
 
-/** What makes much of little: a walk that makes what it walks, all pairs, a far index, powers, a replacement that an old jq never ends. */
+/**
+ * Functions that make much of little: a walk that makes its path, all pairs, a far index, powers, a
+ * replacement that an old jq never ends.
+ */
 const growing =
   /(?<![.\w$])(?:recurse\s*\((?!\s*(?:\.[\w.]*)?(?:\.?\[\])\??\s*\))|(?:combinations|pow|pow10|exp|exp2|exp10|ldexp|scalb|scalbln|gamma|tgamma)(?!\w)|g?sub\s*\(\s*"[\^$]?"\s*;)|\[\s*-?\d{6,}/
 
 /** More than a program makes of one line. */
 const maxMade = 1_000_000
-/** So often one value may become two: a thousand of one. */
+/** Doublings of one value: a thousand of one. */
 const maxDoublings = 10
 
 export function inspectJq(program: string): string | null {
@@ -69,7 +75,10 @@ function findUnlisted(program: string): string | null {
   return null
 }
 
-/** The program without its texts; null where it has a comment, or a text that stays open. What stands between `\\(` and `)` in a text is code, in brackets. */
+/**
+ * The program without its texts; null where it has a comment or an open text. Between `\\(` and `)`
+ * a text is code, in brackets.
+ */
 function codeOf(program: string): string | null {
   let code = ''
   /** Brackets that are open in each text that is. */

@@ -18,15 +18,21 @@ export type { CommandVerdict } from './analysis.ts'
 export type CommandContext = {
   /** Host names and addresses that were looked up, in lower case. */
   knownHosts: ReadonlySet<string>
-  /** Containers, pods and the like that were looked up where it will run, as `known-names.ts` writes them. */
+  /**
+   * Containers, pods and the like that were looked up where it will run, as `known-names.ts` writes
+   * them.
+   */
   knownNames?: ReadonlySet<string>
   /** Where it will run, when that is known. */
   directory?: string
   /** Paths that are as secret as those on the list: what belongs to the executor itself. */
   secrets?: readonly string[]
-  /** False where it runs in a container or guest: its files cannot be looked at beforehand, only the environment gets there. */
+  /**
+   * False in a container or guest: its files cannot be looked at before, and only the environment
+   * gets there.
+   */
   canLook?: boolean
-  /** Commands that `sudo -n` may look with there, each word for word, as the device's manifest allows them: in `/` alone. */
+  /** Commands that `sudo -n` may look with, word for word as the manifest allows: in `/` alone. */
   rootReads?: readonly (readonly string[])[]
 }
 
@@ -36,14 +42,14 @@ const maxTextCharacters = 16_384
 const maxGuesses = 256
 
 /**
- * Decides about a text that bash is to run. Pure and total: the same text and context give the same verdict, and nothing that
- * goes wrong in here makes a command run.
+ * Decides about a text that bash is to run. Pure and total: the same text and context give the same
+ * verdict, and no fault in here makes a command run.
  */
 export function judgeCommand(text: string, context: CommandContext): CommandVerdict {
   return guarded(() => judgeText(text, context, true))
 }
 
-/** How many steps judging a text takes: at most `stepsForAnyText` and `stepsPerCharacter` for each character. */
+/** Steps of judging a text: at most `stepsForAnyText`, and `stepsPerCharacter` a character. */
 export function countSteps(text: string, context: CommandContext): number {
   const analysis = open(context, text.length)
   judgeScript(text, analysis, topLevel)
@@ -147,7 +153,7 @@ function close(analysis: CommandAnalysis, text: string, rewrite: string | null):
   const beside = besideFinding(analysis.programs, sees)
   if (beside) analysis.findings.push(beside)
   const ruling = decide(analysis.findings)
-  // Written out: every judgement ends here, and spreading an object costs as much as reading a command.
+  // Written out: every judgement ends here, and spreading an object costs as much.
   return {
     verdict: ruling.verdict,
     effect: ruling.effect,

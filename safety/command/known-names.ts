@@ -1,12 +1,12 @@
 import type { Word } from './parse.ts'
 
 /**
- * Names of containers, pods, guests and buckets. Each is known where it was found: a name is written behind what goes by it and the
- * namespace that it stands in, `pod:prod:web-0`. One without either, as `web`, is that of a guest of the inventory, which may be reached by
- * whatever program runs it.
+ * Names of containers, pods, guests and buckets. Each is known where it was found, written behind
+ * the client and the namespace that have it: `pod:prod:web-0`. One without either, as `web`, is an
+ * inventory's guest, which any program may reach.
  */
 
-/** No program gives longer names, and none of these has a word in it that could be an option or a path. */
+/** No program gives longer names, and none of these has a word like an option or path. */
 const plainName = /^[\w][\w.-]{0,252}$/
 
 export const isPlainName = (text: string): boolean => plainName.test(text)
@@ -27,7 +27,10 @@ const kindsOfProgram: Readonly<Record<string, string>> = {
   ip: 'netns',
 }
 
-/** What a command line names: `docker exec web` a container of docker, `docker compose exec web` a service. */
+/**
+ * The named thing of a command line: `docker exec web` a container, `docker compose exec web` a
+ * service.
+ */
 export function kindOfNames(words: readonly Word[]): string {
   const [program] = words
   const name = program ? baseName(program) : ''

@@ -2,14 +2,15 @@ import type { Word as BashWord, Command, Redirect, WordPart } from 'unbash'
 import type { Word } from './tree.ts'
 
 /**
- * Programs that print words of a known form, and the options under which they do. A word that is made of what they print is judged by one
- * of that form. An option that is not listed here may print anything: a separator, a template, a command line.
+ * Programs that print words of a known form, with the options for it. A word made of their output
+ * is judged by one of that form. Any other option may print anything: a separator, a template, a
+ * command line.
  */
 
 /** One number or one name a line. */
 type OutputForm = 'numbers' | 'names'
 
-/** `sample` stands for each word that is printed: no process of importance, and no name of anything. */
+/** `sample` stands for each printed word: no vital process, and no name of anything. */
 type KnownPrinter = {
   form: OutputForm
   sample: string
@@ -78,7 +79,7 @@ const printers: Readonly<Record<string, KnownPrinter>> = {
 export const dnsNamed =
   'no|nodes?|po|pods?|ns|namespaces?|deploy|deployments?|sts|statefulsets?|ds|daemonsets?|rs|replicasets?|jobs?|cj|cronjobs?|svc|services?|pvc|persistentvolumeclaims?|pv|persistentvolumes?|ing|ingress(?:es)?'
 
-/** Whole command lines but for values: one name a line, of an alphabet that the program's own server holds to. */
+/** Whole command lines without values: one name a line, of the server's alphabet. */
 const listingLines: readonly { line: RegExp; sample: string }[] = [
   // `kind/name`, RFC 1123: kubectl get -o name.
   {
@@ -136,7 +137,10 @@ function takeOut(words: string[], ...runs: string[][]): boolean {
   return false
 }
 
-/** The options that were given, by letter or as `--name`; null where one is not listed, or there are too many operands. */
+/**
+ * Given options, by letter or as `--name`; null where one is not listed, or there are too many
+ * operands.
+ */
 function readOptions(printer: KnownPrinter, words: readonly string[]): Set<string> | null {
   const seen = new Set<string>()
   const isLong = (list: string | undefined, name: string) => list?.split(' ').includes(name) ?? false
@@ -162,7 +166,7 @@ function readOptions(printer: KnownPrinter, words: readonly string[]): Set<strin
   return operands > printer.maxOperands ? null : seen
 }
 
-/** What each directive prints with its default padding: figures, and names of days and months in the C locale. */
+/** Output of each directive with default padding: figures, and the C locale's names. */
 const directives: Readonly<Record<string, string>> = {
   Y: '2026',
   y: '26',
@@ -187,8 +191,8 @@ const directives: Readonly<Record<string, string>> = {
 }
 
 /**
- * What `date` prints, written out for one moment: figures, and the signs that stand between them. A letter of a format is a letter of a word
- * that nobody sees, so a format holds directives and `-_:.T` alone.
+ * Output of `date` at one moment: figures, and the signs between them. A letter in the format is a
+ * letter of an unseen word: formats hold directives and `-_:.T` alone.
  */
 export function dateOutputOf(words: readonly string[], isQuoted: boolean): string | null {
   let format: string | null = null
@@ -226,7 +230,10 @@ export function printsPathsAlone(words: readonly Word[]): boolean {
     .every(({ text }) => !text.startsWith('-') || /^-\d+[A-Za-z]?$/.test(text) || findWords.test(text))
 }
 
-/** The words of a plain command; null where one is not known to the letter. What throws its errors away is as plain. */
+/**
+ * Words of a plain command; null where one is not known to the letter. Throwing errors away is as
+ * plain.
+ */
 export function literalWordsOf({ name, prefix, suffix }: Command): string[] | null {
   if (!name || name.parts || prefix.length > 0) return null
   const texts = [name.value]
@@ -250,7 +257,10 @@ const isKnownPart = (part: WordPart): boolean =>
 /** More words of a loop than these are not written out. */
 const maxWords = 16
 
-/** What `echo` and `seq` print, to the letter and in signs that no shell reads again; null where that is not certain. */
+/**
+ * Output of `echo` and `seq`, to the letter, in signs that no shell reads again; null where that is
+ * not certain.
+ */
 export function exactWordsOf(words: readonly string[]): string[] | null {
   const [name, ...operands] = words
   if (name === 'echo') {

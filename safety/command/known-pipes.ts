@@ -2,8 +2,8 @@ import type { ParsedScript } from 'unbash'
 import { dnsNamed, knownOutputOf, literalWordsOf } from './known-output.ts'
 
 /**
- * What a pipe prints at its end: lists of known form that lose lines on the way, and a column of a table that a server makes of names. No
- * other column is taken: text of strangers stands in them.
+ * Output of a pipe: lists of known form that lose lines, and a table's column that a server makes
+ * of names. Other columns hold strangers' text.
  */
 
 type Commands = readonly (readonly string[])[]
@@ -82,7 +82,10 @@ function tableOf(commands: Commands): Table | null {
   return sandboxTable.test(whole) ? { '1': word } : null
 }
 
-/** The commands of a script that is one pipe of plain commands, each word known to the letter; null for every other script. */
+/**
+ * Commands of a script that is one pipe of plain commands, each word known to the letter; null for
+ * others.
+ */
 export function onlyPipeOf(script: ParsedScript): string[][] | null {
   const [statement, another] = script.commands
   if (!statement || another || statement.background) return null

@@ -21,8 +21,8 @@ const sql =
   }
 
 /**
- * Commands of psql(1) that list what is there. Left out: foreign servers, user mappings and subscriptions, whose options hold passwords,
- * and \\dconfig and \\drds, which show settings.
+ * psql(1)'s listing commands. Left out: foreign servers, user mappings and subscriptions, whose
+ * options hold passwords, and \\dconfig and \\drds, which show settings.
  */
 const listing =
   /^\s*\\(?:d(?:[aAbcCdDEfgilLmnoOpPstTuvxXy]|ac|dp|rg|Rp|F[dpt]?|P[it]*|o[S+]*|fn|fa|fp|fw|ft|it|ti|tv|tvs|ts)?[S+x]*|l|z|conninfo|encoding|sf|sv)[S+x]*(?:\s+[\w.*?"$()-]+)?\s*$/
@@ -51,7 +51,10 @@ export const languages: ReadonlyMap<string, Inspect> = new Map<Language, Inspect
   ['fields:kubernetes', inspectKubernetesOutput],
 ])
 
-/** What is typed into cqlsh, read strictly: one statement that describes or selects, without a function but those that count. */
+/**
+ * Input of cqlsh, read strictly: one statement that describes or selects, with counting functions
+ * alone.
+ */
 
 const describe =
   /^desc(?:ribe)?\s+(?:cluster|keyspaces|tables|types|functions|aggregates|schema|(?:keyspace|table|columnfamily|index|materialized\s+view|type)\s+\w+(?:\.\w+)?|\w+(?:\.\w+)?)$/i
@@ -77,8 +80,9 @@ function inspectCql(text: string): string | null {
 }
 
 /**
- * ClickHouse's SQL, read strictly: one statement that only looks, of words and functions that are named here. A table function (`url`,
- * `file`, `remote`) is written like any other, so a name before a parenthesis has to be on the list.
+ * ClickHouse's SQL, read strictly: one looking statement of listed words and functions. A table
+ * function (`url`, `file`, `remote`) looks like any other, so a name before a parenthesis has to be
+ * on the list.
  */
 
 const functions = new Set(
@@ -93,7 +97,10 @@ const functions = new Set(
     .map((name) => name.toLowerCase()),
 )
 
-/** What the server tells about itself. Left out: users, credentials, keys, and what is fetched from elsewhere. */
+/**
+ * The server's words on itself. Left out: users, credentials, keys, and what is fetched from
+ * elsewhere.
+ */
 const systemTables = new Set(
   `asynchronous_inserts asynchronous_metric_log asynchronous_metrics build_options clusters columns contributors crash_log data_skipping_indices
    detached_parts disks distribution_queue errors events functions graphite_retentions macros merge_tree_settings merges metric_log metrics
@@ -130,8 +137,8 @@ function inspectClickhouse(text: string): string | null {
 }
 
 /**
- * JavaScript for mongosh, read strictly: a chain of methods that are named here, with literals for arguments. Nothing else of the
- * language is taken: no function, no variable, no name that is put together.
+ * JavaScript for mongosh, read strictly: a chain of listed methods with literal arguments. No
+ * function, no variable, no name that is put together.
  */
 
 const topics = 'dbs|databases|collections|tables|profile|log(?:s| global)?'
@@ -167,7 +174,7 @@ const chains = [
     `^db\\.(?!system\\b|_)[A-Za-z]\\w*\\.(?:find|findOne)\\((${literal})\\)(?:\\.sort\\((${literal})\\))?(?:\\.limit\\([1-9]\\d{0,3}\\)|\\.count\\(\\)|\\.explain\\((?:["']queryPlanner["'])?\\))(?:\\.toArray\\(\\)|\\.pretty\\(\\))?`,
   ),
 ]
-/** What only picks from an answer: properties, and an arrow whose body is properties, strings and sums. */
+/** Picks from an answer: properties, and an arrow whose body is properties, strings and sums. */
 const picks =
   /^(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*(?![\w(])|\[\d+\]|\.(?:map|filter)\(\(?([a-z]\w*)\)? => (?:(?:\1(?:\.(?!constructor\b|__|prototype\b)[A-Za-z]\w*)+|"[^"\\]*"|'[^'\\]*'|\d+)(?:\s*(?:\+|===?|!==?|[<>]=?)\s*|(?=\))))+\)|\.(?:pretty|toArray)\(\))*$/
 const prints = /^(?:JSON\.stringify|EJSON\.stringify|printjson|print|tojson)\((.*?)(?:,\s*null,\s*\d)?\)$/s

@@ -2,9 +2,9 @@ import { isPlainName, kindOfNames, nameKey, namespaceOf, podName } from './known
 import { parse, type Word } from './parse.ts'
 
 /**
- * Reads names out of what a command printed that lists them. The words of the command are known, one command alone without a pipe, and so
- * is the form of its output: names come from the column that the program prints them in. Text of strangers stands in other columns, in logs
- * and behind formats of one's own, where no name is taken.
+ * Reads names out of a listing command's output. The command's words are known, one command without
+ * a pipe, and so is its output's form: names come from their column. Strangers' text stands in
+ * other columns, in logs and behind custom formats, where no name is taken.
  */
 
 /** Nobody looks at more things than these in one answer. */
@@ -30,7 +30,7 @@ const optionValue = ({ given }: ListingCall, ...names: string[]): string | null 
 const columns = (line: string): string[] => line.trim().split(/\s+/)
 const isId = (text: string): boolean => /^[0-9a-f]{12,64}$/.test(text)
 
-/** First and last column of the table, behind its header; the names of links are separated by commas. */
+/** First and last column of the table, after its header; commas separate names of links. */
 function readContainers(call: ListingCall, lines: readonly string[]): string[] {
   const format = optionValue(call, '--format')
   if (has(call, '-q', '--quiet')) return lines.filter(isId)
@@ -143,7 +143,10 @@ function onlyCommand(command: string | readonly string[]): Word[] | null {
   return isBare && simple.words.every(({ literal }) => literal) ? [...simple.words] : null
 }
 
-/** Options and operands of a listing; null where a word of it is not known, since the output may then be anything. */
+/**
+ * Options and operands of a listing; null where a word is unknown, since the output may then be
+ * anything.
+ */
 function readCall(words: readonly Word[], { flags, values }: Pick<Listing, 'flags' | 'values'>): ListingCall | null {
   const [known, valued] = [flags.split(' '), values.split(' ')]
   const texts = words.map(({ text }) => text)
@@ -164,7 +167,7 @@ function readCall(words: readonly Word[], { flags, values }: Pick<Listing, 'flag
   return call
 }
 
-/** The names that a command listed, each behind its kind and namespace; none of a command that is not known to list any. */
+/** Names that a command listed, each behind its kind and namespace; none for an unknown command. */
 export function namesListed(command: string | readonly string[], output: string): string[] {
   const words = onlyCommand(command)
   const program = words?.[0]?.text

@@ -12,11 +12,15 @@ import {
 import type { Unwrapped } from './unwrapped.ts'
 
 /**
- * `sudo -n` and a command that the manifest of a device names word for word. The executor runs it by itself, without a shell and outside of
- * the sandbox, which no set-user-ID program works in; what it prints goes to the rest of the pipe, which stays inside.
+ * `sudo -n` and a command that a device's manifest names word for word. The executor runs it
+ * without a shell and outside of the sandbox, where no set-user-ID program works; its output goes
+ * to the pipe's rest, which stays inside.
  */
 
-/** The commands that may look as root there, as JSON of their words. Where a relative word would lead elsewhere than from `/`, none may. */
+/**
+ * Commands that may look as root there, as JSON of their words. None may with a relative word that
+ * leads elsewhere than from `/`.
+ */
 export function rootReadsAt(context: {
   rootReads?: readonly (readonly string[])[]
   directory?: string
@@ -25,7 +29,7 @@ export function rootReadsAt(context: {
   return new Set(isAtRoot ? context.rootReads?.map((words) => JSON.stringify(words)) : [])
 }
 
-/** `sudo -n` of a command that the manifest allows word for word: what is inside is judged as any other. */
+/** `sudo -n` of a command that the manifest allows word for word: judged as any other. */
 export function rootReadOf(
   words: readonly Word[],
   { inner, assignments, askReason }: Unwrapped,
@@ -41,8 +45,8 @@ export function rootReadOf(
 }
 
 /**
- * The first command of a text that is one pipe of simple commands and nothing else, with what stands behind its bar; null where anything
- * else stands in the text.
+ * The first command of a text that is one pipe of simple commands, with what follows its bar; null
+ * where anything else stands there.
  */
 export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: string | null } | null {
   const [pipeline, another] = tree.pipelines
@@ -57,8 +61,8 @@ export function firstOfPipe(text: string, tree: Tree): { simple: Simple; rest: s
 }
 
 /**
- * What looks as root runs by itself, outside of the sandbox and without a shell: the rest of the text shares nothing with it. What it needs
- * besides its words, nobody could give it.
+ * A look as root runs by itself, without sandbox and shell: the text's rest shares nothing with it,
+ * and nobody could give it more than its words.
  */
 export function setRootReadApart(analysis: CommandAnalysis): void {
   if (!analysis.rootRead) return
@@ -73,7 +77,7 @@ export function setRootReadApart(analysis: CommandAnalysis): void {
 /** A program of a text, as far as what it obeys and reaches goes. */
 type ProgramObservation = { name: string; reach: ProgramSurroundings['reach']; obeys: boolean }
 
-/** What is found out about surroundings while a text is judged. */
+/** Facts of the surroundings, found while a text is judged. */
 export type Survey = {
   programs: ProgramObservation[]
   conditions: CallCondition[]
@@ -87,12 +91,12 @@ export type Survey = {
 
 type ProgramCall = { name: string; words: readonly Word[]; reading: CommandReading | null }
 
-/** It runs on another host or in a container, where no environment of ours goes along; with what `env` sets there. */
+/** Runs on another host or in a container, without our environment; with what `env` sets there. */
 type RunsWhere = { elsewhere: boolean; setThere: Readonly<Record<string, string>> }
 
 /**
- * Notes what a program obeys: the environment that switches it off, and the conditions that the executor makes sure of. Answers why
- * neither helps, or null.
+ * Notes what a program obeys: the environment that switches it off, and the conditions that the
+ * executor checks. Answers why neither helps, or null.
  */
 export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThere }: RunsWhere): Finding | null {
   const { name } = called
@@ -129,7 +133,10 @@ export function observe(called: ProgramCall, survey: Survey, { elsewhere, setThe
   return null
 }
 
-/** Java before 21 sends SIGQUIT to whatever process is named: the executor looks at it beforehand. A class is sought among Javas alone. */
+/**
+ * Java before 21 sends SIGQUIT to any named process: the executor looks at it first. A class is
+ * sought among Javas alone.
+ */
 function attach({ name, words }: ProgramCall, survey: Survey, elsewhere: boolean): Finding | null {
   for (const { text, literal } of words.slice(1)) {
     if (literal && !/^\d+$/.test(text)) continue
@@ -161,7 +168,7 @@ function isOneOf({ words, reading }: ProgramCall, names: readonly string[] = [])
   return reading?.grammars.length === 2 && names.includes(words[reading.chosenAt]?.text ?? '')
 }
 
-/** What has to be set where nobody can look, for a program to obey nothing there; null where that does not help. */
+/** The setting for a program to obey nothing where nobody can look; null where none helps. */
 export function environmentThere(called: ProgramCall): Record<string, string> | null {
   const row = rowOf(called)
   if (!row?.there) return null
@@ -173,7 +180,7 @@ export function environmentThere(called: ProgramCall): Record<string, string> | 
 const hasEnvironment = ({ reading }: ProgramCall): boolean =>
   reading?.grammars.some(({ environment }) => environment !== undefined) ?? false
 
-/** The files that its own words name, where some of them are its settings: the others have to be as trustworthy then. */
+/** Files that its words name, if some are its settings: the others must be as trustworthy. */
 function ownFiles({ reading }: ProgramCall, { obeysFilesOf = [] }: ProgramSurroundings): PlaceRule[] {
   const isNamed = obeysFilesOf.includes('operand') || reading?.found.some(({ name }) => obeysFilesOf.includes(name))
   const files = isNamed
@@ -212,7 +219,10 @@ const isPlainPath = (text: string): boolean => text !== '' && !/^[~-]|[$`*?[\\{}
 /** More directories than this are not followed. */
 const maxDirectories = 6
 
-/** A `cd` may fail or be in a subshell, so the directories before it stay possible. False when there are too many. */
+/**
+ * A `cd` may fail or be in a subshell: directories before it stay possible. False when there are
+ * too many.
+ */
 export function enterDirectory(words: readonly Word[], survey: Pick<Survey, 'directories' | 'isLost'>): boolean {
   const target = words.slice(1).find(({ text }) => !/^-./.test(text))
   const isPlain = words.length === 2 && target?.literal === true && isPlainPath(target.text)
@@ -235,8 +245,8 @@ const networkFiles = /\/(?:proc\/(?:self|thread-self|\d+)?\/?net|sys\/class\/net
 const mountFiles = /\/proc\/(?:self\/|thread-self\/|\d+\/)?mount|\/etc\/mtab/
 
 /**
- * What a sandbox has to lift for a text. In a namespace without the network `ss` would find nobody listening, and every mount would be
- * read-only.
+ * The sandbox parts to lift for a text. Without the network's namespace `ss` finds nobody
+ * listening, and every mount looks read-only.
  */
 export function sightsOf(programs: readonly ProgramObservation[], text: string): ReadSight[] {
   const sights: ReadSight[] = []
@@ -252,8 +262,9 @@ function reaches(programs: readonly ProgramObservation[], sight: ReadSight): boo
 }
 
 /**
- * What is lifted is lifted for the whole text. So nothing may stand beside it that obeys something, or could use it: beside what looks at
- * the network, a program that obeys nothing; beside what looks at the mounts, one that only reads and prints besides.
+ * Lifted parts are lifted for the whole text, so nothing beside may obey something or use them:
+ * beside a look at the network, a program that obeys nothing; beside one at mounts, one that only
+ * reads and prints.
  */
 export function besideFinding(programs: readonly ProgramObservation[], sights: readonly ReadSight[]): Finding | null {
   for (const sight of sights) {

@@ -2,9 +2,15 @@ import { type CloudName, inspectCloud } from './clouds.ts'
 import type { Grammar, Grammars, Option, ValueKind } from './grammar.ts'
 import type { Word } from './parse.ts'
 
-/** Reads the words of one command by its grammar into values of known kinds, or names the word that does not fit. */
+/**
+ * Reads one command's words by its grammar into values of known kinds, or names the word that does
+ * not fit.
+ */
 
-/** `repeats`: any number of such words may stand here, so one that the shell makes many of shifts nothing. `of`: the option it belongs to. */
+/**
+ * `repeats`: any number of such words may stand here, so one that the shell multiplies shifts
+ * nothing. `of`: its option.
+ */
 export type OptionValue = { kind: ValueKind; word: Word; repeats: boolean; of?: string }
 
 /** An option as it was found, so that a bounded form can be written without it. */
@@ -18,11 +24,14 @@ export type CommandReading = {
   grammars: Grammar[]
   /** Index of the last word that chose a grammar: 0, or that of the sub-command. */
   chosenAt: number
-  /** The word that did not fit and why; without a word, what is missing. `isRefused`: the program itself takes no such words. */
+  /**
+   * The misfit word and why; without a word, what is missing. `isRefused`: the program itself takes
+   * no such words.
+   */
   problem: { word: Word | null; why: string; missing: boolean; isRefused?: true } | null
 }
 
-/** Is this option among the words? Few options are, so looking through them is cheaper than a set. */
+/** Whether this option is among the words: few are, so a search is cheaper than a set. */
 export function hasOption({ found }: CommandReading, name: string): boolean {
   return found.some((option) => option.name === name)
 }
@@ -68,7 +77,7 @@ function compileOne(
   return { grammar, style, options, commands, refuses, refusesOperands, only }
 }
 
-/** `input` is what a command before it hands on, where that is known; undefined when there is none. */
+/** `input`: what a command before it hands on, if known; undefined when there is none. */
 export function read(words: readonly Word[], program: CompiledGrammar, input?: string | null): CommandReading {
   const reading: CommandReading = {
     values: [],
@@ -129,7 +138,7 @@ const readsAttached = (text: string, level: CompiledGrammar): boolean =>
 const isLetters = (text: string, grammar: Grammar): boolean =>
   grammar.bsd !== undefined && [...text].every((letter) => grammar.bsd!.includes(letter))
 
-/** Letters of options without a dash: `ps aux`, `tar tf x`. Their values follow in the order of the letters. */
+/** Letters of options without a dash: `ps aux`, `tar tf x`. Values follow in the letters' order. */
 function readLetters(words: readonly Word[], grammar: Grammar, reading: CommandReading): number | null {
   let next = 2
   for (const letter of words[1]!.text) {
@@ -186,7 +195,7 @@ function readOption(
   return readCluster(words, at, level, reading)
 }
 
-/** `--fol` is `--follow` to GNU: an abbreviation counts where it makes a command endless, and nowhere else. */
+/** `--fol` is `--follow` to GNU: an abbreviation counts only where it makes a command endless. */
 function abbreviated(text: string, { grammar }: CompiledGrammar): string | undefined {
   const when = grammar.endless?.when
   if (!Array.isArray(when) || !/^--\w{2}/.test(text)) return undefined
@@ -212,7 +221,8 @@ function readCluster(
       continue
     }
     if (rest === '') return takeNext(words, { name, at, option, clustered }, reading)
-    // Programs differ on `-o=x`: some take the sign for the value. Without it the value is held against more.
+    // Programs differ on `-o=x`: some take the sign for the value. Without it the value is held
+    // against more.
     return takeAttached(word, rest.replace(/^=/, ''), { name, at, option, clustered }, reading)
   }
   return at + 1

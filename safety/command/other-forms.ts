@@ -1,15 +1,15 @@
 import type { Word } from './parse.ts'
 
 /**
- * The same question in a form that runs unasked. Some forms code puts in by itself, as it bounds what does not end: they answer the same.
- * The others are named in the reason, since they answer something else.
+ * The same question in a form that runs unasked. Code adds some by itself, as it bounds endless
+ * ones: they answer the same. The others stand in the reason, since they answer something else.
  */
 
 type Form = (texts: readonly string[]) => string[] | null
 
 const baseName = (text: string): string => text.slice(text.lastIndexOf('/') + 1)
 
-/** Words without these options; letters are taken out of clusters. Null where none of them is there. */
+/** Words without these options; letters leave their clusters. Null where none is there. */
 function without(texts: readonly string[], letter: string, long: string): string[] | null {
   const left = texts.flatMap((text) => {
     if (text === long || text === `-${letter}`) return []
@@ -25,9 +25,9 @@ const adding =
 
 /** Forms that answer the same, and do or obey less. */
 const saferForms: Readonly<Record<string, Form>> = {
-  // What the server answers is shown, and where it leads is not followed; and without its user's .curlrc.
+  // Shows the server's answer and follows no redirect; without its user's .curlrc.
   curl: (texts) => without(texts, 'L', '--location') ?? adding('-q')(texts),
-  // Of what was fetched last: nobody is asked over the network.
+  // Data of the last fetch: nobody is asked over the network.
   dnf: adding('-C'),
   yum: adding('-C'),
   // Without its user's .digrc.
@@ -44,7 +44,10 @@ export function saferForm(words: readonly Word[]): string[] | null {
   return saferForms[name]!(words.map(({ text }) => text))
 }
 
-/** What a person or a model may ask in its place, by what was asked; `$1` is a group of the pattern. Each row is tried by a test. */
+/**
+ * Questions to ask in its place, by what was asked; `$1` is a group of the pattern. A test tries
+ * each row.
+ */
 const otherForms: readonly { asked: RegExp; instead: string }[] = [
   {
     asked:

@@ -4,10 +4,13 @@ import type { Word } from './parse.ts'
 
 /** Whether a command ends by itself, apart from what it does; and the form of it that ends. */
 
-/** `words` is the bounded form; null when there is none, empty when the command is best left out of its pipe. */
+/**
+ * `words`: the bounded form; null when there is none, empty when the command is best left out of
+ * its pipe.
+ */
 export type EndlessCommand = { bound: EndlessReason; words: readonly string[] | null }
 
-/** They wait for a key. The first group shows a file, so the beginning of the file is the same, bounded. */
+/** They wait for a key. The first group shows a file, so its beginning is the same, bounded. */
 const viewers: ReadonlySet<string> = new Set(['less', 'more', 'most', 'pg', 'view'])
 const editors: ReadonlySet<string> = new Set(
   'man info vi vim nvim vimdiff nano pico emacs ed ex joe jed micro mc mcedit crontab-e visudo vipw'.split(' '),
@@ -43,7 +46,7 @@ function viewed(words: readonly Word[], piped: boolean): readonly string[] | nul
   return file && !more && file.literal && !/^[-+]/.test(file.text) ? ['head', '-n', '200', file.text] : null
 }
 
-/** By the grammar: an option or a lone interval that makes it endless, and nothing that bounds it. */
+/** By the grammar: an option or lone interval that makes it endless, and nothing that bounds it. */
 export function unboundedByGrammar(
   name: string,
   reading: CommandReading,
@@ -88,7 +91,7 @@ function isEndlessInterval(operands: readonly Word[]): boolean {
 
 type Endless = NonNullable<CommandReading['grammars'][number]['endless']>
 
-/** What to drop and to put in; nothing is put in where the command already says how much it wants. */
+/** Words to drop and to add; nothing is added where the command says how much it wants. */
 function enough({ enough, instead }: Endless, reading: CommandReading): NonNullable<Endless['instead']> {
   const { drop, add } = instead!
   return { drop, add: enough?.some((option) => hasOption(reading, option)) ? [] : add }
@@ -116,7 +119,7 @@ function bounded(
   return [...head, ...options, ...tail, ...operands].filter((text) => text !== null)
 }
 
-/** What programs print that only repeat or decode what they are given: a text that comes out of them is known before it runs. */
+/** Output of programs that only repeat or decode: the text is known before it runs. */
 
 /** A longer output disguises nothing. */
 const longest = 16_384
@@ -173,7 +176,7 @@ const printers: Readonly<Record<string, Print>> = {
   sed: substituted,
 }
 
-/** It repeats its input, the whole of it for all that is known here, where no operand names a file. */
+/** It repeats its input, all of it as far as is known, where no operand names a file. */
 function passed(option: RegExp): Print {
   return (operands, input) => (operands.every((text) => option.test(text) || /^\d+$/.test(text)) ? input : null)
 }

@@ -1,8 +1,11 @@
-/** Files that a program uses for itself and does not print: they are known by where they lie and what they are called. */
+/** Files that a program uses and does not print: known by place and name. */
 
 type OwnKind = 'credential' | 'socket' | 'settings' | 'compose' | 'certificate' | 'runtime'
 
-/** Only the administrator writes there, and the names are those of keys and certificates: nothing else is tried as one. */
+/**
+ * Only the administrator writes there, and the names are of keys and certificates: nothing else is
+ * tried as one.
+ */
 const credentials =
   /^\/(?:etc|var\/lib|run\/secrets|var\/run\/secrets)\/[\w./-]+(?:\.(?:pem|key|crt|cert|cer|keyring)|\/(?:tls|ca)\.\w+)$/
 const sockets = /^\/(?:var\/)?run\/[\w./-]+\.(?:asok|sock)$/

@@ -17,13 +17,14 @@ import { type Constants, defineWord, noConstants, readWord, remember } from './w
 export type { Redirection, Simple, Tree, Word } from './tree.ts'
 
 /**
- * The shell parser behind our own interface. Everything after this file sees plain data: pipelines of simple commands, and a
- * list of words for whatever else was in the text. A node type that the parser may grow one day is `unknown`, which asks.
+ * The shell parser behind our own interface. After this file all is plain data: pipelines of simple
+ * commands, and a list of words for whatever else the text has. A new node type of the parser is
+ * `unknown`, which asks.
  */
 
 /**
- * Reads bash text. What the parser cannot read comes back as an error beside everything it could; null when it gave up, so that
- * nothing is known of what is inside.
+ * Reads bash text. An unreadable part comes back as an error beside the rest; null when it gave up,
+ * so that nothing is known of the inside.
  */
 export function parse(source: string, constants: Constants = noConstants()): Tree | null {
   const tree: Tree = {
@@ -103,7 +104,7 @@ function visit(node: SyntaxNode, source: string, tree: Tree, nested: boolean): v
     case 'If':
     case 'CompoundList':
     case 'Elif':
-      // What is inside runs, some of it or all of it: each command is judged as one that does.
+      // The inside runs, some or all of it: each command is judged as one that does.
       if (nested) visitOther(node, source, tree)
       else inside(tree, () => forEachChild(node, (child) => visit(child, source, tree, false)))
       return
@@ -121,14 +122,14 @@ function inside(tree: Tree, read: () => void): void {
   tree.depth -= 1
 }
 
-/** More rounds of a loop, and more commands and characters in all its rounds, are not written out. */
+/** More rounds of a loop, or more commands and characters in them, are not written out. */
 const maxRounds = 16
 const maxUnrolled = 200
 const maxUnrolledCharacters = 16_384
 /** Behind more commands of a pipe than these nobody hides a text. */
 const maxPassed = 16
 
-/** `for h in a b; do …; done` as its rounds, where the words are known; false where they are not. */
+/** `for h in a b; do …; done` as its rounds, with known words; false where they are not. */
 function visitRounds(node: Extract<SyntaxNode, { type: 'For' }>, source: string, tree: Tree): boolean {
   const name = node.name.value
   // An upper-case name may be one that programs obey.
@@ -291,8 +292,9 @@ const ownNames =
   /^(?!histchars$|auto_resume$|[a-z]*_proxy$)(?:[a-z][a-z0-9_]*|(?:[A-Z]+_)?(?:POD|PID|ID|NODE|NAME|NAMESPACE|NS|CONTAINER|CID|JOB|VOLUME|POOL|SVC|UNIT|DATE|TODAY|COUNT|TOPIC|OSD|PG))$/
 
 /**
- * `pod=$(crictl pods -q …)`: a variable that the text sets once, to a word of known form. Whatever is written with it is judged with a sample,
- * with nothing in its place (it may not have come to this), and with several words. Null for any other.
+ * `pod=$(crictl pods -q …)`: a variable that the text sets once, to a word of known form. Words
+ * with it are judged with a sample, with nothing (it may stay empty), and with several words. Null
+ * for any other.
  */
 function ownVariable(node: AssignmentNode, source: string, tree: Tree): Simple['assignments'][number] | null {
   const { name, value } = node
@@ -319,7 +321,7 @@ function word(node: BashWord, source: string, tree: Tree): Word {
   return readWord(node, tree, (part) => visitOther(part, source, tree))
 }
 
-/** Adds the word, and puts every other way in which the shell may make it beside the words that are there. */
+/** Adds the word, and every other form the shell may give it beside the words there. */
 function addArgument(node: BashWord, made: Simple, source: string, tree: Tree): void {
   const sample = readSample(node, tree)
   const added = sample?.word ?? word(node, source, tree)

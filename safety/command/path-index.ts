@@ -1,12 +1,13 @@
 import { globExpression } from './patterns.ts'
 
 /**
- * A list of path patterns that is asked about many paths. Compared as one regular expression, hundreds of patterns are tried in turn for
- * each path; here a path is held against those alone that share a word with it. Answers the same as `globExpression`.
+ * A list of path patterns, asked about many paths. As one regular expression, hundreds of patterns
+ * are tried for each path; here a path meets only those that share a word with it. Answers as
+ * `globExpression`.
  */
 export type PathTest = { test(path: IndexedPath): boolean }
 
-/** A path as it is, and its segments in lower case: taken apart once for all the lists that it is held against. */
+/** A path and its segments in lower case: taken apart once for all lists. */
 export type IndexedPath = { text: string; lower: string; segments: readonly string[] }
 
 export function pathOf(text: string): IndexedPath {
@@ -49,7 +50,7 @@ const isName = (pattern: string): boolean => /^\*\*\/[^/]+$/.test(pattern) && !p
 /** The same of a directory with all that is in it. */
 const isDirectory = (pattern: string): boolean => /^\*\*\/[^/]+\/\*\*$/.test(pattern)
 
-/** A word that every path has which the pattern matches: where it begins, or a segment of it; empty where there is none. */
+/** A word that every matching path has: its beginning or a segment; empty where there is none. */
 function keyOf(pattern: string): string {
   const segments = pattern.split('/')
   if (segments[0] === '') {
@@ -82,7 +83,10 @@ function rootIndex(patterns: readonly string[]): (segments: readonly string[], p
 
 const escaped = (text: string): string => text.replace(/[.+^$()|{}\]\\]/g, '\\$&')
 
-/** Patterns of one segment: whole names, endings and parts are looked up, and the rest is tried by its first letter. */
+/**
+ * Patterns of one segment: whole names, endings and parts are looked up, the rest tried by first
+ * letter.
+ */
 function nameIndex(patterns: readonly string[]): (name: string) => boolean {
   const whole = new Set<string>()
   const endings = new Map<string, string[]>()
@@ -112,9 +116,9 @@ function nameIndex(patterns: readonly string[]): (name: string) => boolean {
 }
 
 /**
- * What may be asked of a web server unasked: paths that are known to only look, each with the names that its query may have. A GET may
- * act (a shutdown, a delete) or show secrets (an environment, a heap), and so may a HEAD, which many servers answer by the GET. A segment
- * `*` is any one name.
+ * Paths of web servers that only look, each with the names its query may have. A GET may act (a
+ * shutdown, a delete) or show secrets (an environment, a heap), and so may a HEAD, which many
+ * servers answer as a GET. A segment `*` is any one name.
  */
 type Harmless = { source: string; paths: string; query?: string }
 

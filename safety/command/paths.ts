@@ -13,8 +13,9 @@ import {
 } from './secret-paths.ts'
 
 /**
- * Where a word leads, however it is spelled. `~` is taken for `/root`: what matters about a home is the same in all of them.
- * A path that stays relative after `directories` (what `cd` may have set) is held against the lists by its end.
+ * The target of a word, however spelled. `~` counts as `/root`: what matters about a home is alike
+ * in all. A path still relative after `directories` (what `cd` may have set) is held against the
+ * lists by its end.
  */
 export function normalise(text: string, directories: readonly string[] = []): string[] {
   const path = collapse(homeFor(text))
@@ -50,8 +51,9 @@ function collapse(path: string): string {
 export type PathList = { expression: PathTest; meeting: readonly string[] }
 
 /**
- * A list in the two forms it is asked in. What the shell expands becomes names that exist: `*.log` could become `id_rsa.log`,
- * but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not count for what begins with a wildcard.
+ * A list in its two forms. The shell expands to names that exist: `*.log` could become
+ * `id_rsa.log`, but then `id_rsa*` would forbid every `*.log`. So the open end of a name does not
+ * count for what begins with a wildcard.
  */
 export const pathList = (patterns: readonly string[]): PathList => ({
   expression: pathIndex(patterns),
@@ -60,7 +62,10 @@ export const pathList = (patterns: readonly string[]): PathList => ({
 
 const hidden = pathList(hiddenPaths)
 const secrets = pathList([...hiddenPaths, ...measuredPaths])
-/** Where a tree is known to hold nothing secret by its name, a pattern is held against what lies just there. */
+/**
+ * Where a tree is known by name to hold nothing secret, a pattern is held against what lies just
+ * there.
+ */
 const placed = pathList([...hiddenPaths, ...measuredPaths].filter((pattern) => pattern.startsWith('/')))
 /** Without directories of any place: a `*.log` in one of those is a log all the same. */
 const named = pathList(
@@ -105,8 +110,8 @@ function leads({ pattern }: Word, paths: readonly IndexedPath[], list: PathList)
 export const leadsToDisk = (word: Word, directories: readonly string[]): boolean => leadsTo(word, disks, directories)
 
 /**
- * What a file was before an editor, a package or a person made a copy of it: `.env~`, `.env.swp`, `#.env#`, `shadow.bak.gz`. As many
- * endings as there are come off.
+ * A file's name before an editor, package or person copied it: `.env~`, `.env.swp`, `#.env#`,
+ * `shadow.bak.gz`. All its endings come off.
  */
 function originals(path: string): string[] {
   const found: string[] = []
@@ -135,7 +140,7 @@ type PathFinding = 'endless' | 'secret' | 'holds secrets' | 'fetches'
 /** How a program takes a path: it measures the file, prints it, or prints everything below it. */
 type PathUse = 'measures' | 'prints' | 'prints tree'
 
-/** What is wrong with a path that is read in this way. */
+/** The fault of a path that is read so. */
 export function pathFinding(word: Word, directories: readonly string[], reading: PathUse): PathFinding | null {
   if (word.found) return foundFinding(word, reading)
   const paths = pathsOf(word, directories)
@@ -143,7 +148,7 @@ export function pathFinding(word: Word, directories: readonly string[], reading:
   const list = reading === 'measures' ? hidden : secrets
   if (leads(word, paths, endless)) return 'endless'
   if (leads(word, paths, fetching)) return 'fetches'
-  // `..` behind a link goes up from where the link leads, so a way through something secret counts as well.
+  // `..` after a link goes up from the link's target, so a way through something secret counts too.
   const up = word.text.indexOf('/..')
   if (up > 0 && leadsTo({ ...word, text: word.text.slice(0, up), pattern: null }, list, directories)) return 'secret'
   if (isSecret(word, paths, list)) return 'secret'
@@ -175,13 +180,13 @@ export function ownFinding(
 const harmlessKind =
   /[^/]\.(?:log|out|err|stdout|stderr|trace|gc|pid|md|rst|service|timer|socket|unit)(?:\.\*|\.\d+)?\*?$/
 
-/** What is wrong with reading whatever is found below a root: hidden names are among it, so a `*` stands for them, too. */
+/** The fault of reading all below a root: hidden names are among it, so `*` stands for them too. */
 function foundFinding(word: Word, reading: PathUse): PathFinding | null {
   if (reading === 'measures') return null
   const [root, name] = word.pattern!.split('/**')
   if (trees.expression.test(pathOf(root!)))
     return placed.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
-  // Elsewhere it may lie below anything, so its name has to say that it is of a kind that holds no secret.
+  // Elsewhere it may lie below anything: its name has to say that its kind holds no secret.
   if (!name || !harmlessKind.test(name)) return 'holds secrets'
   return named.meeting.some((pattern) => globsMeet(pattern, word.pattern!)) ? 'secret' : null
 }

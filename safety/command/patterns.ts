@@ -3,12 +3,12 @@ import { type Constants, remember } from './words.ts'
 
 /** What a shell makes of a parameter's value, where it says to change it. */
 
-/** A value that is not known: empty as a rule, since nothing sets it. No word can hold this character. */
+/** An unknown value: empty as a rule, since nothing sets it. No word can hold this character. */
 export const unknown = '\u0000'
 
 export type Parameter = Extract<WordPart, { type: 'ParameterExpansion' }>
 
-/** The value of `${a:-x}`, `${a#x}`, `${a/x/y}` and the like; `operand` writes out the words inside. */
+/** The value of `${a:-x}`, `${a#x}`, `${a/x/y}` and the like; `operand` writes out words. */
 export function changed(
   values: readonly string[] | null,
   part: Parameter,
@@ -75,8 +75,9 @@ function removed(value: string, what: string, operator: string): string {
 }
 
 /**
- * Patterns over paths. A segment may hold `*`, `?` and `[…]`; a segment `**` stands for any number of segments. Used twice: our
- * own lists are such patterns, and so is an operand that the shell will expand, which must not be able to become a listed path.
+ * Patterns over paths. A segment may hold `*`, `?` and `[…]`; `**` is any number of segments. Used
+ * twice: our lists are such patterns, and so is an operand that the shell expands, which must not
+ * become a listed path.
  */
 
 /** True when some path matches both patterns. A literal path is a pattern too. */
@@ -100,7 +101,7 @@ function segmentMeets(left: string, right: string): boolean {
   return charactersMeet(anyForSets(left), 0, anyForSets(right), 0)
 }
 
-/** A set of characters may be any character: wider than the truth, so that nothing slips through. */
+/** A set of characters may be any character: wider than the truth: nothing slips through. */
 const anyForSets = (segment: string) => segment.replace(/\[[^\]]*\]/g, '?')
 
 function charactersMeet(left: string, i: number, right: string, j: number): boolean {
@@ -113,7 +114,10 @@ function charactersMeet(left: string, i: number, right: string, j: number): bool
   return same && charactersMeet(left, i + 1, right, j + 1)
 }
 
-/** One regular expression for a list of patterns, for literal paths. Leading dots are matched by `*`: wider, and simpler. */
+/**
+ * One regular expression for a list of patterns, for literal paths. `*` matches leading dots:
+ * wider, and simpler.
+ */
 export function globExpression(patterns: readonly string[]): RegExp {
   return new RegExp(`^(?:${patterns.map(source).join('|')})$`, 'i')
 }
@@ -132,7 +136,7 @@ function source(pattern: string): string {
   })
 }
 
-/** Brace expansion, on the text of one word as it is written: it comes before everything else that a shell does to a word. */
+/** Brace expansion on one word as written: it comes before all else that a shell does to a word. */
 
 /** More words than these are not written out. */
 const maxWords = 64

@@ -42,8 +42,9 @@ export const isMetadata = (host: string): boolean => metadata.test(host.replace(
 type RemoteAddress = { host: string; target: string }
 
 /**
- * The parts of an address that every program reads alike: no user part, no backslash, no blank, no braces, which some clients expand
- * into many requests. Without a scheme curl guesses one by the name of the host, so a name that it takes for another protocol is no HTTP host.
+ * Parts of an address that every program reads alike: no user part, backslash or blank, no braces,
+ * which some clients expand into many requests. Without a scheme curl guesses one by the host's
+ * name: a name of another protocol is no HTTP host.
  */
 export function addressOf(text: string): RemoteAddress | null {
   const found = /^(?:https?:\/\/)?(\[[0-9a-f:]+\]|[a-z0-9.-]+)(?::\d{1,5})?((?:[/?#][^\s\\{}<>"`^|]*)?)$/i.exec(text)
@@ -66,11 +67,11 @@ for (const { paths, query = '' } of harmlessPaths) {
   }
 }
 
-/** A longer query asks for more than a look takes; one in a language of queries may be as long as its judge reads. */
+/** A longer query asks more than a look; a query language's may fill its judge's limit. */
 const maxQueryCharacters = 500
 const maxLanguageCharacters = 6_000
 
-/** `target` is what follows the host and port: a path, with or without a query. Null: it only looks. */
+/** `target`: a path after host and port, with or without a query. Null: it only looks. */
 export function findRequestProblem(target: string): string | null {
   const unknown = 'asks for something that is not known to only look'
   const asked = target === '' ? '/' : target

@@ -7,8 +7,9 @@ import type { Tree, Word } from './tree.ts'
 /** Words that a command or a loop makes: by a sample of what is printed, or to the letter. */
 
 /**
- * Holds in `word` the argument with a sample in each place, in `others` the words that stand there where a substitution prints nothing or
- * several words (each is judged as well), and in `scripts` the substitutions, which run as any command does.
+ * Keeps in `word` the argument with a sample in each place, in `others` the words where a
+ * substitution prints nothing or several (each is judged), and in `scripts` the substitutions,
+ * which run as commands do.
  */
 type SampledWord = { word: Word; others: Word[][]; scripts: ParsedScript[] }
 
@@ -17,7 +18,10 @@ type Piece = { text: string; isQuoted: boolean; isSample: boolean; isPattern?: t
 const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 const join = (pieces: readonly Piece[]): string => pieces.map(({ text }) => text).join('')
 
-/** An argument with a loop's variable, or with a substitution of known form, as one that is known; null where it is neither. */
+/**
+ * An argument with a loop's variable or a known substitution, as a known one; null where it is
+ * neither.
+ */
 export function readSample(node: BashWord, tree: Tree): SampledWord | null {
   if (!node.parts || !/[$`]/.test(node.text)) return null
   const pieces: Piece[] = []
@@ -67,7 +71,7 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
   if (variable === null) return false
   const value = tree.rounds?.get(variable)
   if (value?.isPattern) {
-    // Of a name with a blank in it the shell makes two words, unless it is quoted; the kernel has no such names.
+    // The shell makes two words of an unquoted name with a blank; the kernel has none such.
     if (!isQuoted && !/^\/(?:sys|proc)\//.test(value.text)) return false
     return pieces.push({ text: value.text, isQuoted, isSample: false, isPattern: true }) > 0
   }
@@ -78,7 +82,7 @@ function readPart(part: WordPart, isQuoted: boolean, reading: Reading): boolean 
 
 type LoopWords = { values: { text: string; isPattern: boolean }[]; scripts: ParsedScript[] }
 
-/** The words of a loop, where all that the shell does to them is known for certain; and the substitutions among them. */
+/** Words of a loop, where all that the shell does is certain; and their substitutions. */
 export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
   const values: LoopWords['values'] = []
   const push = (...texts: string[]) => values.push(...texts.map((text) => ({ text, isPattern: false })))
@@ -100,14 +104,14 @@ export function readLoopWords(words: readonly BashWord[]): LoopWords | null {
   return { values, scripts }
 }
 
-/** `/sys/block/*`, `/var/log/*.log`: a path whose name alone is a pattern, and which begins as a path does. */
+/** `/sys/block/*`, `/var/log/*.log`: a path that begins as one, with a pattern for a name. */
 const isPlainPattern = (text: string, parts: readonly WordPart[]): boolean =>
   parts.every(({ type }) => type === 'Literal' || type === 'Glob') &&
   /^(?:\.\/|\/[\w.-]+\/)[\w./*?-]*$/.test(text) &&
   (text.match(/[*?]/g)?.length ?? 0) <= 3 &&
   !text.includes('..')
 
-/** One pair of braces with words or a range of numbers between, which every shell spells out alike. */
+/** One pair of braces with words or a range of numbers, which every shell spells out alike. */
 const plainBraces =
   /^[\w./:@%+=-]*\{(?:[\w./:@%+=-]*(?:,[\w./:@%+=-]*)+|(?:0|[1-9]\d{0,4})\.\.(?:0|[1-9]\d{0,4}))\}[\w./:@%+=-]*$/
 

@@ -16,7 +16,10 @@ import { judgeOther, judgeWords } from './simple.ts'
 import { quote } from './unwrapped.ts'
 import { classifyPipe } from './xargs.ts'
 
-/** Nobody nests brackets this deep, or writes so many of them. What the parser and the braces take grows with the square of either. */
+/**
+ * Nobody nests brackets this deep, or writes so many: the parser's and the braces' cost grows with
+ * the square.
+ */
 const maxDepth = 60
 const maxOpened = 600
 const maxDefined = 64
@@ -117,7 +120,10 @@ function replaced(text: string, changes: readonly Change[]): string {
   return result.trim()
 }
 
-/** The commands of a pipe that hand something on to this one; of a long pipe the last, one more than anybody reads names out of. */
+/**
+ * Commands of a pipe that hand something on to this one; of a long pipe the last ones, one more
+ * than names are read of.
+ */
 const commandsBefore = (pipeline: readonly Simple[], index: number): readonly Simple[] =>
   pipeline.slice(Math.max(0, index - maxPiped - 1), index)
 
@@ -178,7 +184,7 @@ function judgeSimple(
   return judgeWords(simple.words, analysis, here)
 }
 
-/** A function or an alias of the text itself, with the words that it is called with. For the hard list. */
+/** A function or alias of the text itself, with the words it is called with. For the hard list. */
 function judgeDefined(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { constants, looked } = analysis
   const name = words[0]?.text

@@ -1,4 +1,4 @@
-/** Below the patterns above, but public: what a certificate authority publishes, and a device that holds nothing. */
+/** Below the patterns above, but public: an authority's publications, an empty device. */
 export const publicPaths: readonly string[] = [
   '/dev/null',
   '/dev/stdin',
@@ -15,7 +15,7 @@ export const publicPaths: readonly string[] = [
   '/var/log/**/private/**',
 ]
 
-/** Reading one of these asks another machine, whose name stands in the path: an automounter, a network file system. */
+/** Reading one asks the machine in its path: an automounter, a network file system. */
 export const fetchingPaths: readonly string[] = [
   '/net/**',
   '/afs/**',
@@ -28,8 +28,8 @@ export const fetchingPaths: readonly string[] = [
 ]
 
 /**
- * Directories that may be read with all that is below: logs, and what packages install for everybody to read. Anywhere else a
- * directory may hold a file that no list names.
+ * Directories that may be read with all below: logs, and what packages install for everybody. Any
+ * other may hold a file that no list names.
  */
 export const openTrees: readonly string[] =
   `/var/log/** /usr/share/** /usr/lib/** /usr/include/** /usr/src/** /lib/** /lib64/** /proc/sys/** /sys/class/** /sys/block/** /sys/fs/cgroup/**
@@ -89,7 +89,7 @@ export const diskPaths: readonly string[] = [
   '/dev/port',
 ]
 
-/** Programs that tell about a path (name, size, owner, device facts) and never print what is in it. */
+/** Programs that tell about a path (name, size, owner, device facts), never its content. */
 export const attributesOnly: ReadonlySet<string> = new Set(
   `ls dir vdir stat find du df tree test [ readlink realpath namei basename dirname cd pwd mountpoint findmnt mount lsblk blkid
    blockdev smartctl hdparm nvme fdisk sfdisk parted mdadm pvs vgs lvs pvdisplay vgdisplay lvdisplay pvscan vgscan lvscan
@@ -98,8 +98,9 @@ export const attributesOnly: ReadonlySet<string> = new Set(
 )
 
 /**
- * Paths whose content nobody gets unasked, by what they are. Patterns over normalised paths, in either case; an entry that ends in
- * `/**` names the directory too. Files made from such a file (`.bak`, `~`, `.swp`, `.gz`) are held against the list as well.
+ * Paths whose content nobody gets unasked, by kind. Patterns over normalised paths, in either case;
+ * an entry ending in `/**` names the directory too. Copies of such files (`.bak`, `~`, `.swp`,
+ * `.gz`) are held against the list as well.
  */
 
 const list = (text: string): string[] => text.trim().split(/\s+/)
@@ -206,7 +207,7 @@ const named = list(`
   **/mgmt-users.properties **/application-users.properties **/kafka_*jaas* **/server.properties **/producer.properties **/consumer.properties **/connect-*.properties **/kraft/*.properties **/zookeeper.properties **/zoo.cfg.dynamic **/*jaas.conf **/*jaas*.conf **/shiro.ini
 `)
 
-/** What was typed, and what a program left behind. */
+/** Typed input, and a program's leavings. */
 const traces = list(`
   **/.*_history **/.*history **/*_history **/.histfile **/.history **/.history/** **/.zsh_sessions/** **/.bash_sessions/**
   **/.local/share/fish/** **/.config/fish/fish_variables **/fish_history **/.lesshst **/.viminfo **/.local/share/nvim/** **/.local/state/nvim/**
@@ -274,7 +275,7 @@ const copies = list(`
   **/*.vma **/*.vma.* **/swapfile /swap.img **/*.pcap* **/*.cap **/*.pst **/*.mbox
 `)
 
-/** What is secret even by its name, size and time. */
+/** Secret even by name, size and time. */
 export const hiddenPaths: readonly string[] = [
   ...new Set([...accounts, ...keys, ...networks, ...clients, ...named, ...traces, ...kernel]),
 ]

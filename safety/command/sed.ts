@@ -1,6 +1,6 @@
 import { hasOpenBracket } from './awk.ts'
 
-/** sed that only prints: addresses, and commands that neither read nor write a file nor run a program. */
+/** sed that only prints: addresses, and commands without files and programs. */
 
 export function inspectSed(script: string): string | null {
   const reader: Reader = { text: script, at: 0, appended: 0, isHeld: false, times: 1 }
@@ -11,7 +11,7 @@ export function inspectSed(script: string): string | null {
     skip(reader, /^[ \t]*(?:![ \t!]*)?/)
     const why = readCommand(reader)
     if (why) return why
-    // What is held and put behind itself is twice as long with each line.
+    // Held text put behind itself doubles with each line.
     if (reader.isHeld && reader.appended > 1) return 'it puts what it holds behind itself more than once'
     if (reader.times > maxTimes) return `it makes a line more than ${maxTimes} times as long`
   }
@@ -19,7 +19,10 @@ export function inspectSed(script: string): string | null {
 
 const maxTimes = 100
 
-/** `appended`: how often one space is put behind the other; `isHeld`: the space that lasts is put behind the line; `times`: by replacements. */
+/**
+ * `appended`: how often one space is put behind the other; `isHeld`: the lasting space is put
+ * behind the line; `times`: by replacements.
+ */
 type Reader = { text: string; at: number; appended: number; isHeld: boolean; times: number }
 
 function skip(reader: Reader, what: RegExp): boolean {
@@ -44,7 +47,10 @@ function skipAddress(reader: Reader): boolean {
   return skip(reader, /^[IM]*/)
 }
 
-/** Moves past the next delimiter that is not escaped. Versions differ on whether a bracket hides it, so then it cannot be read. */
+/**
+ * Moves past the next unescaped delimiter. Versions differ on whether a bracket hides it: then it
+ * cannot be read.
+ */
 function skipExpression(reader: Reader, delimiter: string): boolean {
   const from = reader.at
   return skipUntil(reader, delimiter) && !hasOpenBracket(reader.text.slice(from, reader.at - 1))

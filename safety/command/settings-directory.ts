@@ -1,2 +1,2 @@
-/** Stands for the directory of the executor that holds settings for clients: it knows where that is. */
+/** Stands for the executor's directory of client settings: it knows where that is. */
 export const settingsDirectory = '{settings}'

@@ -1,11 +1,15 @@
 import type { Simple, Word } from './tree.ts'
 
 /**
- * `kubectl get … -o json | jq '.items[].status.phase'`: of a whole object this prints what the filter names. So it is judged as the output
- * by path that it stands for, and asks where one of the paths does.
+ * `kubectl get … -o json | jq '.items[].status.phase'` prints of a whole object what the filter
+ * names. It is judged as the output by path that it stands for, and asks where one of the paths
+ * does.
  */
 
-/** The command with the paths of the filter in place of `json`, where they are all that jq prints; else the command itself. */
+/**
+ * The command with the filter's paths for `json`, where jq prints nothing else; else the command
+ * itself.
+ */
 export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
   const [program, verb] = [simple.words[0]?.text, simple.words.some(({ text }) => text === 'get')]
   if ((program !== 'kubectl' && program !== 'oc') || !verb || next?.words[0]?.text !== 'jq') return simple
@@ -25,7 +29,7 @@ export function asksForPaths(simple: Simple, next: Simple | undefined): Simple {
 
 const plainOptions = /^(?:-[rcMSe]+|--raw-output|--compact-output|--sort-keys|--monochrome-output)$/
 
-/** What a filter of jq prints, as JSON paths of kubectl; null where it is more than paths, choices and counts. */
+/** Output of a jq filter as kubectl's JSON paths; null for more than paths, choices, counts. */
 function pathsOfFilter(words: readonly Word[]): string[] | null {
   const operands = words.filter(({ text }) => !plainOptions.test(text))
   const [filter, more] = operands
@@ -71,7 +75,7 @@ function toPath(text: string): string | null {
   return text.replace(/\?/g, '').replace(/\.\[/g, '[').replace(/\[\]/g, '[*]')
 }
 
-/** The parts between signs that stand in no bracket and no string; null where brackets do not match. */
+/** Parts between signs outside of brackets and strings; null where brackets do not match. */
 function splitAt(text: string, sign: string): string[] | null {
   const parts: string[] = ['']
   let depth = 0

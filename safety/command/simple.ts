@@ -69,7 +69,7 @@ export function judgeWords(words: readonly Word[], analysis: CommandAnalysis, co
   return ends
 }
 
-/** A way in which the command may run besides the likely one. Where the program would refuse its words, nothing comes of it. */
+/** Another way the command may run. Refused words of the program come to nothing. */
 export function judgeOther(words: readonly Word[], analysis: CommandAnalysis, context: ExecutionContext): void {
   const { findings } = analysis
   const from = findings.length
@@ -134,8 +134,8 @@ function judgeProgram(
 }
 
 /**
- * The words with their patterns quoted, where what was found is that one of them is no path: `_cluster/health?pretty`, `osd.*`. No file is
- * called so, and then the shell hands the word on as it stands. Null where another word is not known.
+ * The words with patterns quoted, where one is no path: `_cluster/health?pretty`, `osd.*`. No file
+ * is called so, and the shell hands the word on. Null where another word is unknown.
  */
 function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): Word[] | null {
   const isPlain = (word: Word) => word.literal || (word.pattern !== null && word.quoting === 'bare' && !word.found)
@@ -148,7 +148,10 @@ function quotedPatterns(words: readonly Word[], findings: readonly Finding[]): W
   return isMeant ? words.map((word) => ({ ...word, literal: true, pattern: null })) : null
 }
 
-/** `NAME=value` for `env`, with which a program obeys nothing there; null where that does not help or its words are not known. */
+/**
+ * `NAME=value` for `env`, with which a program obeys nothing there; null where that does not help
+ * or its words are unknown.
+ */
 function environmentFor(name: string, words: readonly Word[]): string[] | null {
   const program = programs.get(name)
   if (!program || !words.every(({ literal }) => literal)) return null
@@ -290,7 +293,7 @@ function judgeWrapper(
   return combineTerminations(words, found, terminations, { analysis, context, add })
 }
 
-/** What was set for a program inside does not get there. */
+/** A program inside does not get this setting. */
 const dropsEnvironment = (words: readonly Word[]): boolean =>
   baseOf(words[0]!) === 'env' && words.some(({ text }) => /^-(?:[a-z0]*i[a-z0]*|-ignore-environment)?$/.test(text))
 

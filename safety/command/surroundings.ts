@@ -12,24 +12,28 @@ export const byProgram: ReadonlyMap<string, ProgramSurroundings> = new Map(
   }),
 )
 
-/** What a program obeys besides its words: files of the place, of its user's home, and what the machine's other parts say. */
+/**
+ * Things a program obeys besides its words: files of the place and of its user's home, and words of
+ * the machine's other parts.
+ */
 export type ProgramSurroundings = {
   manual: string
   /**
-   * What it can use by itself, called as its grammar allows. `prints`: reads files and its input and prints, nothing else. `service`: asks a
-   * service of this machine over a socket that has a path. `network`: looks at the network or sends packets, and its answer is
-   * wrong without the machine's own. `mounts`: the same of the table of mounts.
+   * Things it can use, called as its grammar allows. `prints`: reads files and input and prints.
+   * `service`: asks a service of this machine over a socket with a path. `network`: looks at the
+   * network or sends packets, and is wrong without the machine's own. `mounts`: the same for the
+   * table of mounts.
    */
   reach: 'prints' | 'service' | 'network' | 'mounts'
-  /** What it obeys, in words for the table. Absent: nothing but what only the administrator writes. */
+  /** The things it obeys, for the table. Absent: nothing but what only the administrator writes. */
   obeys?: string
   /** Environment that switches it off. */
   switches?: Readonly<Record<string, string>>
   /** What the executor makes sure of just before. */
   conditions?: readonly PlaceRule[]
-  /** Environment with which it obeys nothing where nobody can look: in a container, on another host. */
+  /** Environment with which it obeys nothing where nobody can look: in containers, elsewhere. */
   there?: Readonly<Record<string, string>>
-  /** It attaches to the process whose number is among its words, by a signal that ends one which is no Java. */
+  /** It attaches to the process in its words, by a signal that ends one which is no Java. */
   attaches?: true
   /** Options with which neither helps: somebody is asked. */
   asksWith?: readonly string[]
@@ -43,7 +47,7 @@ export type ProgramSurroundings = {
 
 /** What has to be true of the place; with the directories of a call it becomes a `Condition`. */
 export type PlaceRule =
-  /** Absent, or neither the file nor the way to it can be written by anybody but root. `up`: in all directories above, too. */
+  /** Absent, or only root can write the file and its way. `up`: in all directories above, too. */
   | { kind: 'root_only'; files: readonly string[]; up?: true }
   /** The settings that git reads there, and in its submodules, only describe the repository. */
   | { kind: 'git_settings' }
@@ -53,10 +57,13 @@ export type PlaceRule =
   | { kind: 'docker_settings' }
   /** This process runs Java. */
   | { kind: 'java'; process: string }
-  /** A file of `key = value` in sections holds these keys alone: who connects, and nothing that it starts. */
+  /** A `key = value` file in sections with these keys alone: who connects, nothing it starts. */
   | { kind: 'plain_settings'; file: string; keys: readonly string[] }
 
-/** A rule for one call, as plain data for the executor. `directories`: where it may run, absolute or from where it starts; none: there. */
+/**
+ * A rule for one call, as plain data for the executor. `directories`: where it may run, absolute or
+ * from its start; none: there.
+ */
 export type CallCondition = PlaceRule & { program: string; directories: readonly string[] }
 
 export function surroundingsOf(program: string): ProgramSurroundings | null {
@@ -71,7 +78,7 @@ export function hasNarrowerRows(program: string): boolean {
   return narrowed.has(program)
 }
 
-/** Set for every read, whatever it runs: nothing is shown page by page, and no program of a language loads what a user has put into their home. */
+/** Set for every read: no pager, and no language loads what a user put into their home. */
 export const readEnvironment: Readonly<Record<string, string>> = {
   PAGER: 'cat',
   SYSTEMD_PAGER: 'cat',

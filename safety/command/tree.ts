@@ -3,7 +3,7 @@ import type { Constants } from './words.ts'
 
 /** What the shell parser's tree becomes: plain data for everything after it. */
 
-/** What stands in a text besides simple commands joined by `|`, `&&`, `||`, `;` and newlines. Each asks. */
+/** Parts of a text besides simple commands joined by `|`, `&&`, `||`, `;`, newlines. Each asks. */
 type ShellShape =
   | 'substitution'
   | 'process substitution'
@@ -31,7 +31,10 @@ export type Word = {
   text: string
   /** True when the text is exactly what the program receives. */
   literal: boolean
-  /** `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes inside it. */
+  /**
+   * `bare`: no quotes; `whole`: one pair of quotes round the word; `split`: quotes or backslashes
+   * inside it.
+   */
   quoting: 'bare' | 'whole' | 'split'
   /** The word as a glob pattern, when globbing is all that happens to it; else null. */
   pattern: string | null
@@ -53,19 +56,22 @@ export type Redirection = {
 }
 
 export type Simple = {
-  /** Stands behind a group, or behind `|&`: what it is given is not what the command before it prints. */
+  /** Stands behind a group, or `|&`: its input is not the command before's output. */
   isAside?: true
   words: Word[]
   /** `isOwn`: a word that the text makes for itself, and that no program obeys. */
   assignments: { name: string; value: Word; plain: boolean; isOwn?: true }[]
   redirections: Redirection[]
-  /** Literal text that arrives on standard input, where it can be known: a here-document, a here-string. */
+  /** Literal text on standard input, where it can be known: a here-document, a here-string. */
   input: string | null
   /** Reads what a command before its group hands on. */
   isFed: boolean
-  /** The words as the shell will make them, where they are not plain and the text says enough: for the hard list. */
+  /**
+   * Words as the shell will make them, where they are not plain and the text says enough: for the
+   * hard list.
+   */
   guesses: Word[][]
-  /** The words where a substitution prints nothing, or more than one word: the command runs with these as well. */
+  /** Words where a substitution prints nothing, or several: the command runs with these too. */
   others: Word[][]
   /** It stands in a group, a condition or a loop: it may run never, once or often. */
   isInside: boolean
@@ -77,7 +83,7 @@ export type Simple = {
 export type Tree = {
   /** Commands that the text runs as it stands, in order, grouped by pipe. */
   pipelines: Simple[][]
-  /** Commands inside substitutions, groups, loops and functions. They are held against the hard list, never run. */
+  /** Commands inside substitutions, groups, loops, functions: for the hard list, never run. */
   nested: Simple[][]
   shapes: { shape: ShellShape; text: string }[]
   /** The parser's first complaint. */
@@ -88,9 +94,9 @@ export type Tree = {
   inherited: string | null
   /** Inside a loop or a group that a command hands something on to. */
   isFed: boolean
-  /** Variables of the loops that are written out, with the value of this round; null outside of them. */
+  /** Variables of written-out loops, with this round's value; null outside of them. */
   rounds: Map<string, LoopValue> | null
-  /** Variables that the text sets once for itself, each with a sample of its value; null: set to several. */
+  /** Variables that the text sets once, each with a sample; null: set to several. */
   own: Map<string, { text: string; isExact: boolean } | null>
   /** How many && and || stand before this in one list. */
   chance: number
@@ -100,7 +106,7 @@ export type Tree = {
   depth: number
 }
 
-/** Node types of the shell parser: those that say nothing by themselves, and what the others are called. */
+/** Node types of the shell parser: those without a meaning, and names for the others. */
 
 export const plainNodes = new Set([
   'Script',

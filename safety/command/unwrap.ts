@@ -6,7 +6,7 @@ import { type InputKind, unwrapFind, unwrapXargs, withArguments } from './xargs.
 
 /** Finds the commands that a command runs. */
 
-/** What a command runs besides itself; null when it is no wrapper. `input` is what it reads, where that is known. */
+/** The command that a command runs; null: no wrapper. `input`: what it reads, if known. */
 export function unwrap(
   name: string,
   words: readonly Word[],
@@ -160,8 +160,9 @@ const passing = new Set([
 const deepest = 8
 
 /**
- * Has a command that ended with this exit code done what it was asked to do? 0 always says so, and what else does is data of its grammar.
- * Of a text with more than one command only 0: its exit code tells of the last one alone. Pure and total.
+ * Whether a command did what it was asked to do, by its exit code. 0 always says so; other codes
+ * are data of its grammar. For a text of several commands only 0: its exit code is the last one's.
+ * Pure and total.
  */
 export function isGoodExit(
   { field, form }: Pick<CommandField, 'field' | 'form'>,
@@ -188,7 +189,7 @@ function isGoodText(text: string, exitCode: number, depth: number): boolean {
     tree.shapes.some(({ shape }) => shape === 'background')
   )
     return false
-  // Of a pipe it is the last command's.
+  // In a pipe it is the last command's.
   const last = pipeline?.at(-1)
   return last !== undefined && isGoodCommand(last.words, exitCode, depth)
 }
@@ -211,8 +212,8 @@ function isGoodCommand(words: readonly Word[], exitCode: number, depth: number):
 }
 
 /**
- * Exit codes other than 0 with which a program has done what it was asked to do, from its manual. Everything else that is not 0 says that
- * it failed. `commands`: codes of a sub-command, instead of those of the program.
+ * Exit codes other than 0 of success, from the program's manual. Any other says that it failed.
+ * `commands`: codes of a sub-command, instead of the program's.
  */
 type ExitCodes = {
   manual: string

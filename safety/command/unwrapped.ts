@@ -7,9 +7,9 @@ type ScriptInner = { kind: 'script'; text: string; before: Word[]; after: Word[]
 
 export type Unwrapped = {
   inner: Inner[]
-  /** What is inside is the whole of what runs, with the operands that it is given. */
+  /** The inside is all that runs, with the operands it is given. */
   judged: boolean
-  /** Words of the command inside where it is given more or fewer operands than one: it runs with these as well. */
+  /** Words of the inner command with more or fewer operands than one: it runs with these too. */
   others: Word[][]
   /** Commands that may be inside, since an option is not known: for the hard list only. */
   candidates: Word[][]
@@ -29,7 +29,7 @@ export type Unwrapped = {
   endless: boolean
   /** A shell that waits for somebody to type. */
   interactive: boolean
-  /** What is inside was its input, so nothing is left of that for what runs in there. */
+  /** The inside was its input: nothing of that is left for what runs there. */
   readsInput: boolean
   /** Directories of this machine under their names inside a container. */
   mounts: { inside: string; outside: string }[]

@@ -155,7 +155,7 @@ function valueFinding({ kind, word, repeats }: OptionValue, tree: boolean, place
       return requestFinding(text, word)
     case 'parameter':
     case 'encoded':
-      // What is no `name=value` may be a file; without -G it is sent.
+      // A word without `name=value` may be a file; without -G it is sent.
       return finding('ARGUMENT', 'is sent, or is no plain name=value behind -G and one address', word)
     case 'header':
       return headerFinding(text, word, place)
@@ -221,8 +221,8 @@ function waitsAtMost(text: string, maxSeconds: number): boolean {
 }
 
 /**
- * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that one name or none, and nobody has a
- * directory `http:` or `localhost:8080` for `?pretty` to match in.
+ * A pattern that the shell can only make one inert word of: `grep [n]ginx` finds a file of that
+ * name or none, and nobody has a directory `http:` or `localhost:8080` for `?pretty`.
  */
 export function isOneWord(kind: ValueKind, { pattern }: Word): boolean {
   if (pattern === null) return false
@@ -238,10 +238,16 @@ function languageFinding(kind: ValueKind, word: Word): Finding | null {
   return reason === null ? null : finding('LANGUAGE', `does more than look: ${reason}`, word)
 }
 
-/** A unit, container or process; `deploy/web` too. It begins with a letter or digit, so it is neither option nor path. */
+/**
+ * A unit, container or process; `deploy/web` too. It begins with a letter or digit: neither option
+ * nor path.
+ */
 const isName = (text: string): boolean => /^[\w@][\w.@:+,=\\-]*(?:\/[\w.@:+-]+)?$/.test(text) && !text.includes('..')
 
-/** Programs differ in where they take a file, so a word that is plainly a path is held against the list wherever it stands. */
+/**
+ * Programs take files in different places: a word that is plainly a path is held against the list
+ * anywhere.
+ */
 const looksLikePath = (text: string): boolean => /^[@<]?(?:[/~]|\.\.?\/)\S*$/.test(text)
 
 function urlFinding(text: string, word: Word, place: ValuePlace): Finding | null {
@@ -256,7 +262,7 @@ function requestFinding(target: string, word: Word): Finding | null {
   return why === null ? null : finding('ARGUMENT', why, word)
 }
 
-/** The one address with what `-G` adds to its query; the values as they are where that cannot be told. */
+/** The one address with `-G`'s query; the values as they are where that is unknown. */
 function joinParameters(reading: CommandReading): readonly OptionValue[] {
   const { values } = reading
   const parameters = values.filter(({ kind }) => kind === 'parameter' || kind === 'encoded')
@@ -285,12 +291,12 @@ function encodeParameter({ kind, word }: OptionValue): string | null {
 }
 
 /**
- * Scripts open a name as their language does: `x|`, `|x`, `>x` are a program or a file that is written. No file is called so by anybody who
- * means well.
+ * Scripts open a name as their language does: `x|`, `|x`, `>x` are a program or a written file. No
+ * honest file has such a name.
  */
 const opensMore = /^\s*[|<>+]|\|\s*$/
 
-/** Some programs take a file by its address: `http://…`, `host:path`. Those that only measure do not. */
+/** Some programs take a file's address: `http://…`, `host:path`. Measuring ones do not. */
 function fetched(word: Word, { measures }: ValuePlace): Finding | null {
   const isAddress = measures ? /^[a-z][a-z0-9+.-]*:\/\//i : /^(?:[a-z][a-z0-9+.-]*:\/\/|[^/:]+:|\|)/i
   if (opensMore.test(word.text.replace(/^<(?=[\w./])/, '')))
@@ -310,7 +316,10 @@ function endpointFinding(word: Word, tree: boolean, place: ValuePlace): Finding 
   return isKnownHost(host, place.knownHosts) ? null : finding('EXFILTRATION', 'is a host that was not looked up', word)
 }
 
-/** A revision, a path, or `revision:path` of a repository. What is in a repository is as secret as what it was made from. */
+/**
+ * A revision, a path, or `revision:path` of a repository. Its content is as secret as the file it
+ * was made from.
+ */
 function revisionFinding(word: Word, tree: boolean, place: ValuePlace): Finding | null {
   const { text } = word
   const at = text.indexOf(':')

@@ -1,7 +1,7 @@
 import type { Word as BashWord, SyntaxNode, WordPart } from 'unbash'
 import { mark, type Tree, type Word } from './tree.ts'
 
-/** What an approver cannot see he cannot approve: these characters are refused, wherever they stand. */
+/** An approver cannot approve what cannot be seen: these characters are refused anywhere. */
 
 type Hidden = { what: string; from: number; to: number }
 
@@ -28,9 +28,9 @@ const hidden: readonly Hidden[] = [
   { what: 'a tag character', from: 0xe0000, to: 0xe0fff },
 ]
 
-/** The first character of the text that nobody can see, as `U+202E (…)`; null when all can be seen. */
+/** The first invisible character of the text, as `U+202E (…)`; null when all can be seen. */
 export function hiddenCharacter(text: string): string | null {
-  // Nearly every command is printable ASCII: one pass of the regular expression engine, and no table.
+  // Nearly every command is printable ASCII: one pass of the regular expression engine, no table.
   if (!/[^\t\n\x20-\x7e]/.test(text)) return null
   for (const character of text) {
     const code = character.codePointAt(0)!
@@ -41,7 +41,10 @@ export function hiddenCharacter(text: string): string | null {
   return null
 }
 
-/** The first character outside ASCII. In a command word it is a look-alike or a blank of another width: `ｒm`, `git　status`. */
+/**
+ * The first character outside ASCII. In a command word it is a look-alike or a wide blank: `ｒm`,
+ * `git status`.
+ */
 export function foreignCharacter(word: string): string | null {
   if (!/[^\x20-\x7e]/.test(word)) return null
   const found = /\P{ASCII}/u.exec(word)
@@ -54,7 +57,8 @@ export function foreignCharacter(word: string): string | null {
 export function readWord(node: BashWord, tree: Tree, lookInside: (part: WordPart) => void): Word {
   const parts = node.parts
   const tilde = node.text.startsWith('~') && /^~[^/]/.test(node.text) && !/^~root(?:\/|$)/.test(node.text)
-  // `~+`, `~-` and `~3` are variables of the shell under another name; of a user's home nobody here knows where it is.
+  // `~+`, `~-` and `~3` are variables of the shell under another name; another user's home is
+  // unknown here.
   if (tilde) mark(tree, 'tilde', node.text)
   if (!parts) {
     return { text: node.value, literal: !tilde, quoting: node.text === node.value ? 'bare' : 'split', pattern: null }
@@ -98,11 +102,15 @@ function boundedPattern(pattern: string): string | null {
 }
 
 /**
- * What a text makes known before it uses it: variables, positional parameters, functions and aliases. For the hard list alone: a
- * command that hides behind `a=rm; $a -rf /` is the command, and a value that is known wrongly can only make a verdict stricter.
+ * Things that a text makes known before it uses them: variables, positional parameters, functions,
+ * aliases. For the hard list alone: `a=rm; $a -rf /` is the command, and a wrong value can only
+ * make a verdict stricter.
  */
 export type Constants = {
-  /** The values that a variable may have had, the newest last; each as its fields, of which a scalar has one. */
+  /**
+   * Values that a variable may have had, the newest last; each as its fields, of which a scalar has
+   * one.
+   */
   variables: ReadonlyMap<string, string[][]>
   /** Bodies of functions and texts of aliases, as they are written. */
   functions: ReadonlyMap<string, string>
@@ -118,7 +126,7 @@ const maxValues = 8
 /** A value that is longer disguises nothing. */
 const maxValueCharacters = 4096
 
-/** What every shell knows. The values matter where a text cuts a character out of one: `${PATH:0:1}`. */
+/** Variables of every shell. Values matter for a cut character: `${PATH:0:1}`. */
 const given: Readonly<Record<string, string>> = {
   IFS: ' \t\n',
   HOME: '/root',
@@ -162,7 +170,7 @@ function set<K extends 'variables' | 'functions' | 'aliases'>(
   ;(constants[kind] as Map<string, typeof value>).set(name, value)
 }
 
-/** How many ways there are to read a text with these: the largest number of values that one variable has. */
+/** Ways to read a text with these: the largest number of values of one variable. */
 export function countReadings({ variables }: Constants): number {
   let max = 1
   for (const values of variables.values()) max = Math.max(max, values.length)

@@ -1,8 +1,8 @@
 import { elsewhere } from './remote-exec-wrappers.ts'
 
 /**
- * Commands that run another command. Each has its option grammar, so that the command inside is found however it is
- * called; what the table does not know makes it ask.
+ * Commands that run another. Each has its option grammar, so that the inner command is found
+ * however it is called; what the table does not know asks.
  */
 export type Wrapper = {
   /** Options without and with a value. Anything else is unknown. */
@@ -25,8 +25,8 @@ export type Wrapper = {
   /** What follows is the command's argv, text that a shell reads, or nothing. */
   rest?: 'argv' | 'shell' | 'none'
   /**
-   * `inert`: adds nothing, so a read inside stays one. `root`: another user's rights. `place`: a read inside stays one if the
-   * place was looked up. Without it, it asks.
+   * `inert`: adds nothing, so an inner read stays one. `root`: another user's rights. `place`: an
+   * inner read stays one if the place was looked up. Without it, it asks.
    */
   adds?: 'inert' | 'root' | 'place'
   /** The programs that may run inside, where not every one means what it means elsewhere. */

@@ -19,8 +19,8 @@ export type InputKind = { kind: 'samples'; sample: string } | { kind: 'paths'; f
 const toWord = (text: string): Word => ({ text, literal: true, quoting: 'bare', pattern: null })
 
 /**
- * Each command that `xargs` would make of its input: with all the words at once, and with as many as its options let stand in one. What it
- * is fed of a known form may be one word, many or none. Null where that is not known.
+ * Commands that `xargs` makes of its input: with all words at once, and with as many as its options
+ * allow. A known form may be one word, many or none. Null where that is unknown.
  */
 function fillXargs(result: Unwrapped, words: readonly Word[], input: string | null, fed: InputKind): Unwrapped | null {
   const [inner] = result.inner
@@ -55,7 +55,7 @@ function fillXargs(result: Unwrapped, words: readonly Word[], input: string | nu
 
 type XargsOptions = { perCommand: number; isByLine: boolean; isNullSeparated: boolean; mayRunEmpty: boolean }
 
-/** Of the options of `xargs` those whose effect on the batches is known to the letter; null where there is another. */
+/** Options of `xargs` with a certain effect on the batches; null where there is another. */
 function readXargsOptions(before: readonly Word[]): XargsOptions | null {
   const texts = before.slice(1).map(({ text }) => text)
   const read: XargsOptions = {
@@ -92,8 +92,8 @@ type Batching = XargsOptions & { replace: string | null }
 function batchesFor(program: string, batching: Batching, input: string | null, fed: InputKind): Word[][] | null {
   const { replace, perCommand, isByLine, isNullSeparated, mayRunEmpty } = batching
   if (input !== null) {
-    // With -I a line is one word, whatever stands in it.
-    // With -L as many lines as it says, each with all its words, and a line that ends in a blank with the next one.
+    // With -I a line is one word, whatever is in it. With -L the given number of lines, each with
+    // all its words, and a line that ends in a blank joins the next.
     if (isByLine && /[^\S\n]/.test(input.trim())) return null
     const given = input.split(replace ? '\n' : /\s+/).filter((text) => text !== '')
     if (isNullSeparated || given.length > maxArguments || given.some((text) => !/^[\w./:@+-]+$/.test(text))) return null
@@ -127,7 +127,7 @@ export function unwrapXargs(words: readonly Word[], input: string | null, fed: I
   return withArguments(result, input === null ? [] : [input.split(/\s+/).filter((word) => word !== '')], words)
 }
 
-/** More than these are not spelled out one by one, and fewer where the command itself is long: what is copied is the product. */
+/** More are not spelled out, and fewer where the command is long: the product is copied. */
 const maxArguments = 16
 const maxCopiedWords = 4_096
 
@@ -173,8 +173,8 @@ function replacement(words: readonly Word[]): string | null {
 /** What `find` comes to, and the commands that it runs on it. */
 
 /**
- * `find … -exec command {} ;`: what is found becomes an operand. Below roots that are plain, that is a path of a known pattern, and the
- * command is judged with it; find itself is judged without what it runs.
+ * `find … -exec command {} ;`: a find becomes an operand. Below plain roots that is a path of a
+ * known pattern, and the command is judged with it; find is judged without what it runs.
  */
 export function unwrapFind(words: readonly Word[]): Unwrapped | null {
   const result = empty()
@@ -190,7 +190,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
     // A plus sign ends the command behind `{}` alone.
     const end = rest.findIndex(({ text }, index) => text === ';' || (text === '+' && rest[index - 1]?.text === '{}'))
     const command = rest.slice(0, end < 0 ? rest.length : end)
-    // With -execdir it runs wherever something was found: what it reads or obeys there cannot be said.
+    // With -execdir it runs at the find: what it reads or obeys there is unknown.
     const isPlain = found !== null && end > 0 && word.text === '-exec' && command[0]?.text !== '{}'
     if (!isPlain || command.some(({ text }) => text !== '{}' && text.includes('{}')))
       result.askReason ??= asks(word, 'runs a command on whatever is found')
@@ -216,7 +216,7 @@ export function unwrapFind(words: readonly Word[]): Unwrapped | null {
   return result
 }
 
-/** A word for every path that `find` may come to, as a pattern; null where its roots are not plain. */
+/** A word for every path that `find` may reach, as a pattern; null for unplain roots. */
 function findPathWord(words: readonly Word[]): Word | null {
   const from = words.slice(1).findIndex(({ text }) => /^[-(!]/.test(text) && !/^-[HLP]$/.test(text))
   const roots = words.slice(1, from < 0 ? undefined : from + 1).filter(({ text }) => !/^-[HLP]$/.test(text))

@@ -1,8 +1,8 @@
 import type { SyntaxNode } from '@lezer/common'
 
 /**
- * How much longer `label_replace` and `label_join` make a label. Calls in one another multiply: ten levels of ten made 10^10 characters of a short
- * label, and no server looks at its clock meanwhile.
+ * The growth of a label by `label_replace` and `label_join`. Nested calls multiply: ten levels of
+ * ten made 10^10 characters of a short label, and no server looks at its clock meanwhile.
  */
 
 const maxTimes = 10
@@ -10,7 +10,10 @@ const maxReplacement = 100
 const maxSeparator = 20
 const maxPattern = 200
 
-/** Why a call lengthens labels without a bound, with those around it; null where it does not, or is another function. */
+/**
+ * Says why a call lengthens labels without a bound, with those around it; null where it does not,
+ * or is another function.
+ */
 export function findLengthening(call: SyntaxNode, promql: string): string | null {
   let times = 1
   for (let node: SyntaxNode | null = call; node; node = node.parent) {

@@ -1,20 +1,21 @@
 import { parser } from '@prometheus-io/lezer-promql'
 
 /**
- * What a query has that PromQL has not: MetricsQL (https://docs.victoriametrics.com/metricsql/) and the variables of Grafana. Models write
- * both. They are named as what they are, with the form that means the same where there is one; that form is judged like any other.
+ * Parts of a query that PromQL has not: MetricsQL (https://docs.victoriametrics.com/metricsql/) and
+ * Grafana's variables. Models write both. Each is named, with PromQL's form of it where there is
+ * one, which is judged like any other.
  */
 
 type Foreign = { reason: string; form: string | null }
 
-/** `has` is looked for outside texts and comments. `becomes`: what stands there in PromQL; null: only the words say it. */
+/** `has`: sought outside texts and comments. `becomes`: PromQL's form; null: words only. */
 type Feature = { has: RegExp; says: string; becomes: string | ((...found: string[]) => string) | null }
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800, y: 31_536_000 }
 const suffixes: Readonly<Record<string, number>> = { K: 1e3, M: 1e6, G: 1e9, T: 1e12 }
 const binary: Readonly<Record<string, number>> = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
 
-/** Functions of MetricsQL with PromQL's words for them; `(` at the end: the rest of the call stays as it is. */
+/** Functions of MetricsQL with PromQL's words; `(` at the end: the rest of the call stays. */
 const functions: Readonly<Record<string, string>> = {
   median_over_time: 'quantile_over_time(0.5, ',
   median: 'quantile(0.5, ',
@@ -75,7 +76,7 @@ const features = (stepSeconds: number): Feature[] => [
   { has: /\{[^{}]*\S\s+or\s+\w[^{}]*\}/g, says: '"or" inside braces: PromQL writes a{…} or a{…}', becomes: null },
 ]
 
-/** What is not PromQL in a query that does not parse, or null where nothing is known. */
+/** The part of an unparsable query that is not PromQL, or null where nothing is known. */
 export function describeForeign(promql: string, stepSeconds: number): Foreign | null {
   const variable = /\$\{?__\w+\}?/
   if (variable.test(promql))

@@ -1,6 +1,7 @@
 /**
- * Regular expressions as servers of metrics and logs read them (https://github.com/google/re2/wiki/Syntax), taken apart so that code knows whether one is
- * bounded and whether it narrows anything. They are tried by sets of places, which takes no longer the more they repeat.
+ * Regular expressions of metrics and log servers (https://github.com/google/re2/wiki/Syntax), taken
+ * apart so that code knows if one is bounded and narrows anything. Tried by sets of places:
+ * repetition costs no more time.
  */
 
 type PatternNode =
@@ -133,7 +134,10 @@ const named: Readonly<Record<string, string>> = {
   graph: '!-~',
 }
 
-/** One character of RE2 as a test of one; a class that only RE2 knows holds all, so that it proves nothing narrow. */
+/**
+ * One character of RE2 as a test; a class that only RE2 knows holds all, so that it proves nothing
+ * narrow.
+ */
 function toTest(atom: string, reader: Reader): (character: string) => boolean {
   const { folds, dotAll } = reader
   // JavaScript has other classes by these names.
@@ -212,7 +216,7 @@ function repeatedEnds(
   const found = new Set(min === 0 ? starts : [])
   for (let round = 1; round <= max && ends.size > 0; round += 1) {
     const next = endsOf(part, text, ends, budget)
-    // Once as many rounds were made as have to be, nothing new comes of a place that was there before.
+    // After the required rounds a place that was there before brings nothing.
     ends = round < min ? next : new Set([...next].filter((at) => !found.has(at)))
     if (round >= min) for (const at of next) found.add(at)
   }
@@ -258,7 +262,7 @@ const metrics = ['up', 'node_load1', 'http_requests_total', 'kube_pod_info', 'go
   ...name,
 ])
 
-/** Whether an expression for a metric's name, which has to match the whole of it, chooses among metrics. */
+/** Whether an expression for a metric's whole name chooses among metrics. */
 export function narrowsMetrics(pattern: string): boolean {
   const node = parsePattern(pattern)
   if (typeof node === 'string') return false
@@ -284,7 +288,10 @@ const values = [
   '',
 ].map((value) => [...value])
 
-/** Whether it chooses among values of a label: the empty one and most of the others are left out, so not by `[^x]+` or `\w+`. */
+/**
+ * Whether it chooses among a label's values: it leaves out the empty one and most others, unlike
+ * `[^x]+` or `\w+`.
+ */
 export function narrowsLabels(pattern: string): boolean {
   const node = parsePattern(pattern)
   if (typeof node === 'string') return false
@@ -292,7 +299,7 @@ export function narrowsLabels(pattern: string): boolean {
   return matched.length <= (values.length - 1) / 3 && !matched.some(({ length }) => length === 0)
 }
 
-/** Compares the whole of a label's value with a pattern. Null: it cannot be said, or takes too long. */
+/** Compares a label's whole value with a pattern. Null: unknown, or too long. */
 export type LabelPattern = (value: string, budget: PatternBudget) => boolean | null
 
 /** Reading costs more than trying. */
@@ -301,7 +308,10 @@ const longestCompared = 4_000
 /** A value of which JavaScript and RE2 think alike, whatever classes and flags a pattern has. */
 const plainValue = /^[\n -~]*$/
 
-/** A pattern as Alertmanager reads it, anchored at both ends. Where code would read it otherwise than RE2 does, nothing is said. */
+/**
+ * A pattern as Alertmanager reads it, anchored at both ends. Unknown where code would read it
+ * otherwise than RE2.
+ */
 export function compileLabelPattern(pattern: string, budget: PatternBudget): LabelPattern {
   const unknown: LabelPattern = () => null
   budget.left -= pattern.length * stepsToRead

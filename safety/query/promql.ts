@@ -12,7 +12,7 @@ export const bounds = {
   points: 240,
   windowSeconds: 31 * 86_400,
   rangeSeconds: 86_400,
-  /** Of a metric with a label that has one value, and at one moment: what objectives of a month ask. */
+  /** A metric with a label of one value, at one moment: an objective over a month asks this. */
   momentRangeSeconds: 31 * 86_400,
   subquerySeconds: 6 * 3_600,
   subqueryStepSeconds: 60,
@@ -23,7 +23,7 @@ export const bounds = {
   sumSeconds: 8 * 240 * 3_600,
 } as const
 
-/** Labels of which one value names a resource: enough to say what is wanted where no metric is named. */
+/** Labels of which one value names a resource: enough to choose without a metric. */
 const resourceLabels = new Set([
   'instance',
   'node',
@@ -45,7 +45,7 @@ const resourceLabels = new Set([
   'exported_instance',
 ])
 
-/** A length of time that is too long, or the missing step of a subquery, and what stands there in the bounded form. */
+/** A too long time or a subquery without a step, with the bounded form. */
 type Duration = { from: number; to: number; reason: string; bounded: string }
 /** `reads`: how many seconds of each series one point reads, selector by selector. */
 type Found = { isComputed: boolean; isOfMoment: boolean; unnamed: string[]; durations: Duration[]; reads: number[] }
@@ -107,7 +107,7 @@ function isNarrow(node: SyntaxNode | null, promql: string): boolean {
   return hasName && equal.some((label) => label !== '__name__')
 }
 
-/** `{"http_requests_total"}`: the tree says which text is a metric, since a value may hold anything. */
+/** `{"http_requests_total"}`: the tree says which text is a metric: a value may be anything. */
 const hasQuotedName = (matchers: SyntaxNode): boolean =>
   matchers.getChildren('QuotedLabelName').some(({ from, to }) => to - from > 2)
 
@@ -222,14 +222,14 @@ function formatSeconds(seconds: number): string {
 }
 
 /**
- * Which PromQL reaches a server: what parses, says which series it wants, and is bounded in time and points. Pure. Where code knows the
- * bounded form of a query, the verdict holds it.
+ * PromQL that reaches a server: it parses, says which series it wants, and is bounded in time and
+ * points. Pure. Where code knows a query's bounded form, the verdict holds it.
  */
 type MetricQuery = { promql: string; windowSeconds: number; stepSeconds: number }
 
 /**
- * Judges a query. An error node anywhere refuses it: what was not understood is not sent. The bounded form puts everything right that can be
- * put right at once.
+ * Judges a query. An error node anywhere refuses it: what was not understood is not sent. The
+ * bounded form puts all right at once.
  */
 export function judgePromql(query: MetricQuery): QueryVerdict {
   const verdict = judgeOnce(query)

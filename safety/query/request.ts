@@ -3,8 +3,8 @@ import { findPatternProblem } from './pattern.ts'
 import { judgePromql } from './promql.ts'
 
 /**
- * Queries that stand in an address, as `curl` asks them: PromQL goes through the judge of `query_metrics` with its window and step, LogQL is read where it is
- * plain. What cannot be read asks.
+ * Queries in an address, as `curl` asks them: PromQL goes through `query_metrics`' judge with
+ * window and step, plain LogQL is read. What cannot be read asks.
  */
 
 const promqlPath =
@@ -14,7 +14,10 @@ const logqlPath = /^\/loki\/api\/v1\/(query|query_range)$/
 /** Whether the query of this path may hold another language. */
 export const holdsLanguage = (path: string): boolean => promqlPath.test(path) || logqlPath.test(path)
 
-/** Why a request asks for more than a look takes; null where it does not, or holds no query of a known language. */
+/**
+ * Says why a request asks for more than a look; null where it does not, or holds no query of a
+ * known language.
+ */
 export function findQueryProblem(path: string, query: string): string | null {
   const [, metrics] = promqlPath.exec(path) ?? []
   const [, logs] = logqlPath.exec(path) ?? []
@@ -89,7 +92,10 @@ const counted = new RegExp(
   `^\\s*(?:(?:sum|count|max|min|avg)\\s*(?:(?:by|without)\\s*\\([\\w\\s,]*\\)\\s*)?\\()?\\s*(?:rate|count_over_time|bytes_rate|bytes_over_time)\\s*\\(\\s*${stream}${lines}\\s*\\[([0-9smhd]+)\\]\\s*\\)\\s*\\)?\\s*(?:(?:by|without)\\s*\\([\\w\\s,]*\\)\\s*)?$`,
 )
 
-/** A stream with a label of one value, filters by words, and counts of that. Without limit and start Loki takes 100 lines of an hour. */
+/**
+ * A stream with a label of one value, filters by words, and their counts. Without limit and start
+ * Loki takes 100 lines of an hour.
+ */
 function findLogqlProblem(given: Parameters, path: string): string | null {
   const one = (name: string) => given.get(name)?.[0]
   const logql = one('query')

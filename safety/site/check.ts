@@ -8,7 +8,7 @@ import { standsBefore } from './widens.ts'
 type Tools = ReadonlyMap<string, ToolFacts>
 type Said = Omit<PolicyFault, 'line'>
 
-/** What is wrong with rules one by one: what they name, and what they can never do. */
+/** Faults of single rules: what they name, and what they can never do. */
 export function checkRules(policy: SitePolicy, tools: Tools, lines: PolicyLines): PolicyFault[] {
   const names = new Map<string, number>()
   return policy.rules.flatMap((rule, at) => {

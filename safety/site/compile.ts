@@ -30,10 +30,10 @@ export type CompiledPolicy = {
   ofTool(tool: string): readonly CompiledRule[]
 }
 
-/** What is known of the file besides its rules. */
+/** Facts of the file besides its rules. */
 type PolicyOrigin = { digest: string; commit: string | null; lineOf?: (rule: number) => number }
 
-/** Sets instead of lists, and an index by tool. The file was checked before: of what is wrong all the same it throws. */
+/** Sets for lists, and an index by tool. The file was checked before: throws on any fault left. */
 export function compilePolicy(
   policy: SitePolicy,
   { digest, commit, lineOf = (at) => at + 1 }: PolicyOrigin,

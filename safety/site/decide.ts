@@ -16,7 +16,10 @@ type SiteCall = {
   silence: SilenceFinding | null
 }
 
-/** What the policy says of a call, as a write and as a look. Each thing is judged by itself, and the strictest answer counts. */
+/**
+ * The policy's word on a call, as a write and as a look. Each thing is judged by itself, and the
+ * strictest answer counts.
+ */
 export function decideBySite(policy: CompiledPolicy, call: SiteCall): SiteDecisions {
   const rules = policy.ofTool(call.tool)
   return { write: decide(policy, rules, call), look: decide(policy, rules.filter(isAboutLooks), call) }
@@ -69,7 +72,10 @@ function fits(rule: CompiledRule, call: SiteCall, thing: SiteThing | null): bool
   return whyNot(rule, call, thing) === null
 }
 
-/** What of a rule does not fit a call about a thing; null where all of it does. The tool was looked up already. */
+/**
+ * The part of a rule that does not fit a call about a thing; null where all fits. The tool was
+ * looked up before.
+ */
 export function whyNot(
   rule: CompiledRule,
   { type, nowMs, silence }: SiteCall,

@@ -15,7 +15,7 @@ export type FactsOfSite = {
   /** By name: may they decide at all? */
   people: ReadonlyMap<string, 'decides' | 'decides nothing' | 'disabled'>
   types: ReadonlySet<string>
-  /** Of each Alertmanager. */
+  /** Each Alertmanager. */
   silences: readonly SilenceReading[]
   nowMs: number
 }
@@ -23,8 +23,8 @@ export type FactsOfSite = {
 type Said = Omit<PolicyFault, 'line'>
 
 /**
- * What of a sound policy comes to nothing on this site, or to more than it seems: none of it refuses the file, for a thing may be listed
- * tomorrow. Each with its line and what helps.
+ * Parts of a sound policy that come to nothing on this site, or to more than it seems. None refuses
+ * the file, since a thing may be listed tomorrow. Each with its line and what helps.
  */
 export function lintAgainstSite(
   policy: SitePolicy,

@@ -7,7 +7,7 @@ import { checkOrder, checkRules } from './check.ts'
 import { type CompiledPolicy, compilePolicy } from './compile.ts'
 import { compileWindow } from './windows.ts'
 
-/** What is wrong in a file, where, and what helps. */
+/** A fault in a file: what, where, and what helps. */
 export type PolicyFault = { line: number; why: string; remedy: string }
 
 type Refused = { ok: false; faults: PolicyFault[] }
@@ -91,12 +91,12 @@ function parseYaml(text: string, lineCounter: LineCounter): Document.Parsed | Po
     if (anchored === null) return document
     return { line: place(anchored), why: 'it has an anchor or an alias (& or *)', remedy: 'write the value out' }
   } catch {
-    // What is nested deeper than the stack of the reader.
+    // Nested deeper than the reader's stack.
     return { line: 1, why: 'it is nested too deeply', remedy: 'docs/reference/policy.md has the form' }
   }
 }
 
-/** Of the nearest part of the path that the file has. */
+/** The line of the nearest part of the path in the file. */
 function lineAt(document: Document.Parsed, counter: LineCounter, path: readonly PropertyKey[]): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node = length === 0 ? document.contents : document.getIn(path.slice(0, length), true)

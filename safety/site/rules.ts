@@ -3,8 +3,9 @@ import { ask, type Judging, type RuleAnswer, refuse, run } from '../ruling.ts'
 import { mayRunBySite } from './compile.ts'
 
 /**
- * The site's policy among the rules of the kernel. It narrows anything: what it refuses stands behind all that the kernel refuses and
- * before what people allowed, and what it wants asked before all that runs unasked. It widens in one rule, the last before a question.
+ * The site's policy among the kernel's rules. It narrows anything: its refusals stand after the
+ * kernel's and before what people allowed, its questions before all that runs unasked. It widens in
+ * one rule, the last before a question.
  */
 function decisionOf({ effect, policy: { site } }: Judging): SiteDecision | null {
   if (!site) return null
@@ -31,7 +32,7 @@ function forbidden(judging: Judging): RuleAnswer | null {
   )
 }
 
-/** Of what was approved: the policy wants more people by now, or other ones. */
+/** For an approved call: the policy wants more people by now, or other ones. */
 export function siteAsksMore(judging: Judging): RuleAnswer | null {
   const { approval } = judging.policy
   const { demand } = decisionOf(judging) ?? {}
@@ -44,8 +45,9 @@ export function siteAsks(judging: Judging): RuleAnswer | null {
 }
 
 /**
- * The one place where a site widens: a question that the kernel would ask becomes a run. Never for what a person asked for, of which the
- * place or a setting wants more, where a host is taken for dead, or for a thing that the rule does not name.
+ * The one place where a site widens: a question becomes a run. Never for a person's own write,
+ * where place or setting want more, where a host is taken for dead, or for a thing that the rule
+ * does not name.
  */
 export function siteRuns(judging: Judging): RuleAnswer | null {
   const { call, facts, resolved, policy } = judging

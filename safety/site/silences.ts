@@ -14,7 +14,7 @@ export type SilencedLabels = Readonly<Record<string, string>>
 
 /** What a stranger's patterns may cost one ruling, in places that are tried: half a second. */
 const maxSteps = 1_000_000
-/** Of these what one comparison may cost, so that one pattern leaves the others theirs. */
+/** One comparison's share, so that one pattern leaves the others theirs. */
 const maxStepsEach = 100_000
 /** As many labels of an alert are kept: one that is missing among them may have been left out. */
 const maxLabels = 64
@@ -25,8 +25,9 @@ type Comparing = { budget: PatternBudget; patterns: Map<string, LabelPattern> }
 type Answer = 'yes' | 'no' | 'unknown'
 
 /**
- * Why an alert of an incident is taken to be silenced; null where none is. A rule with `silenced` only narrows, so what is not known counts as
- * silenced: a source that gave no answer, and matchers that cannot be compared. An incident without alerts is silenced by nobody.
+ * The reason why an incident's alert counts as silenced; null where none does. A rule with
+ * `silenced` only narrows, so the unknown counts as silenced: a silent source, and matchers that do
+ * not compare. An incident without alerts is silenced by nobody.
  */
 export function findSilence(
   read: readonly SilencesRead[],
@@ -54,17 +55,20 @@ const found = (source: string, silence: Silence, isSupposed: boolean): SilenceFi
   return { is: 'silenced', source, id, until, createdBy, comment, isSupposed }
 }
 
-/** An active one holds until its Alertmanager says otherwise; one that is to come from its beginning, by whichever clock is ahead. */
+/**
+ * An active one holds until its Alertmanager says otherwise, a pending one from its beginning, by
+ * the clock ahead.
+ */
 const holds = ({ state, startsAt }: Silence, nowMs: number): boolean =>
   state === 'active' || Date.parse(startsAt) <= nowMs
 
 function compareAll({ matchers }: Silence, alerts: readonly SilencedLabels[], comparing: Comparing): Answer {
   if (matchers === null) return 'unknown'
   let answer: Answer = alerts.length > maxSilencedAlerts ? 'unknown' : 'no'
-  // What is equal costs least, and leaves most out.
+  // Equality costs least, and leaves most out.
   const cheapFirst = matchers.toSorted((a, b) => Number(a.isRegex) - Number(b.isRegex))
   for (const labels of alerts) {
-    // What is left is not looked at: it takes as long as it may.
+    // The rest is not looked at: it takes as long as it may.
     if (--comparing.budget.left < 0) return 'unknown'
     const one = compareOne(cheapFirst, labels, comparing)
     if (one === 'yes') return one
@@ -83,7 +87,9 @@ function compareOne(matchers: readonly SilenceMatcher[], labels: SilencedLabels,
   return answer
 }
 
-/** Does a matcher hold of a label? A label that is not there is an empty one, as Alertmanager has it. Null: it cannot be said. */
+/**
+ * Whether a matcher holds of a label. An absent label is empty, as for Alertmanager. Null: unknown.
+ */
 function compare(
   { name, value, isRegex, isEqual }: SilenceMatcher,
   labels: SilencedLabels,

@@ -2,9 +2,9 @@ import type { CompiledPolicy, CompiledRule } from './compile.ts'
 import { isAboutLooks } from './decide.ts'
 
 /**
- * Where one policy may allow what another one did not. A proof by pairs: whatever a call is, one rule of each file decides about it, or none
- * does. For every pair of rules that may meet, the new one has to be as strict, or an earlier rule of either file has to stand before
- * them. What this does not show is taken to widen.
+ * Places where one policy may allow what another did not. A proof by pairs: one rule of each file
+ * decides a call, or none does. For every pair that may meet, the new one has to be as strict, or
+ * an earlier rule of either file stands before them. What this does not show counts as wider.
  */
 export function widens(before: CompiledPolicy | null, after: CompiledPolicy): string[] {
   const [old, now] = [
@@ -82,7 +82,10 @@ function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
   return other.action === 'run' && (!mayRun(rule) || mayRun(other))
 }
 
-/** May one call be fitted by both? Only tools tell them apart for sure: a thing has several names, and a label several values. */
+/**
+ * Whether one call may fit both. Only tools surely tell them apart: a thing has several names, a
+ * label several values.
+ */
 function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
   // A look is met by rules that name its tool and refuse: one of them is as strict as any.
   const { tools } = rule
@@ -92,7 +95,7 @@ function mayMeet(rule: CompiledRule, other: CompiledRule): boolean {
   return false
 }
 
-/** Does a rule fit every call that both others fit? Each part of it has to hold all of one of theirs. */
+/** Whether a rule fits every call that both fit: each part holds all of one of theirs. */
 function covers(each: CompiledRule, rule: CompiledRule, other: CompiledRule, budget: { left: number }): boolean {
   budget.left -= 1
   // Looks that both may fit are fitted by rules about looks alone.
@@ -138,7 +141,10 @@ function hasResource(all: CompiledRule, { ids, kinds }: CompiledRule): boolean {
 const keysOf = ({ windows }: CompiledRule): ReadonlySet<string> | null =>
   windows && new Set(windows.map(({ key }) => key))
 
-/** Does an earlier rule fit all that a later one fits, so that the later one never decides? `mayLook`: one of its tools may only look. */
+/**
+ * Whether an earlier rule fits all that a later one fits, so that the later never decides.
+ * `mayLook`: a tool may only look.
+ */
 export function standsBefore(earlier: CompiledRule, later: CompiledRule, mayLook: boolean): boolean {
   if (mayLook && isAboutLooks(later) && !isAboutLooks(earlier)) return false
   return covers(earlier, later, later, { left: 1 })

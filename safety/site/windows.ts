@@ -3,8 +3,9 @@ import { Temporal } from 'temporal-polyfill'
 import type { SiteWindow } from '../../domain/site-policy.ts'
 
 /**
- * When a window holds. Everything is reckoned by the clock on the wall, written as if it were that of UTC: no hour is skipped or repeated
- * in it, so what a clock change means is decided in one place, where a moment becomes a time on the wall.
+ * The time of a window. Reckoned by the clock on the wall, written as if in UTC: no hour is skipped
+ * or repeated there, so the meaning of a clock change is decided in one place, where a moment
+ * becomes a time on the wall.
  */
 export type CompiledWindow = {
   name: string
@@ -14,7 +15,7 @@ export type CompiledWindow = {
   rule: RRuleTemporal | null
   /** Two windows with one key hold at the same moments. */
   key: string
-  /** The last beginning that was asked for, and the next: until then nothing is worked out again. */
+  /** The last asked beginning, and the next: nothing is computed until then. */
   known: { from: number; until: number } | null
 }
 
@@ -80,7 +81,10 @@ function compileRule(rrule: string, start: string): { rule: RRuleTemporal } | Wi
   return { why: 'its rrule never gives a day', remedy: 'no month has such a day: correct BYMONTH, BYMONTHDAY or UNTIL' }
 }
 
-/** Does the window hold at this moment? The same answer for the same moment: what it keeps only saves work. */
+/**
+ * Whether the window holds at this moment. The same answer for the same moment: what it keeps only
+ * saves work.
+ */
 export function isInWindow(window: CompiledWindow, nowMs: number): boolean {
   const wall = wallClockMs(window.timezone, nowMs)
   const { startMs, lengthMs, rule } = window

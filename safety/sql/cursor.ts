@@ -1,4 +1,4 @@
-/** One token of a MySQL or SQLite text. `text` of a name or string is without its quotes; `word` is upper case. */
+/** One token of a MySQL or SQLite text. `text`: without quotes; `word`: upper case. */
 export type Token = {
   kind: 'word' | 'name' | 'string' | 'number' | 'sign' | 'end'
   text: string
@@ -24,7 +24,10 @@ export type Scanner = {
   backslashEnds: boolean
 }
 
-/** What a text holds that no read has. No Error: it is always caught, and a stack would cost more than reading the text. */
+/**
+ * The part of a text that no read has. No Error: it is always caught, and a stack would cost more
+ * than reading.
+ */
 export class SqlProblem {
   readonly message: string
   constructor(message: string) {
@@ -33,8 +36,9 @@ export class SqlProblem {
 }
 
 /**
- * Splits a text into tokens, or throws a Problem that names what it did not know. Literals with a backslash and comments
- * with a quote, a semicolon or a hint are refused: there servers, modes and clients differ on where they end.
+ * Splits a text into tokens, or throws a Problem with the unknown part. Refuses literals with a
+ * backslash and comments with a quote, semicolon or hint: servers, modes and clients differ on
+ * their end.
  */
 export function tokenise(text: string, scanner: Scanner): Token[] {
   const tokens: Token[] = []
@@ -125,7 +129,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)![0]
 }
 
-/** What a dialect allows inside a SELECT; the grammar itself is common. Words are upper case, names lower case. */
+/** A dialect's list inside a SELECT; the grammar is common. Words upper, names lower case. */
 type SelectWords = {
   /** Words that are no name unless quoted. */
   reserved: ReadonlySet<string>
@@ -144,7 +148,10 @@ type SelectWords = {
 
 const deepest = 60
 
-/** A place in a list of tokens. Every method that needs something throws a Problem naming the token in its place. */
+/**
+ * A place in a list of tokens. A method that needs something throws a Problem with the token in its
+ * place.
+ */
 export class Cursor {
   private at = 0
   private depth = 0
@@ -152,7 +159,7 @@ export class Cursor {
   readonly words: SelectWords
   /** Names of WITH, of this statement, that stand for a row or a few. */
   readonly small = new Set<string>()
-  /** Reads a query inside an expression: handed in, since queries hold expressions and expressions hold queries. */
+  /** Reads a query in an expression: handed in, since each holds the other. */
   readonly readQuery: (c: Cursor) => void
 
   constructor(tokens: readonly Token[], words: SelectWords, readQuery: (c: Cursor) => void) {
@@ -240,7 +247,7 @@ export class Cursor {
   }
 }
 
-/** Reads statements with semicolons between them, each by the dialect's own rule. Answers the words they begin with. */
+/** Reads statements between semicolons by the dialect's rule. Answers their first words. */
 export function readStatements(c: Cursor, statement: (c: Cursor) => void): string[] {
   const kinds: string[] = []
   while (!c.atEnd()) {

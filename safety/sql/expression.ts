@@ -6,8 +6,8 @@ const unarySigns = new Set(['-', '+', '~', '!'])
 const literalPrefixes = new Set(['DATE', 'TIME', 'TIMESTAMP', 'X', 'B', 'N'])
 
 /**
- * An expression, without precedence: what matters is that each operand and operator is known, not how they group. A
- * function is one of the dialect's list, whether quoted, spaced or in any case.
+ * An expression without precedence: each operand and operator must be known, however they group. A
+ * function is on the dialect's list, quoted, spaced or in any case.
  */
 export function expression(c: Cursor): void {
   c.nested(() => {

@@ -4,7 +4,7 @@ import { inspectSqlite } from './sqlite.ts'
 
 export type SqlDialect = 'postgres' | 'mysql' | 'sqlite'
 
-/** What is known of an SQL text, and the token, node or function that decided it. */
+/** The verdict on an SQL text, and the token, node or function that decided it. */
 export type SqlFinding = { readOnly: boolean; reason: string }
 
 /** One entry per dialect: text of at most `longest` characters in, a finding out. */
@@ -20,10 +20,10 @@ const longest = 20_000
 const deepest = 100
 
 /**
- * Says whether a text can only read. Total, and closed: what is not on a list (a statement, a node, a function, an
- * operator, a character) is not a read, and neither is what makes a parser fail. It knows no catalogue, so a view or
- * an overloaded function may still write: the text is run in a read-only transaction and as a role that
- * cannot write.
+ * Says whether a text can only read. Total and closed: an unlisted statement, node, function,
+ * operator or character is no read, nor is what makes a parser fail. It knows no catalogue, so a
+ * view or overloaded function may still write: the text runs in a read-only transaction and as a
+ * role that cannot write.
  */
 export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   if (typeof text !== 'string') return { readOnly: false, reason: 'no text' }
@@ -31,7 +31,8 @@ export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   if (text.length > longest) return { readOnly: false, reason: `longer than ${longest} characters` }
   // Otherwise the depth of the stack would decide, and that is another one on another day.
   if (nestingOf(text) > deepest) return { readOnly: false, reason: 'nested too deep' }
-  // PostgreSQL's parser stops at U+0000 and reads nothing behind it, and line endings differ between servers.
+  // PostgreSQL's parser stops at U+0000 and reads nothing after it, and line endings differ between
+  // servers.
   const odd = /[^\t\n\x20-\x7e\u00a0-\u{10ffff}]|\p{Cf}|\p{Cs}/u.exec(text)
   if (odd) return { readOnly: false, reason: `character U+${odd[0].codePointAt(0)?.toString(16).padStart(4, '0')}` }
   try {
@@ -45,7 +46,7 @@ export function inspectSql(dialect: SqlDialect, text: string): SqlFinding {
   }
 }
 
-/** How deep brackets stand in each other; those in strings count too, which errs to the safe side. */
+/** The depth of brackets; those in strings count too, which errs to the safe side. */
 function nestingOf(text: string): number {
   let depth = 0
   let max = 0

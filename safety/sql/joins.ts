@@ -1,11 +1,11 @@
 import { SqlProblem, type Token } from './cursor.ts'
 
 /**
- * Rows and characters that a statement of MySQL or SQLite makes of few: tables that no condition joins, a recursion without an end, a text that is
- * repeated. Told from tokens, since the grammar keeps no tree.
+ * Rows and characters that a MySQL or SQLite statement makes of few: unjoined tables, an endless
+ * recursion, a repeated text. Told from tokens, since the grammar keeps no tree.
  */
 
-/** Names of the tables of one FROM, and which of them conditions join; null: a column without a table's name. */
+/** Names of a FROM's tables, and those that conditions join; null: a column without a table. */
 export type FromTables = { tables: string[]; links: [left: string | null, right: string | null][] }
 
 export const newFrom = (): FromTables => ({ tables: [], links: [] })
@@ -57,7 +57,7 @@ function columnBefore(tokens: readonly Token[], at: number): Column | null {
   if (!isName(last) || constants.test(last!.word)) return null
   const hasTable = tokens[at - 2]?.text === '.'
   const begins = tokens[hasTable ? at - 4 : at - 2]
-  // What is computed with a column need not join by it.
+  // A computation with a column need not join by it.
   if (begins && begins.kind === 'sign' && !/^[.(,]$/.test(begins.text)) return null
   return { table: hasTable ? tokens[at - 3]!.text.toLowerCase() : null }
 }
@@ -83,7 +83,7 @@ export function isSmall(tokens: readonly Token[]): boolean {
 /** More in a recursion than a look needs. */
 const maxCount = 100_000
 
-/** A table of WITH that reads itself follows another one, counts up to a number or down to one, or has a limit. */
+/** A table of WITH that reads itself follows another, counts to a number, or has a limit. */
 export function checkRepeated(name: string, tokens: readonly Token[]): void {
   const own = name.toLowerCase()
   const isOwn = (token: Token | undefined) => isName(token) && token!.text.toLowerCase() === own

@@ -5,7 +5,10 @@ import { query } from './query.ts'
 
 const setOf = (text: string) => new Set(text.trim().split(/\s+/))
 
-/** Words of MySQL 8.4 and 9 and of MariaDB that are no name unless quoted (manual, "Keywords and Reserved Words"). */
+/**
+ * Words of MySQL 8.4 and 9 and of MariaDB that are no name unquoted (manual, "Keywords and Reserved
+ * Words").
+ */
 const reserved = setOf(`
   ACCESSIBLE ADD ALL ALTER ANALYZE AND AS ASC ASENSITIVE BEFORE BETWEEN BIGINT BINARY BLOB BOTH BY CALL CASCADE CASE
   CHANGE CHAR CHARACTER CHECK COLLATE COLUMN CONDITION CONSTRAINT CONTINUE CONVERT CREATE CROSS CUBE CUME_DIST
@@ -30,7 +33,10 @@ const reserved = setOf(`
   NOWAIT SKIP LOCKED SHARE ATTACH DETACH PREPARE DEALLOCATE
 `)
 
-/** Functions of the manual's chapter 14 that compute or read and change nothing, wait for nothing, open no file. */
+/**
+ * Functions of the manual's chapter 14 that compute or read: they change nothing, wait for nothing,
+ * open no file.
+ */
 const functions = setOf(`
   count sum avg min max std stddev stddev_pop stddev_samp variance var_pop var_samp bit_and bit_or bit_xor group_concat
   json_arrayagg json_objectagg any_value grouping row_number rank dense_rank percent_rank cume_dist ntile lag lead
@@ -82,7 +88,10 @@ const secretTables = setOf(`
   user_attributes persisted_variables session_connect_attrs session_account_connect_attrs
 `)
 
-/** Columns of information_schema that hold code, or values of other columns. A statement that runs is shown, as in PostgreSQL: without it nobody finds what blocks. */
+/**
+ * Columns of information_schema with code, or values of other columns. A running statement is
+ * shown, as in PostgreSQL: without it nobody finds what blocks.
+ */
 const hiddenColumns: Readonly<Record<string, string>> = {
   routines: 'routine_definition',
   events: 'event_definition',
@@ -207,7 +216,10 @@ const channel: Tail = (c) => {
 }
 const nothing: Tail = () => {}
 
-/** What SHOW may show, with what may follow (manual, section 15.7.7). GRANTS and CREATE USER print hashes. */
+/**
+ * Words that SHOW may show, with what may follow (manual, section 15.7.7). GRANTS and CREATE USER
+ * print hashes.
+ */
 const shows: [words: string, tail: Tail][] = [
   ['REPLICA STATUS', channel],
   ['SLAVE STATUS', channel],

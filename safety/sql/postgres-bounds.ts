@@ -3,12 +3,13 @@ import { checkJoins, checkRecursion, isSmallQuery } from './postgres-joins.ts'
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 import { countSeries } from './postgres-series.ts'
 
-/** Splits a table of words; a list in a string is read and compared more easily than one word a line. */
+/** Splits a table of words: a list in a string is easier to read than one word a line. */
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
 /**
- * Functions of PostgreSQL 18 (chapter 9 of its manual and the functions behind the pg_stat views) that read, compute
- * and change nothing, not even the session. Words that are grammar (COALESCE) are nodes, not functions.
+ * Functions of PostgreSQL 18 (its manual's chapter 9, and those behind the pg_stat views) that
+ * read, compute and change nothing, not even the session. Grammar words (COALESCE) are nodes, not
+ * functions.
  */
 export const readFunctions = words(`
   count sum avg min max stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
@@ -59,7 +60,7 @@ export const readFunctions = words(`
   current_setting
 `)
 
-/** Relations that hold password hashes, keys, connection strings, or the files that decide who gets in. */
+/** Relations with password hashes, keys, connection strings, or files on who gets in. */
 export const secretRelations = words(`
   pg_authid pg_shadow pg_user_mapping pg_user_mappings _pg_user_mappings user_mapping_options user_mappings
   pg_foreign_data_wrapper foreign_server_options _pg_foreign_servers foreign_table_options _pg_foreign_tables _pg_foreign_table_columns
@@ -74,19 +75,23 @@ export const operators = words(`
   @? @@ -|- |/ ||/ @ ^@ AND OR NOT BETWEEN SYMMETRIC IN IS LIKE
 `)
 
-/** Types of pg_catalog whose input functions only read text. A domain or a type of an extension may run code. */
+/**
+ * Types of pg_catalog whose input functions only read text. A domain or an extension's type may run
+ * code.
+ */
 export const types = words(`
   bool int2 int4 int8 float4 float8 numeric text varchar bpchar char name bytea date time timetz timestamp timestamptz
   interval json jsonb uuid inet cidr macaddr bit varbit oid regclass regproc regprocedure regtype regrole regnamespace
   regoper regoperator pg_lsn xid xid8 cid tid money int4range int8range numrange tsrange tstzrange daterange
 `)
 
-/** Columns of functions in FROM that a query may name through their alias without declaring them. */
+/** Columns of functions in FROM that a query may name by their alias without declaring them. */
 export const functionColumns = words('key value ordinality word catcode catdesc name abbrev utc_offset is_dst')
 
 /**
- * How many rows a statement can make of nothing. A role may not set `temp_file_limit` for itself (only a superuser may), so a query that
- * fills the disk has to be seen in its text; `statement_timeout`, which every role may set, ends what is only slow.
+ * Rows that a statement makes of nothing. A role may not set `temp_file_limit` for itself (a
+ * superuser may), so a query that fills the disk has to be seen in its text; `statement_timeout`,
+ * which every role may set, ends what is only slow.
  */
 
 /** More rows than a look needs. */
@@ -145,10 +150,11 @@ function checkSelect(node: SqlNode, seen: QueryShape): void {
 export type FunctionColumns = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
- * PostgreSQL takes `f.name` for a call `name(f)` where `f` is a function in FROM without such a column: by
- * `SELECT f.pg_read_file FROM unnest(ARRAY['/etc/passwd']) f` a file was read (measured with 18). So behind such an
- * alias only surely existing columns may stand. Rows of tables reach no built-in function that matters, yet the
- * families that act are refused there too. Answers the name that may be called, or null.
+ * PostgreSQL takes `f.name` for a call `name(f)` where `f` is a function in FROM without such a
+ * column: `SELECT f.pg_read_file FROM unnest(ARRAY['/etc/passwd']) f` read a file (measured with
+ * 18). Behind such an alias only surely existing columns may stand. Rows of tables reach no
+ * built-in function that matters, yet the acting families are refused there too. Answers the name
+ * that may be called, or null.
  */
 export function mayCall(fields: string[], columns: FunctionColumns): string | null {
   const name = fields.at(-1)
@@ -187,7 +193,7 @@ function addFunctionAlias(node: SqlNode, aliases: Map<string, Set<string>>): voi
     const columns = new Set([...functionColumns, ...renamed])
     const first = called.find((word) => word !== 'pg_catalog') ?? ''
     if (renamed.length === 0 && selfNamed.has(first)) columns.add(name)
-    // The same alias may stand for two functions, in two scopes: only what both have is surely a column.
+    // One alias may stand for two functions in two scopes: only columns of both are sure.
     const before = aliases.get(name)
     aliases.set(name, before ? new Set([...columns].filter((column) => before.has(column))) : columns)
   }

@@ -1,8 +1,9 @@
 import { BoundRefusal, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Columns of PostgreSQL's own tables that hold values, passwords or code of others, beside columns that an investigation asks for. What a role may
- * read anyway is shown all the same; here it stands without the name that redaction goes by.
+ * Columns of PostgreSQL's own tables with others' values, passwords or code, beside columns that an
+ * investigation asks for. A role is shown what it may read; here it stands without the name that
+ * redaction goes by.
  */
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
@@ -55,7 +56,10 @@ const hiddenColumns: Readonly<Record<string, { columns: ReadonlySet<string>; bec
   pg_statistic_ext_data: { columns: words('stxdmcv stxdexpr'), because: 'they are values of columns' },
 }
 
-/** What a FROM holds: relations by the name they go by here, and names of joins, which stand for all of theirs. */
+/**
+ * The content of a FROM: relations by their names here, and names of joins, which stand for all of
+ * theirs.
+ */
 type Scope = { relations: { name: string; as: string; isRenamed: boolean }[]; others: string[]; joins: string[] }
 
 /** Throws where a SELECT names such a column of a table in its FROM, or all columns of one. */
@@ -129,7 +133,7 @@ function ofJoin(tag: string, node: unknown, { columns }: Wanted): string | null 
 /** Settings of these types are no texts, and hold no password. */
 const plainTypes = /^(?:bool|integer|real|enum)$/
 
-/** Whether a condition leaves settings by name alone, none of which is secret, or those that no secret is among. */
+/** Whether a condition leaves settings by name, none secret, or those without a secret. */
 function isNamed(condition: unknown): boolean {
   const node = (condition ?? {}) as SqlNode
   const logic = node.BoolExpr as { boolop?: string; args?: unknown[] } | undefined
@@ -162,7 +166,10 @@ function isNarrowExpression(expression: string): boolean {
     .every((word) => isNarrowPattern(`%${word}%`))
 }
 
-/** `%wal%`: three letters at least, and no secret setting is like it; one of others would have to have a name with a dot. */
+/**
+ * `%wal%`: three letters at least, and no secret setting is like it; another's would have a name
+ * with a dot.
+ */
 function isNarrowPattern(pattern: string): boolean {
   if (!/[a-z_]{3}/.test(pattern) || pattern.includes('.') || /secret|pass|token|key|cred|auth|jwt/.test(pattern))
     return false

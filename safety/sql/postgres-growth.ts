@@ -1,9 +1,10 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * How much of a text a statement makes out of one: `x || x`, a quote within quotes, each again of the one before. Thirty such steps make a gigabyte of a
- * letter, in memory that no time limit of the server gives back in time, so each answer of each query is weighed: how often it holds each column, and how
- * many characters it makes of none.
+ * The text that a statement makes of one: `x || x`, a quote within quotes, each again of the one
+ * before. Thirty steps make a gigabyte of a letter, in memory that no time limit gives back in
+ * time. So each answer of each query is weighed: how often it holds each column, and how many
+ * characters it makes of none.
  */
 
 /** A column within one value. */
@@ -81,7 +82,7 @@ function weighQuery(select: SqlNode, outer: Scope): [name: string, weight: Weigh
   return answers
 }
 
-/** A recursion: what a step makes of a text of the step before may be no longer than that, beside what it adds. */
+/** In a recursion a step's text may be no longer than the one before it, beside what it adds. */
 function weighRepeated(
   query: SqlNode,
   { name, names }: { name: string; names: readonly string[] },
@@ -160,7 +161,10 @@ function countRows({ funcname, args }: SqlNode, [weight = {}]: readonly Weight[]
   if (made.rows > maxRows) throw new BoundRefusal(`more than ${maxRows} rows`)
 }
 
-/** With other names for its columns, in order; where a star hides the order, each has the weight of all. */
+/**
+ * With other names for its columns, in order; where a star hides the order, each has the weight of
+ * all.
+ */
 function rename(columns: [string, Weight][], names: readonly string[]): Columns {
   const merged = new Map<string, Weight>()
   const add = (name: string, weight: Weight) => void merged.set(name, most([merged.get(name) ?? {}, weight]))

@@ -4,13 +4,14 @@ import { listTorn, type Torn } from './postgres-torn.ts'
 import { nodeTree, secretPairs, statementForms } from './stored-texts.ts'
 
 /**
- * What the server is asked instead where a statement takes values apart, or keeps them all until the last: each value is looked at by the server, by the value
- * itself and not by where it came from. What must not be shown in parts ends the statement, and so does what grows without end.
+ * Guards in the server, where a statement takes values apart or keeps them to the end: the server
+ * looks at each value itself, not at where it came from. A value that must not be shown in parts
+ * ends the statement, and so does endless growth.
  */
 
-/** Of one value that something else is made of. */
+/** One value that something else is made of. */
 const maxValueBytes = 100_000
-/** Of all values that one statement keeps. */
+/** All values that one statement keeps. */
 const maxKeptBytes = 32_000_000
 /** What the server needs besides for each. */
 const perValueBytes = 64
@@ -19,7 +20,10 @@ const perValueBytes = 64
 export const hiddenState = '2201G'
 export const tooMuchState = '22011'
 
-/** `plain`: columns that are numbers, times and their kin. `statements`: names of columns that hold statements of others; null: none does. */
+/**
+ * `plain`: columns of numbers, times and their kin. `statements`: names of columns with others'
+ * statements; null: none.
+ */
 type Guarded = { plain: ReadonlySet<string>; statements: ReadonlySet<string> | null }
 
 type Edit = { from: number; to: number; text: string }
@@ -96,7 +100,10 @@ function guard(
   }
 }
 
-/** Zero, which the planner does not work out before: it evaluates what is constant, also behind a condition that never holds. */
+/**
+ * Zero that the planner does not compute before: it evaluates constants, also behind a condition
+ * that never holds.
+ */
 const none = "coalesce(pg_catalog.length(pg_catalog.current_setting('nightshift.none', true)), 0)"
 
 const endTooMuch = (taken: string): string => `pg_catalog.substring(coalesce(${taken}, ''), 1, -1 - ${none})`
@@ -114,8 +121,9 @@ const quoteForm = (form: string): string => `$nightshift$${form.replaceAll('\\b'
 const hiddenForms = quoteForm([statementForms, secretPairs, nodeTree, /^\\x/].map(({ source }) => source).join('|'))
 
 /**
- * A statement without its values: what is kept, then a value, for each value. Where nobody can tell where one ends, all that follows goes. The server's
- * expressions take the longest that fits, so no two of these may begin at one place and end at two.
+ * A statement without its values: kept text, then a value, for each value. Where nobody can tell a
+ * value's end, all after it goes. The server's expressions take the longest fit: no two of these
+ * may begin at one place and end at two.
  */
 const keptParts = `(?:"[^"]*"|[[:alpha:]_][\\w$]*(?![\\w$'])|\\m[[:alpha:]](?=')|[^\\w"'$/-]|-(?!-)|/(?!\\*))*`
 const values = [
@@ -147,7 +155,7 @@ const unnamed = 'array case coalesce greatest least nullif row exists'.split(' '
 
 type Finding = { text: Buffer; edits: Map<number, Edit>; aliases: Set<string>; unread: string | null }
 
-/** Counts the rows of each recursion as they are made; and lists the names that the statement gives. */
+/** Counts each recursion's rows as they are made, and lists the statement's names. */
 function findRepeated(value: unknown, finding: Finding, repeated: string | null = null, isRecursive = false): void {
   if (value === null || typeof value !== 'object') return
   for (const [tag, inner] of Object.entries(value as SqlNode)) {

@@ -1,8 +1,8 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Whether what stands in a FROM is joined: by an equality of a column with something of another table. What is not multiplies rows by
- * rows, and so does a recursion that counts without an end.
+ * Whether a FROM's parts are joined: by an equality of a column with another table's. Unjoined ones
+ * multiply rows by rows, and so does a recursion that counts without end.
  */
 
 /** More in a recursion than a look needs. */
@@ -139,7 +139,7 @@ const isColumn = (node: unknown): boolean => {
   return inner.ColumnRef !== undefined || (inner.TypeCast !== undefined && isColumn((inner.TypeCast as SqlNode).arg))
 }
 
-/** Tables that an expression names, none where its columns have no table's name; null: it has no column. */
+/** Tables in an expression, none where its columns have no table's name; null: it has no column. */
 function namesIn(value: unknown): Set<string> | null {
   const found = new Set<string>()
   let hasColumn = false
@@ -157,7 +157,7 @@ function namesIn(value: unknown): Set<string> | null {
   return hasColumn ? found : null
 }
 
-/** Throws where the repeated part of a recursion neither follows a table nor counts to a number that stands there. */
+/** Throws where a recursion neither follows a table nor counts to a literal number. */
 export function checkRecursion(name: string, query: SqlNode): void {
   const repeated = query.rarg as SqlNode | undefined
   if (!repeated || !JSON.stringify(repeated).includes(`"relname":"${name}"`)) return
@@ -173,7 +173,10 @@ export function checkRecursion(name: string, query: SqlNode): void {
   throw new BoundRefusal('a recursion without a bound: count to a number, as n < 100, by n + 1')
 }
 
-/** Growth as by `t || t`: the next text is as long as two columns of what is repeated. A column of another table is known by its qualifier. */
+/**
+ * Growth as by `t || t`: the next text is as long as two of the repeated columns. A qualifier marks
+ * another table's column.
+ */
 function doubles(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false
   return Object.entries(value as SqlNode).some(([tag, node]) => {

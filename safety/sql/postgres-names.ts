@@ -2,8 +2,8 @@ import { parsePostgres } from './postgres.ts'
 import { type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * What a read of PostgreSQL names, for a look at the server's catalogue: the grammar cannot tell a function of the site from a built-in one of the same
- * name, nor a view from a table, nor which columns a star stands for.
+ * Names in a PostgreSQL read, for a look at the server's catalogue: the grammar cannot tell a
+ * site's function from a built-in one of its name, nor a view from a table, nor a star's columns.
  */
 export type SqlNames = {
   /** The statement itself: a comment may stand behind its end. */

@@ -1,7 +1,10 @@
 /** What PostgreSQL's parser answers, and what is common to all that read it. */
 export type SqlNode = Record<string, unknown>
 
-/** Thrown where a node is not on the list of a read; the message names it. No Error: a stack would cost more than reading the text. */
+/**
+ * Thrown where a node is not on a read's list; the message names it. No Error: a stack costs more
+ * than reading.
+ */
 export class BoundRefusal {
   readonly message: string
   constructor(message: string) {

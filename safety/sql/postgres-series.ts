@@ -1,6 +1,6 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
-/** How many rows `generate_series` makes: over plain numbers, and over times that stand a plain interval apart. */
+/** Rows of `generate_series`: over plain numbers, and over times a plain interval apart. */
 
 /** Rows of one call; what has no bound that can be seen is refused. */
 export function countSeries(call: SqlNode): number {

@@ -2,7 +2,10 @@ import { parsePostgres } from './postgres.ts'
 import { type SqlNode, strings } from './postgres-nodes.ts'
 import { compares, listTorn, ofOthers, telling } from './postgres-torn.ts'
 
-/** Statements of other sessions and bodies of code within an answer, by where they come from: their values are hidden whatever they look like. */
+/**
+ * Other sessions' statements and bodies of code in an answer, by their origin: their values are
+ * hidden however they look.
+ */
 
 /** Relations that show them; functions that do are `ofOthers`. */
 const relations =
@@ -18,7 +21,10 @@ const columns =
     ' ',
   )
 
-/** The names under which such a text goes in a statement and in the views behind it; and the reason why one of those views shows it in parts. */
+/**
+ * Names of such a text in a statement and in the views behind it, and the reason why a view shows
+ * it in parts.
+ */
 export function followStatements(sql: string, views: readonly string[]): { names: Names; torn: string | null } {
   const parsed = [sql, ...views].map((each) => parsePostgres(each))
   const names: Names = new Set(columns)
@@ -69,7 +75,7 @@ function addAll(tainted: Names, names: readonly string[]): void {
   for (const each of names) tainted.add(each)
 }
 
-/** Names of the columns of a query that hold such a text: by their place where no star stands before them. */
+/** Names of a query's columns with such a text: by place where no star stands before them. */
 function listHanded(select: SqlNode, tainted: Names, colnames: readonly string[] = []): string[] {
   const sides = listSides(select)
   const isStarred = sides.some((targets) => JSON.stringify(targets).includes('"A_Star"'))
@@ -90,7 +96,7 @@ function listSides({ larg, rarg, targetList }: SqlNode): SqlNode[][] {
   return [((targetList ?? []) as { ResTarget?: SqlNode }[]).map(({ ResTarget: target }) => target ?? {})]
 }
 
-/** A column that has no name is called after what makes it: a function, a type, a word of the grammar. */
+/** A column without a name is called after its maker: a function, a type, a grammar word. */
 function namesOf({ name, val }: SqlNode): string[] {
   if (name !== undefined) return [String(name)]
   const [tag] = Object.keys((val ?? {}) as object)

@@ -1,8 +1,8 @@
 import { numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
 /**
- * Where a statement takes a value apart, or makes something else of it: what is hidden in a value that is shown as it is could then no longer be seen. What
- * only compares a value shows nothing of it.
+ * Places where a statement takes a value apart, or makes something of it: a hidden part of a shown
+ * value could then not be seen. A comparison shows nothing of it.
  */
 
 /** What says something about a value, and what leaves it whole or its beginning. */
@@ -38,14 +38,17 @@ const handing = new Set(
 export const ofOthers: RegExp =
   /^(?:pg_stat_get_(?:backend_)?activity|pg_prepared_statement|pg_cursor|pg_get_(?:\w*def|expr|function_arguments))$/
 
-/** `by`: what takes it. `collects`: it is kept with those of all rows. `isShown`: not only compared. `cut`: characters of it that are taken at most. */
+/**
+ * `by`: the taker. `collects`: kept with those of all rows. `isShown`: not only compared. `cut`:
+ * the most characters taken.
+ */
 export type Torn = { by: string; node: SqlNode; collects: boolean; isShown: boolean; cut: number | null }
 type Around = Omit<Torn, 'by' | 'node'> & { by: string | null }
 
 const nowhere: Around = { by: null, collects: false, isShown: true, cut: null }
 const compared: Around = { ...nowhere, isShown: false }
 
-/** Columns, stars and functions that show texts of others, where they are taken apart or collected. */
+/** Columns, stars and functions with others' texts, taken apart or collected. */
 export function* listTorn(node: unknown, around: Around = nowhere): Generator<Torn> {
   if (node === null || typeof node !== 'object') return
   if (Array.isArray(node)) {

@@ -1,6 +1,9 @@
 import { BoundRefusal, numberOf, type SqlNode, strings } from './postgres-nodes.ts'
 
-/** How much longer a text becomes by what is called on it: a value of a gigabyte takes memory that no time limit gives back. */
+/**
+ * A text's growth by the calls on it: a value of a gigabyte takes memory that no time limit gives
+ * back.
+ */
 
 /** More characters than anybody reads, made of one. */
 const maxWidth = 10_000
@@ -39,7 +42,7 @@ function checkRepeated(name: string, args: readonly SqlNode[]): void {
     )
 }
 
-/** Of a text that stands there; null for one that is computed. */
+/** A literal text's growth; null for a computed one. */
 function lengthOf(node: SqlNode | undefined): number | null {
   const inner = (node?.TypeCast as { arg?: SqlNode } | undefined)?.arg ?? node
   if (inner?.FuncCall !== undefined) {

@@ -26,8 +26,9 @@ export async function loadPostgresParser(): Promise<void> {
 }
 
 /**
- * The nodes of a read and the fields each may have, after PostgreSQL 18's parsenodes.h. What is absent decides: INTO,
- * FOR UPDATE, TABLESAMPLE, cursors, every statement that is no SELECT, SHOW or EXPLAIN. `location` fields carry no meaning.
+ * The nodes of a read with the fields each may have, after PostgreSQL 18's parsenodes.h. The absent
+ * ones decide: INTO, FOR UPDATE, TABLESAMPLE, cursors, every statement but SELECT, SHOW and
+ * EXPLAIN. `location` fields mean nothing.
  */
 const shapes: Record<string, string> = {
   SelectStmt: `distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause windowClause
@@ -101,16 +102,19 @@ const explainOptions = new Set([
   'generic_plan',
 ])
 
-/** The statements of a text. Throws for a text that does not parse, and before the parser is loaded. */
+/** A text's statements. Throws for one that does not parse, and before the parser is loaded. */
 export function parsePostgres(text: string): { stmt?: SqlNode }[] {
   if (!parseSync) throw new Error('the parser is not loaded')
   return (parseSync(text) as { stmts?: { stmt?: SqlNode }[] }).stmts ?? []
 }
 
-/** PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by list. */
+/**
+ * PostgreSQL: the server's own grammar, then every node, function, operator, type and relation by
+ * list.
+ */
 export function inspectPostgres(text: string): SqlFinding {
   if (!parseSync) return { readOnly: false, reason: 'the parser is not loaded' }
-  // Outside a literal it is a command of psql; inside, standard_conforming_strings decides where the literal ends.
+  // Outside a literal a psql command; inside, standard_conforming_strings ends the literal.
   if (text.includes('\\')) return { readOnly: false, reason: 'a backslash' }
   if (text.trim() === '') return { readOnly: false, reason: 'no statement' }
   let statements: { stmt?: SqlNode }[]

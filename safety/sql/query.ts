@@ -5,8 +5,9 @@ import { checkJoined, checkRepeated, type FromTables, isSmall, listLinks, nameOf
 const joinWords = ['NATURAL', 'LEFT', 'RIGHT', 'FULL', 'INNER', 'CROSS', 'OUTER', 'JOIN', 'STRAIGHT_JOIN']
 
 /**
- * A whole query: WITH, SELECT, VALUES or TABLE, set operations, ORDER BY, LIMIT. The grammar may accept what a server
- * will not parse; it never passes a token whose meaning it does not know, so there is no place for INTO or FOR UPDATE.
+ * A whole query: WITH, SELECT, VALUES or TABLE, set operations, ORDER BY, LIMIT. The grammar may
+ * accept what no server parses; it passes no token of unknown meaning, so INTO and FOR UPDATE have
+ * no place.
  */
 export function query(c: Cursor): void {
   c.nested(() => {

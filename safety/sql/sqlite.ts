@@ -4,7 +4,7 @@ import { query } from './query.ts'
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
-/** Words of sqlite.org/lang_keywords.html that begin or end something; here they are no name unless quoted. */
+/** Words of sqlite.org/lang_keywords.html that begin or end something: no unquoted names. */
 const reserved = words(`
   ABORT ADD ALL ALTER ALWAYS ANALYZE AND AS ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY CASCADE CASE CAST CHECK
   COLLATE COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP DEFAULT DEFERRABLE DELETE
@@ -16,7 +16,10 @@ const reserved = words(`
   VIRTUAL WHEN WHERE WINDOW WITH WITHOUT LATERAL USE FORCE DUAL
 `)
 
-/** Core, date, aggregate, window, JSON and mathematical functions of sqlite.org that open no file and change nothing. */
+/**
+ * Core, date, aggregate, window, JSON and mathematical functions of sqlite.org that open no file
+ * and change nothing.
+ */
 const functions = words(`
   abs changes char coalesce concat concat_ws format glob hex ifnull iif if instr last_insert_rowid length like
   likelihood likely lower ltrim max min nullif octet_length printf quote random replace round rtrim sign soundex
@@ -98,14 +101,17 @@ function checkTable(parts: string[]): void {
 const safeDotCommand =
   /^\.(?:(?:tables?|schema|indexes|indices|fullschema|databases|dbinfo|show|version)(?: +[A-Za-z0-9_%]+)?|(?:headers?|timer|eqp|echo) +(?:on|off)|mode +(?:column|list|line|csv|json|table|box|markdown|tabs|quote)|timeout +[0-9]+|(?:quit|exit)) *$/
 
-/** SQLite: SELECT, EXPLAIN and describing pragmas by a closed grammar, behind any harmless commands of its shell. */
+/**
+ * SQLite: SELECT, EXPLAIN and describing pragmas by a closed grammar, behind harmless commands of
+ * its shell.
+ */
 export function inspectSqlite(text: string): SqlFinding {
   const lines = text.split('\n')
   let first = 0
   while (first < lines.length && (safeDotCommand.test(lines[first]!) || lines[first] === '')) first++
   const dots = lines.slice(0, first).filter((line) => line !== '')
   const rest = lines.slice(first)
-  // The shell takes a line for its own where it believes that a statement ended; our belief need not be its.
+  // The shell takes a line where it believes a statement ended; our belief may differ.
   const dot = rest.find((line) => /^[ \t]*[.#]/.test(line))
   if (dot !== undefined) return { readOnly: false, reason: `shell command ${dot.trim().slice(0, 40)}` }
   try {
@@ -128,7 +134,10 @@ function statement(c: Cursor): void {
   }
 }
 
-/** `PRAGMA name = value` sets, and so does `PRAGMA name(value)` unless the value names what to describe. */
+/**
+ * `PRAGMA name = value` sets, and so does `PRAGMA name(value)` unless the value names what to
+ * describe.
+ */
 function pragma(c: Cursor): void {
   let name = c.name()
   if (c.takeSign('.')) name = c.name()

@@ -1,6 +1,7 @@
 /**
- * What a stored text may hold that is not shown: values of a statement, wherever it was copied, and fields that are called like credentials. Each form stands
- * here once, and is read by JavaScript and by PostgreSQL: neither looks behind, and `.` is any character.
+ * Parts of a stored text that are not shown: a statement's values, wherever copied, and fields
+ * named like credentials. Each form stands here once for JavaScript and PostgreSQL: none looks
+ * behind, and `.` is any character.
  */
 
 const words =
@@ -13,7 +14,7 @@ const secretName = new RegExp(`${words}|(?:^|_)(?:${wholeWords})(?:_|$)|(?:^|_)(
 /** Whether a column or a field of JSON is called like a password, a token or a hash of one. */
 export const isSecretName = (name: string): boolean => secretName.test(name)
 
-/** Such a name before its value, in JSON, hstore, XML or words; and an address with its password. */
+/** Such a name before its value, in JSON, hstore, XML or words; an address with password. */
 export const secretPairs: RegExp = new RegExp(
   `(?:(?:${words})\\w*|\\b(?:\\w*_)?(?:${wholeWords})(?:_\\w*)?|\\b(?:\\w*_)?(?:${endWords})|\\w_hash)[ .-]?[\\\\"']*\\s*(?::|=|>)|://[^\\s:@/]*:[^\\s@/]+@`,
   'is',

@@ -5,7 +5,10 @@ import { type AskSource, cutText, defineSourceTool, fitSummary, type SourceKind 
 import { quoteText } from '../logs/logs.ts'
 import { parseAnswer, readSilences, silence } from './silences.ts'
 
-/** Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml), read only: nothing is silenced from here. */
+/**
+ * Alertmanager's API v2 (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml),
+ * read only: silences nothing.
+ */
 
 const labels = z.record(z.string(), z.string())
 const labelFilter = z

@@ -11,7 +11,10 @@ import { statements } from './statements.ts'
 import { tables } from './tables.ts'
 import { transactions } from './transactions.ts'
 
-/** Servers of databases by questions that have a name, the same for each product. Each is a few statements of ours, in a transaction that cannot write. */
+/**
+ * Database servers by named questions, alike for each product. Each is a few statements of ours, in
+ * a transaction that cannot write.
+ */
 
 const postgresQuestions: readonly Question[] = [
   blocking,

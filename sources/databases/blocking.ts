@@ -6,7 +6,7 @@ import type { Question } from './question.ts'
 import type { BlockingTree, ServerReader } from './reader.ts'
 import { describeSession, type ShownSession, type SqlRow, sessionColumns, toSession } from './sessions.ts'
 
-/** Sessions that wait for a lock, as trees. The root of a tree holds the lock and waits for nobody. */
+/** Sessions waiting for a lock, as trees. A tree's root holds the lock and waits for nobody. */
 
 const maxSessions = 300
 
@@ -80,7 +80,10 @@ function toNode(row: SqlRow): LockNode {
   }
 }
 
-/** One session of each circle that waits for itself, below no root: the server ends one of them after deadlock_timeout. */
+/**
+ * One session of each circle that waits for itself, below no root: the server ends one after
+ * deadlock_timeout.
+ */
 function findCycles(roots: readonly number[], nodes: ReadonlyMap<number, LockNode>): number[] {
   const below = (from: readonly number[]) => {
     const seen = new Set(from)

@@ -6,10 +6,13 @@ import { redact } from '../../safety/redact.ts'
 import { addCommand, readLogin } from '../credentials.ts'
 import { SourceError, type SourceErrorCode } from '../kind.ts'
 
-/** How a database is asked: statements that only look, each in a transaction that cannot write, one at a time a server. */
+/**
+ * Questions to a database: looking statements, each in a transaction that cannot write, one at a
+ * time a server.
+ */
 export type AskDatabase = (statement: SqlStatement) => Promise<SqlAnswer>
 
-/** Speaks with a server by its reading credential, which is read at each question and stays in this process. */
+/** Speaks with a server by its reading credential, read at each question and kept here. */
 export const connectDatabase =
   (source: Source, directory: string): AskDatabase =>
   async (statement) => {
@@ -23,7 +26,7 @@ export const connectDatabase =
     }
   }
 
-/** Names that programs give themselves may hold a password. A statement keeps its quotes until its values are hidden. */
+/** Programs' names may hold a password. A statement keeps quotes until values are hidden. */
 const cleanseRow = (row: SqlAnswer['rows'][number]): SqlAnswer['rows'][number] =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [

@@ -9,7 +9,10 @@ import type { Question } from './question.ts'
 import { describeSession, type SqlRow } from './sessions.ts'
 import { perSecond, readTwice } from './twice.ts'
 
-/** Databases of a server: size, age against wraparound, deadlocks, temporary files, and what of the server's settings bounds them. */
+/**
+ * A server's databases: size, age against wraparound, deadlocks, temporary files, and the settings
+ * that bound them.
+ */
 
 const databasesSql = `
   select d.datname as database, case when has_database_privilege(d.oid, 'connect') then pg_database_size(d.oid) end as bytes,
@@ -28,7 +31,10 @@ const serverSql = `
 const watchMs = 4_000
 const everyMs = 250
 
-/** Sessions that are seen to wait for each other: the server ends one of them after deadlock_timeout, and its log alone keeps who they were. */
+/**
+ * Sessions seen to wait for each other: the server ends one after deadlock_timeout, and only its
+ * log keeps who they were.
+ */
 async function watchCircles(ask: AskDatabase): Promise<string[]> {
   const until = performance.now() + watchMs
   while (performance.now() < until) {
@@ -40,7 +46,10 @@ async function watchCircles(ask: AskDatabase): Promise<string[]> {
   return []
 }
 
-/** Transaction ids that are left before the server takes no more writes (https://www.postgresql.org/docs/current/routine-vacuuming.html). */
+/**
+ * Transaction ids left before the server takes no more writes
+ * (https://www.postgresql.org/docs/current/routine-vacuuming.html).
+ */
 const wraparoundAt = 2_147_483_647 - 3_000_000
 
 export const databases: Question = {

@@ -5,7 +5,10 @@ import type { AskDatabase } from './connect.ts'
 import type { BlockingTree, Connections, LongTransaction, ServerReader } from './reader.ts'
 import type { ShownSession } from './sessions.ts'
 
-/** Lines for the first turn of an investigation: each says one remarkable thing about the server now. 1 kB at most. */
+/**
+ * Lines for an investigation's first turn: each says one remarkable thing about the server now. 1
+ * kB at most.
+ */
 
 const maxFacts = 8
 const maxFactCharacters = 240

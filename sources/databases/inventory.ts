@@ -1,7 +1,7 @@
 import type { ListedDatabase } from '../../domain/listed-database.ts'
 import type { AskDatabase } from './connect.ts'
 
-/** The server itself, for the registry: what it is, what it replicates from, which databases it has. */
+/** The server for the registry: what it is, what it replicates from, its databases. */
 
 const maxDatabases = 30
 

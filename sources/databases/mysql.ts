@@ -11,7 +11,7 @@ import { readState } from './state.ts'
 
 const quoted = (words: readonly string[]): string => words.map((each) => `'${each}'`).join(', ')
 
-/** All that a login which reads may have; a privilege of a later version is said until it stands here. */
+/** All rights of a reading login; a later version's privilege is reported until it stands here. */
 const reading = [
   'USAGE',
   'PROCESS',

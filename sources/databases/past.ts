@@ -1,13 +1,13 @@
 import type { StatementCount, StatementCounts, StatementSnapshot } from '../../domain/statement-snapshot.ts'
 
-/** What statements took a week before, by two snapshots of their counters; in the first week, by the oldest that there is. */
+/** Statements a week before, by two snapshots of counters; in week one, by the oldest. */
 
 const hourMs = 3_600_000
 const weekMs = 7 * 24 * hourMs
 /** Two snapshots that are closer say little of a day. */
 const apartMs = 6 * hourMs
 
-/** Of one statement then. Without `callsAnHour` nobody knows over how long it was counted. */
+/** One statement then. Without `callsAnHour` nobody knows over how long it was counted. */
 export type PastCost = { meanMs: number; touchedACall: number; callsAnHour?: number }
 
 type Past = {
@@ -21,7 +21,10 @@ const none = (against: string): Past => ({ against, of: null })
 const day = (iso: string) => iso.slice(0, 10)
 const minute = (iso: string) => `${iso.slice(0, 16).replace('T', ' ')} UTC`
 
-/** Compares with a snapshot of seven days ago, or the oldest one of the same counters. `snapshots`: of the same source, in any order. */
+/**
+ * Compares with a snapshot of seven days ago, or the oldest of the same counters. `snapshots`: of
+ * one source, in any order.
+ */
 export function findPast(now: StatementCounts, snapshots: readonly StatementSnapshot[], nowMs: number): Past {
   const sorted = snapshots.toSorted((a, b) => Date.parse(a.takenAt) - Date.parse(b.takenAt))
   const last = sorted.at(-1)
@@ -52,7 +55,10 @@ function findEnd(later: StatementCounts, earlier: StatementSnapshot): string | n
   return hasFallen(later.counts, earlier.counts) ? `its counters were reset after ${minute(earlier.takenAt)}` : null
 }
 
-/** Most of what both know was called less often: one that fell alone was dropped by the server, and begins at nothing. */
+/**
+ * Most common ones were called less often: one that fell alone was dropped by the server, and
+ * begins at nothing.
+ */
 function hasFallen(later: readonly StatementCount[], earlier: readonly StatementCount[]): boolean {
   const before = new Map(earlier.map((each) => [each.key, each.calls]))
   const both = later.filter(({ key }) => before.has(key))

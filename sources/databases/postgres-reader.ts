@@ -91,7 +91,7 @@ function sayServer({
   ]
 }
 
-/** Of a replica what it has received and not replayed, of a primary what the replica furthest behind has not replayed. */
+/** A replica's received and unreplayed part, or what a primary's last replica lacks. */
 function findLag({ role, standbys, replica }: Replication): number | null {
   if (role === 'replica') return Number(replica?.received_not_replayed_bytes ?? 0)
   const behind = standbys.map(({ not_replayed_bytes }) => Number(not_replayed_bytes ?? 0))

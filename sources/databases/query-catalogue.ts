@@ -3,8 +3,8 @@ import type { SqlNames } from '../../safety/sql/postgres-names.ts'
 import type { AskDatabase } from './connect.ts'
 
 /**
- * The names of a statement, looked up on its server. The judge knows the built-in functions, operators and views by their names; a site may have put code
- * behind the same names, which may write.
+ * A statement's names, looked up on its server. The judge knows built-in functions, operators and
+ * views by name; a site may have put writing code behind the same names.
  */
 
 /** Whatever no extension brought: an extension's names mean the same everywhere. */
@@ -85,10 +85,13 @@ const catalogueSql = `
     (select json_agg(name) from (select name from named_columns group by name having bool_and(is_plain)) each) as plain`
 
 export type SiteColumn = { relation: string; column: string; type: string }
-/** `views`: the text of each of the site. `plain`: columns that hold no text under any relation that is named. */
+/** `views`: the text of each of the site's. `plain`: columns without text under any name. */
 type Catalogue = { refusal: string | null; columns: SiteColumn[]; views: string[]; plain: string[] }
 
-/** Looks the names up, and says why the statement is not asked where one of them is something of the site that may act. */
+/**
+ * Looks the names up, and says why the statement is not asked where one is something of the site
+ * that may act.
+ */
 export async function readCatalogue(ask: AskDatabase, names: SqlNames): Promise<Catalogue> {
   const values = [names.relations, names.functions, names.fields, names.operators, names.types].map((each) =>
     JSON.stringify(each),

@@ -3,9 +3,12 @@ import { findStatement, isSecretName, nodeTree, secretPairs } from '../../safety
 import type { SiteColumn } from './query-catalogue.ts'
 import { maskLiterals } from './statement.ts'
 
-/** Hidden in rows: columns that are called like credentials, and the values within statements of other sessions. */
+/** Hidden in rows: columns named like credentials, and values within other sessions' statements. */
 
-/** The reason why a statement is not asked: it would show such a column under another name, or tell of its values by a condition. */
+/**
+ * The reason why a statement is not asked: it would show such a column under another name, or tell
+ * its values by a condition.
+ */
 export function findSecretUse(names: SqlNames, columns: readonly SiteColumn[]): string | null {
   const secret = columns.filter(({ column }) => isSecretName(column))
   const named = secret.find(({ column }) => names.columns.includes(column))
@@ -101,7 +104,10 @@ const hideElements = (text: string): string =>
       isSecretName(before.replace(/\s*=\s*$/, '')) ? `${before}[hidden]` : pair,
     )
 
-/** A JSON text without its fields that are called like credentials and the values of statements in it; as it was written where it has none. Null: it is no JSON. */
+/**
+ * A JSON text without credential fields and statements' values; unchanged where it has none. Null:
+ * no JSON.
+ */
 function hideJson(text: string, as: ShownAs): string | null {
   if (!/^\s*[[{"]/.test(text)) return null
   let isHidden = false

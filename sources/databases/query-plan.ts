@@ -22,7 +22,7 @@ type PlanNode = {
 
 export type Estimate = { cost: number; rows: number }
 
-/** The estimate, and why the statement does not run by it. `sql` is a statement that the judge let through. */
+/** The estimate, and why the statement does not run. `sql`: a statement the judge passed. */
 export async function readEstimate(
   ask: AskDatabase,
   sql: string,

@@ -1,6 +1,6 @@
 import type { AskDatabase } from './connect.ts'
 
-/** Rights of a login beyond reading. One that may is asked no statement of a model, and Health says it. */
+/** A login's rights beyond reading: it is asked no model's statement, and Health says so. */
 
 const powers = `'pg_write_all_data', 'pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_checkpoint',
     'pg_create_subscription', 'pg_maintain', 'pg_database_owner'`

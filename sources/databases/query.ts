@@ -13,8 +13,9 @@ import { type Estimate, readEstimate } from './query-plan.ts'
 import { findExcessRights, sayExcess } from './query-rights.ts'
 
 /**
- * A statement of the model, where an admin allowed it for the source. It passes the judge of SQL, then the rights of the login, the catalogue and the plan, each
- * of which may refuse it, and then runs in a transaction that cannot write.
+ * A model's statement, where an admin allowed it for the source. It passes the SQL judge, then the
+ * login's rights, the catalogue and the plan, each of which may refuse it, and then runs in a
+ * transaction that cannot write.
  */
 
 const maxStatementCharacters = 4_000
@@ -28,7 +29,7 @@ export const queryOption = { query: z.literal('allowed').optional() }
 const howToAllow = (source: string): string =>
   `${source} answers ask_database alone; an admin may allow statements for it: nightshift sources add ${source} … --option query=allowed`
 
-/** One statement that only looks, as its text shows; of a text that was nearly one, the form that is. */
+/** One looking statement, by its text; of one that was nearly so, the form that is. */
 function judgeStatement(given: string): QueryVerdict {
   const sql = withoutEnd(given)
   const reason = findReason(sql)
@@ -172,7 +173,7 @@ function fold(answer: Awaited<ReturnType<AskDatabase>>, { as, estimate }: Asked)
       .map((row) => JSON.stringify(Object.fromEntries(row.map((cell, at) => [columns[at]!, cell]))))
       .join('\n'),
     isEmpty: shown.length === 0,
-    // What is not among the rows that were read may be among the others.
+    // Absent from the read rows, it may be among the others.
     ...(answer.isCut && { isCut: true, isPartial: true }),
   }
 }

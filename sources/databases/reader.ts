@@ -2,7 +2,7 @@ import type { DatabaseState } from '../../domain/database-state.ts'
 import type { AskDatabase } from './connect.ts'
 import type { ShownSession, SqlRow } from './sessions.ts'
 
-/** What the page of a server and the first turn of an investigation show, as each product is asked for it. */
+/** A server's page and an investigation's first turn, asked as each product wants it. */
 export type ServerReader = {
   readBlocking(ask: AskDatabase): Promise<BlockingTree>
   readConnections(ask: AskDatabase): Promise<Connections>
@@ -41,7 +41,7 @@ export type OpenTransactions = { long: LongTransaction[]; prepared: SqlRow[]; va
 
 export type SaidReplication = {
   role: DatabaseState['role']
-  /** What is remarkable, a sentence each. */
+  /** Remarkable facts, a sentence each. */
   facts: string[]
   parts: DatabaseState['replication']
   lagBytes: number | null

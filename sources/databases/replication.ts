@@ -6,7 +6,10 @@ import type { AskDatabase } from './connect.ts'
 import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 
-/** Replication: what a primary sends and what its slots keep, or what a replica receives, replays and waits for. */
+/**
+ * Replication: what a primary sends and its slots keep, or what a replica receives, replays and
+ * waits for.
+ */
 
 const roleSql = 'select pg_is_in_recovery() as replica'
 
@@ -17,7 +20,7 @@ const standbysSql = `
     extract(epoch from replay_lag)::numeric(12, 1) as replay_lag_seconds
   from pg_stat_replication order by not_replayed_bytes desc nulls first limit 20`
 
-/** \`restart_lsn\` is what a slot keeps from; on a replica it is compared with what was received. */
+/** `restart_lsn`: where a slot keeps from; on a replica compared with the received part. */
 const slotsSql = (isReplica: boolean, major: number): string => `
   select slot_name as slot, slot_type as type, plugin, database, active, active_pid,
     pg_wal_lsn_diff(${isReplica ? 'pg_last_wal_receive_lsn()' : 'pg_current_wal_lsn()'}, restart_lsn)::bigint as keeps_bytes,

@@ -6,7 +6,7 @@ import { hideLiterals } from './statement.ts'
 
 export type SqlRow = Record<string, SqlValue>
 
-/** What identifies a session, who has it, since when, and what it does; without the values of its statement. */
+/** A session's identity, user, age and activity; without its statement's values. */
 export type ShownSession = {
   pid: number
   /** When it began: with the pid it is that session and no other. */
@@ -23,7 +23,10 @@ export type ShownSession = {
   statement: string
 }
 
-/** Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html) of which a session is made. */
+/**
+ * Columns of `pg_stat_activity` (https://www.postgresql.org/docs/current/monitoring-stats.html)
+ * that make a session.
+ */
 export const sessionColumns = `a.pid, a.usename, a.datname, a.application_name, host(a.client_addr) as client,
   ${toTimeSql('a.backend_start', '.US')} as backend_start,
   ${toTimeSql('a.xact_start')} as xact_start,
@@ -52,7 +55,10 @@ export function toSession(row: SqlRow): ShownSession {
   }
 }
 
-/** One session in a line: `4711 app@shop (billing), idle in transaction since 12:01:03: update orders set …`. */
+/**
+ * One session in a line: `4711 app@shop (billing), idle in transaction since 12:01:03: update
+ * orders set …`.
+ */
 export const describeSession = ({
   pid,
   user,

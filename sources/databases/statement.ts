@@ -2,12 +2,12 @@ import { redact } from '../../safety/redact.ts'
 import { cutText } from '../kind.ts'
 
 /**
- * A statement without its values: what people and models read of a session is what it does, and not to whom. Strings, numbers and comments go; where it is
- * not sure how the server reads a quote, all that follows goes.
+ * A statement without its values: people and models read what a session does, not to whom. Strings,
+ * numbers and comments go; where the server's reading of a quote is unsure, all that follows goes.
  */
 
 const maxCharacters = 200
-/** A setting takes a word without quotes as its value; in a statement that sets, each of a list does. */
+/** A setting takes an unquoted word as its value, as does each of a list in such a statement. */
 const settingValue =
   /(\bset\s+(?:(?:session|local|global|persist|persist_only)\s+)?(?:@@?)?[\w.]+\s*(?::?=|\bto\b)\s*)[^\s;,)]+/gi
 const settingList = /(?<=^\s*set\s[^;]*)(:?=\s*)[^\s;,)]+/gi
@@ -42,7 +42,7 @@ export function maskLiterals(sql: string, dialect: 'postgres' | 'mysql'): string
 /** Types that may stand at a quote. */
 const typed = /^(?:date|time|timestamp|timestamptz|interval|text|jsonb?|uuid|inet)$/i
 
-/** What stands at a place, as it is shown, and where it ends. Null: nobody can tell where it ends. */
+/** The shown text at a place, and its end. Null: nobody can tell its end. */
 function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step | null {
   const rest = text.slice(at)
   const isMysql = dialect === 'mysql'
@@ -71,7 +71,10 @@ function readStep(text: string, at: number, dialect: 'postgres' | 'mysql'): Step
   return step(at, sign, sign)
 }
 
-/** A comment as its server ends it. Undefined: none stands here. Null: nobody can tell whether the server runs it, or where it ends. */
+/**
+ * A comment to the server's end of it. Undefined: none here. Null: nobody can tell whether the
+ * server runs it, or its end.
+ */
 function readComment(rest: string, isMysql: boolean): string | null | undefined {
   if (!isMysql) {
     if (rest.startsWith('--')) return /^--[^\n\r]*/.exec(rest)?.[0]
@@ -81,7 +84,7 @@ function readComment(rest: string, isMysql: boolean): string | null | undefined 
   const line = /^(?:#|--(?=[\s\p{Cc}]|$))[^\n]*/u.exec(rest)?.[0]
   if (line !== undefined) return line
   const block = /^\/\*[\s\S]*?(?:\*\/|$)/.exec(rest)?.[0]
-  // By its version the server runs what stands in `/*!`; a quote or a comment in it may then reach over the end.
+  // The server runs `/*!` by version; a quote or comment in it may then reach over its end.
   return block !== undefined && /^\/\*M?!/i.test(block) && /['"`#]|--|.\/\*/s.test(block) ? null : block
 }
 
@@ -99,7 +102,7 @@ type Step = { shown: string; end: number }
 
 const step = (at: number, text: string, shown: string): Step => ({ shown, end: at + text.length })
 
-/** A string up to its end. A backslash before a quote is read by one server as a part of it, and by another not. */
+/** A string to its end. Servers differ on a backslash before a quote. */
 function readString(text: string, at: number, opening: string, hasEscapes: boolean): Step | null {
   const quote = opening.at(-1)
   for (let index = at + opening.length; index < text.length; index++) {

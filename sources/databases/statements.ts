@@ -10,7 +10,7 @@ import type { SqlRow } from './sessions.ts'
 import { hideLiterals } from './statement.ts'
 import { type Counted, readTwice } from './twice.ts'
 
-/** Statements that cost most, by pg_stat_statements: what they take now, and what they took a week before. */
+/** The dearest statements, by pg_stat_statements: what they take now, and a week before. */
 
 const maxCounted = 1_000
 const maxShown = 12
@@ -50,7 +50,7 @@ type Extension = Pick<StatementCounts, 'server' | 'version' | 'countedSince'> & 
   named: (sql: string) => string
 }
 
-/** A word for the server that stays the same at any address. Empty: this login may not ask for it. */
+/** The server's constant word at any address. Empty: this login may not ask for it. */
 async function findSystem(ask: AskDatabase): Promise<string> {
   try {
     return String((await ask({ sql: systemSql })).rows[0]?.system ?? '')

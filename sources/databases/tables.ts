@@ -4,7 +4,10 @@ import type { Question } from './question.ts'
 import type { SqlRow } from './sessions.ts'
 import { type Counted, perSecond, readTwice } from './twice.ts'
 
-/** Tables of the database that the source names: which are read in whole now, which have dead rows, which are old, and what holds vacuum back. */
+/**
+ * Tables of the source's database: which are read whole now, have dead rows, are old, and what
+ * holds vacuum back.
+ */
 
 const tablesSql = `
   select s.schemaname || '.' || s.relname as table, s.n_live_tup as live_rows, s.n_dead_tup as dead_rows,

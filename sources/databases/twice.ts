@@ -2,9 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AskDatabase } from './connect.ts'
 import type { SqlRow } from './sessions.ts'
 
-/** Counters that a server only adds up, read twice: what they did in between is what the server does now. */
+/** Counters that a server only adds to, read twice: the difference is what it does now. */
 
-/** Sessions report what they did once a second (https://www.postgresql.org/docs/current/monitoring-stats.html). */
+/**
+ * Sessions report their work once a second
+ * (https://www.postgresql.org/docs/current/monitoring-stats.html).
+ */
 const betweenMs = 3_000
 
 /** A row with what its counters did since the first read, each under its own name. */

@@ -14,12 +14,16 @@ import {
 import { cut, fitValue, isTooDeep, printLines, selectPart } from './summary.ts'
 
 /**
- * Which pages of a server may be read. A path of a model is taken apart, judged in its parts, and put together again from them, so that what was judged is
- * what is sent. What servers and proxies read in different ways (dot segments, encoded separators, double encodings, parameters of a segment) is refused.
+ * Pages of a server that may be read. A model's path is taken apart, judged in parts, and put
+ * together from them, so that what was judged is sent. Refuses what servers and proxies read
+ * differently (dot segments, encoded separators, double encodings, segment parameters).
  */
 type HttpPath = { segments: readonly string[]; query: readonly (readonly [string, string])[] }
 
-/** As `/api/nodes-*?limit&page`: `*` stands for a part of one segment, `**` at the end for all below; names of the query that may be given. */
+/**
+ * As `/api/nodes-*?limit&page`: `*` is a part of one segment, a last `**` all below; then the
+ * query's allowed names.
+ */
 type PathPattern = { segments: readonly string[]; queryKeys: readonly string[] }
 
 const maxValueCharacters = 200
@@ -105,7 +109,10 @@ export function readPattern(text: string): PathPattern | string {
   return wrong === undefined ? { segments: own, queryKeys } : `${JSON.stringify(wrong)} is no name of a query`
 }
 
-/** Does the pattern cover the path? A wildcard covers no name that begins with a dot (`.git`, `.env`): such a one is written out. */
+/**
+ * Whether the pattern covers the path. No wildcard covers a name with a leading dot (`.git`,
+ * `.env`), which is written out.
+ */
 export function isCovered({ segments, queryKeys }: PathPattern, path: HttpPath): boolean {
   if (!path.query.every(([key]) => queryKeys.includes(key))) return false
   const isOpen = segments.at(-1) === '**'
@@ -133,7 +140,7 @@ function matches(pattern: string, segment: string): boolean {
   return true
 }
 
-/** Pages of one server: GET of the paths that an admin declared when the source was added, and of nothing else. */
+/** Pages of one server: GET of an admin's declared paths, and nothing else. */
 
 const maxPaths = 50
 const howTo = 'names the paths that may be read, as /health,/api/v1/nodes/*?limit'

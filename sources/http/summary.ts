@@ -11,12 +11,12 @@ const limits: readonly Limits[] = [
   { items: 4, characters: 60, depth: 2 },
   { items: 3, characters: 40, depth: 1 },
 ]
-/** What is deeper is no answer for people. */
+/** Deeper ones are no answer for people. */
 const maxDepth = 60
 /** Below this the whole is printed with a line for each value; above, with a line for each item. */
 const prettyCharacters = 200_000
 
-/** Is the value nested deeper than anything that is read? Without recursion, since a stranger wrote it. */
+/** Whether the value is nested too deep. Without recursion, since a stranger wrote it. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -29,7 +29,7 @@ export function isTooDeep(value: unknown): boolean {
   return false
 }
 
-/** The value within what a model reads, beside `head`; what was left out is counted in its place. */
+/** The value within a model's limits, beside `head`; left-out parts are counted in place. */
 export function fitValue(head: Record<string, unknown>, value: unknown): Record<string, unknown> {
   for (const limit of limits) {
     const summary = { ...head, value: shorten(value, limit, 0) }
@@ -71,7 +71,9 @@ export function printLines(value: unknown): string {
 export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1)}…`.toWellFormed()
 
-/** A part of JSON by its path, as `items[0].name`, `items[*].state` or `labels["app.kubernetes.io/name"]`. */
+/**
+ * A part of JSON by path: `items[0].name`, `items[*].state`, `labels["app.kubernetes.io/name"]`.
+ */
 type Step = { key: string } | { index: number } | { all: true }
 
 type SelectedValue = {
@@ -101,7 +103,10 @@ function readSteps(path: string): Step[] | null {
   return steps
 }
 
-/** What the path selects. Null: the path cannot be read. `[*]` takes every item, and leaves out those that lack what follows. */
+/**
+ * The path's selection. Null: the path is unreadable. `[*]` takes every item, and leaves out those
+ * without what follows.
+ */
 export function selectPart(value: unknown, path: string): SelectedValue | null {
   const steps = readSteps(path)
   if (steps === null) return null

@@ -11,7 +11,10 @@ import type { Source } from '../../domain/source.ts'
 import { addCommand, readSentWith } from '../credentials.ts'
 import { SourceError } from '../kind.ts'
 
-/** How the API server of a source is asked: by a kubeconfig, a token, a certificate, or the account of the pod that this process runs in. */
+/**
+ * Ways to ask a source's API server: a kubeconfig, a token, a certificate, or the account of this
+ * process' pod.
+ */
 
 type ClusterAccess = { server: ClusterServer; secrets: string[] }
 
@@ -23,7 +26,7 @@ const ownAddress = /^https:\/\/kubernetes\.default\.svc(?:\.cluster\.local)?(?::
 
 const loopback = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Read now, so that a token that rotates is the new one. `account`: where the pod's own is. Throws SourceError. */
+/** Read now: a rotating token is today's. `account`: the pod's own. Throws SourceError. */
 export function readAccess(source: Named, directory: string, account = accountDirectory): ClusterAccess {
   const { url, name, options, timeoutSeconds } = source
   if (new URL(url).protocol === 'http:' && !loopback.test(new URL(url).hostname))
@@ -93,7 +96,10 @@ function readConfigured(source: Named, config: Kubeconfig, { directory, timeoutM
   }
 }
 
-/** One spelling of an address, without a password in it: `https://h:443/` is `https://h`. Empty where it cannot be read. */
+/**
+ * One spelling of an address, without a password: `https://h:443/` is `https://h`. Empty where
+ * unreadable.
+ */
 function toPlain(address: string): string {
   const url = URL.parse(address)
   return url === null || !/^https?:$/.test(url.protocol) ? '' : `${url.origin}${url.pathname.replace(/\/+$/, '')}`

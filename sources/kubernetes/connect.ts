@@ -13,14 +13,17 @@ import { viewOf } from './kept.ts'
 import { type ClusterKind, clusterKinds, pathOf } from './kinds.ts'
 import type { ClusterView, FollowState } from './view.ts'
 
-/** How a cluster is asked: one object or list of a listed kind, lines of a pod's log, its version, or the view that is kept of it. */
+/**
+ * Questions to a cluster: one object or list of a listed kind, lines of a pod's log, its version,
+ * or the kept view.
+ */
 type ClusterQuestion =
   | { read: ClusterKind; namespace: string | null; name?: string; query?: Record<string, string> }
   | { logOf: string; namespace: string; query: Record<string, string>; maxBytes: number }
   | { view: true }
   | { version: true }
 
-/** What is kept of the cluster, with the name of its source. */
+/** The kept view of the cluster, with its source's name. */
 export type SeenCluster = {
   name: string
   view: ClusterView
@@ -127,7 +130,7 @@ export function missingRule({ read }: Pick<Asked, 'read'>): string {
 const refusedByServer = /ALERT_(?:HANDSHAKE|ACCESS_DENIED|UNKNOWN_CA|\w*CERT)/
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME|UNABLE_TO_GET_ISSUER/
 
-/** The word of a source for each fault, and what helps. `asked` null: lines of a log, or the version. */
+/** A source's word for each fault, and what helps. `asked` null: log lines, or the version. */
 function toSourceError(source: Source, error: unknown, asked: Asked | null, hide: CredentialHider): SourceError {
   const { name, timeoutSeconds } = source
   const say = (code: SourceErrorCode, text: string, status: number | null = null) =>

@@ -12,7 +12,10 @@ import { findByResource, stateOf } from './state.ts'
 import { type ClusterSubject, countPods, nameOfWorkload, ofWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, objectsOf } from './view.ts'
 
-/** Lines for the first turn of an investigation about a thing of a cluster: how it is, how its containers ended, which rollout changed what, events. 1.5 kB at most. */
+/**
+ * Lines for the first turn about a cluster's thing: its state, its containers' ends, which rollout
+ * changed what, events. 1.5 kB at most.
+ */
 
 const maxBytes = 1_500
 const maxLineCharacters = 320
@@ -133,7 +136,7 @@ const sayEvent = ({ reason, about, count, firstMs, lastMs, message }: FoldedEven
   `${reason} (${about}) ${count} times, ${lastMs > firstMs ? `first ${toIso(firstMs)}, ` : ''}last ${toIso(lastMs)}: ${message}`
 
 async function eventLines(ask: AskCluster, view: ClusterView, object: KeptObject): Promise<string[]> {
-  // Of a node the kubelet writes its name as uid.
+  // The kubelet writes a node's name as uid.
   const about = object.kind === 'Namespace' ? {} : { kind: object.kind, name: object.name }
   const namespace = object.kind === 'Namespace' ? object.name : object.namespace
   const { events } = await readEvents(ask, { namespace, about })
@@ -180,7 +183,7 @@ function illWorkloads(view: ClusterView, namespace: string | null): string[] {
   ]
 }
 
-/** Who uses a claim, and what is behind a service or an ingress. */
+/** Users of a claim, and what is behind a service or ingress. */
 function usersOf(view: ClusterView, { kind, namespace, name }: KeptObject): string[] {
   const pods = objectsOf(view, 'Pod').filter((pod) => pod.namespace === namespace && !pod.isDone)
   if (kind === 'PersistentVolumeClaim')

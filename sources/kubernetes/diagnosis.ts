@@ -22,7 +22,10 @@ import {
 } from './subject.ts'
 import { type ClusterView, findObject } from './view.ts'
 
-/** What is wrong with a pod, or with the worst pod of a workload: conditions first, then containers, the newest rollout and events. */
+/**
+ * The faults of a pod, or of a workload's worst pod: conditions first, then containers, the newest
+ * rollout and events.
+ */
 
 const maxChanges = 6
 const recentMs = 24 * 3_600_000
@@ -39,7 +42,10 @@ export type PodDiagnosis = {
   partial: string[]
 }
 
-/** Reads all that a diagnosis says. A part that cannot be read is named and left out. `revisions`: so many are held against each other. */
+/**
+ * Reads all of a diagnosis. Names an unreadable part and leaves it out. `revisions`: how many are
+ * compared.
+ */
 export async function diagnose(
   ask: AskCluster,
   cluster: SeenCluster,
@@ -120,7 +126,7 @@ function withoutRest({ requests, limits, probes, ...container }: ShownContainer)
 
 const maxLine = 200
 
-/** The last two lines of a container that does not do its work, or of the one before it. None where the node no longer has them. */
+/** The last two lines of a failing container, or the one before. None if the node lost them. */
 async function readLastLines(
   ask: AskCluster,
   { name, namespace }: KeptPod,
@@ -179,7 +185,7 @@ function servicesFor(view: ClusterView, { workload, pod, pods }: ClusterSubject)
   return services.length > 0 ? { services } : {}
 }
 
-/** The newest revision and what it changed, and the ConfigMaps that changed since, which no revision shows. */
+/** The newest revision's change, and ConfigMaps that changed since, shown by no revision. */
 function showNewest(
   { rollouts, changedBy, configMaps, bounds }: Rollouts,
   nowMs: number,

@@ -5,7 +5,10 @@ import { cutInside, type Fields, fieldsOf, numberOf, sentenceOf, timeOf, toIso, 
 import { readPages } from './pages.ts'
 import { type ClusterView, workloadByName, workloadOf } from './view.ts'
 
-/** Events of a cluster, folded: those that say the same of one workload are one line, with how often, and when first and last. */
+/**
+ * A cluster's events, folded: those with one message of one workload are one line, with count,
+ * first and last.
+ */
 
 type ClusterEvent = {
   isWarning: boolean
@@ -20,7 +23,7 @@ type ClusterEvent = {
 export type FoldedEvent = {
   reason: string
   about: string
-  /** Of several objects of a workload, how many. */
+  /** Objects of a workload, counted. */
   objects: number
   count: number
   firstMs: number

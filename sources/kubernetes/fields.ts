@@ -21,7 +21,10 @@ export const listOf = (value: unknown): readonly Fields[] =>
 
 const maxNameCharacters = 253
 
-/** A name, or another word of the API: printable, without blanks, as long as a name may be. Empty where it is no such word. */
+/**
+ * A name or other word of the API: printable, without blanks, within a name's length. Empty for any
+ * other.
+ */
 export const wordOf = (value: unknown): string =>
   typeof value === 'string' && value.length <= maxNameCharacters && /^[\x21-\x7e]+$/.test(value) ? value : ''
 
@@ -33,14 +36,18 @@ export const timeOf = (value: unknown): number | null => {
   return Number.isNaN(ms) ? null : ms
 }
 
-/** A stranger's sentence on one line, without secrets: what programs and registries say holds addresses, and these hold passwords. */
+/**
+ * A stranger's sentence on one line, without secrets: programs' and registries' words hold
+ * addresses, and these passwords.
+ */
 export function sentenceOf(value: unknown, maxCharacters: number): string {
   if (typeof value !== 'string' || value === '') return ''
-  // Cut before it is looked through, and again after: a message may be a megabyte. What cannot be seen goes first, or it would hide a word.
+  // Cut before and after the search: a message may be a megabyte. Invisible parts go first, or they
+  // would hide a word.
   return inertText(cleanse(value.slice(0, Math.max(8_000, maxCharacters * 4))), maxCharacters)
 }
 
-/** A long text by its beginning and its end: what an error is of stands first, and what it is stands last. */
+/** A long text by beginning and end: an error's subject stands first, and its kind last. */
 export function cutInside(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text
   const end = Math.floor(maxCharacters / 2)

@@ -8,8 +8,9 @@ import { keep } from './objects.ts'
 import { type ClusterView, type FollowState, putObject, removeObject, replaceListed } from './view.ts'
 
 /**
- * Follows one kind of objects: a list in pages, then a watch from its version on that is taken up again where it ended. The list is asked for again where the
- * server no longer keeps that version (410), and then in intervals that double, up to ten minutes.
+ * Follows one kind of objects: a list in pages, then a watch from its version, taken up again where
+ * it ended. Lists again where the server no longer keeps that version (410), and then in doubling
+ * intervals, up to ten minutes.
  */
 
 export type FollowTimes = {
@@ -18,7 +19,7 @@ export type FollowTimes = {
   maxRetryMs: number
   /** The longest wait before all is listed again, and how long a list counts as a new one. */
   relistMs: number
-  /** What is forbidden, or not served, is tried again so often. */
+  /** Time between tries of a forbidden or absent kind. */
   forbiddenMs: number
   /** One watch lasts so long. */
   watchSeconds: number
@@ -32,12 +33,18 @@ export const usualTimes: FollowTimes = {
   watchSeconds: 280,
 }
 
-/** Pages, the first size that the server can send within the bound. Of 10,000 pods pages of 500 cost half as much memory again. */
+/**
+ * Page sizes, the first that the server can send within the bound. For 10,000 pods pages of 500
+ * cost half as much memory again.
+ */
 const pageSizes = [200, 50, 10, 1] as const
 const maxPageBytes = 24_000_000
 /** A list that never ends is no list. */
 const maxPages = 2_000
-/** A version that a server does not know, because it was restored or is another one, is refused in many words: so often, then all is listed again. */
+/**
+ * A server refuses an unknown version, after a restore or a change, in many words: this often, then
+ * all is listed again.
+ */
 const maxWatchFailures = 3
 
 /** An API server with what hides its credential: an object may repeat it. */
@@ -75,7 +82,8 @@ export async function follow(following: Following): Promise<void> {
       failures = 0
     } catch (error) {
       if (signal.aborted) return
-      // A watch begins again with a list. A list that its server forgets while it is read counts as a failure, and waits.
+      // A watch begins again with a list. A list that its server forgets while it is read counts as
+      // a failure, and waits.
       if (error instanceof ClusterError && error.code === 'gone' && version !== null) {
         version = null
         continue
@@ -155,7 +163,10 @@ async function listAll(following: Following): Promise<string> {
   throw new ClusterError('failed', 200, `the list did not end after ${followed.size} pages`)
 }
 
-/** One watch until it ends; answers the version that it came to. Throws ClusterError `gone` where the server no longer keeps it. */
+/**
+ * One watch to its end; answers its last version. Throws ClusterError `gone` where the server no
+ * longer keeps it.
+ */
 async function watchOnce(following: Following, from: string): Promise<string> {
   const { state, open, signal, times } = following
   const { server, hide } = open()
@@ -196,7 +207,7 @@ async function watchOnce(following: Following, from: string): Promise<string> {
 
 const isNumber = /^\d{1,30}$/
 
-/** Versions of a server grow. One that is lower is of a server that was restored from before, or of another one. */
+/** A server's versions grow. A lower one is of a server restored from before, or of another. */
 const isBefore = (version: string, than: string): boolean =>
   isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than)
 

@@ -54,7 +54,7 @@ export const getKubernetes = defineSourceTool({
     if (name === undefined) return await readList(ask, cluster, { kind, namespace }, nowMs)
     const shown = cleanse(showObject(kind, await ask({ read: kind, namespace, name }), cluster))
     const head = { kind, name, ...(namespace !== null && { namespace }) }
-    // What is longer than a summary loses its last fields, and the whole has them.
+    // A summary's last fields go where it is too long, and the whole has them.
     return {
       summary: fitSummary(Object.entries(shown), (kept, omitted) => ({
         ...head,

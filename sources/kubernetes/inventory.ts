@@ -5,7 +5,7 @@ import { isWorkload } from './kinds.ts'
 import type { KeptPod, KeptWorkload } from './objects.ts'
 import { type ClusterView, memberOf, objectsOf, workloadOf } from './view.ts'
 
-/** What a cluster has, for the registry: what is its own, by owners whose uid was held against theirs. */
+/** A cluster for the registry: its own things, by owners whose uid was checked. */
 
 export async function listCluster(ask: AskCluster): Promise<{ cluster: ListedCluster }> {
   const version = wordOf(fieldsOf(await ask({ version: true })).gitVersion)

@@ -3,7 +3,10 @@ import { type FollowTimes, follow, type OpenServer, usualTimes } from './follow.
 import { clusterKinds, type FollowedKind, followedKinds } from './kinds.ts'
 import { type ClusterView, type FollowState, newView } from './view.ts'
 
-/** The views of clusters that this process keeps: one a source, begun when it is first asked, and ended when nobody asked for a while. */
+/**
+ * Views of clusters in this process: one a source, begun at the first question, and ended after a
+ * while without one.
+ */
 
 type Kept = {
   /** All that decides what is seen: another address, credential or option begins another view. */
@@ -65,7 +68,10 @@ function begin({ name, key, namespaces, open, times = usualTimes }: Wanted): Kep
   return entry
 }
 
-/** What is listed: each kind once, or in each of the namespaces that may be read. What belongs to the cluster is not readable by a right to a namespace. */
+/**
+ * Lists: each kind once, or in each readable namespace. A namespace's right reads nothing of the
+ * cluster's own.
+ */
 function placesOf(namespaces: readonly string[] | null): { kind: FollowedKind; namespace: string | null }[] {
   const kinds = Object.keys(followedKinds) as FollowedKind[]
   if (namespaces === null) return kinds.map((kind) => ({ kind, namespace: null }))

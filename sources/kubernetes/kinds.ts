@@ -1,4 +1,4 @@
-/** The kinds of objects that are read of a cluster. What is not here is never asked for: no Secret, and no custom resource. */
+/** Kinds that are read of a cluster, and no others: no Secret, and no custom resource. */
 
 type ClusterKindFacts = { api: string; group: string; plural: string; isOfCluster?: true }
 
@@ -48,7 +48,7 @@ type WorkloadKind = (typeof workloadKinds)[number]
 
 export const isWorkload = (kind: string): kind is WorkloadKind => (workloadKinds as readonly string[]).includes(kind)
 
-/** The path of a list, or of one object. Names are those of the API server, or were held against its form. */
+/** The path of a list or object. Names are the API server's, or were held against its form. */
 export function pathOf(kind: ClusterKind, namespace: string | null, name?: string): string {
   const { api, plural, isOfCluster } = clusterKinds[kind]
   const place = namespace === null || isOfCluster ? '' : `/namespaces/${encodeURIComponent(namespace)}`

@@ -31,14 +31,17 @@ function sayTroubles(states: readonly FollowState[], nowMs: number): string[] {
   ]
 }
 
-/** Names what is not seen of the cluster, with the rule or the trouble that is in the way; null: all is followed. */
+/** The unseen part of the cluster, with the rule or trouble in the way; null: all is followed. */
 export function findLacks({ view: { states } }: SeenCluster, nowMs: number): string | null {
   const unread = states.reduce((sum, each) => sum + each.unread, 0)
   const odd = unread > 0 ? [`${formatCount(unread, 'object')} could not be read`] : []
   return [...sayTroubles(states, nowMs), ...odd].join('; ') || null
 }
 
-/** Why what is known of these kinds may be less than there is now, in one namespace or in all; empty where it is all. */
+/**
+ * The reason why knowledge of these kinds may be less than all, in one namespace or in all; empty
+ * where it is all.
+ */
 export function unseenOf(
   { name, view, namespaces }: SeenCluster,
   kinds: readonly FollowedKind[],

@@ -15,7 +15,7 @@ import { showPod } from './pod.ts'
 import { findByResource } from './state.ts'
 import { findSubject, nameField, namespaceField, ofWorkload, sourceField } from './subject.ts'
 
-/** What a container wrote last, by the node that it runs on: as templates, like the logs of any source. */
+/** A container's last lines, from its node: as templates, like any source's logs. */
 
 const maxLines = 2_000
 const maxBytes = 2_000_000
@@ -77,7 +77,7 @@ type LogOfContainer = {
   sinceSeconds?: number
 }
 
-/** The text of one container's log: of the worst, where none is named. Throws SourceError with the names that are there. */
+/** One container's log: the worst one's by default. Throws SourceError with the existing names. */
 async function readContainerLog(
   ask: AskCluster,
   { name: cluster }: SeenCluster,
@@ -109,7 +109,10 @@ const maxShownLines = 500
 const maxShownBytes = 256_000
 const maxShownCharacters = 1_000
 
-/** The newest lines of a pod of a workload, for its page. Null: the cluster has no such workload. Throws SourceError. */
+/**
+ * The newest lines of a workload's pod, for its page. Null: the cluster has no such workload.
+ * Throws SourceError.
+ */
 export async function readPodLog(
   ask: AskCluster,
   resource: ResourceRef & { name: string },
@@ -139,7 +142,10 @@ export async function readPodLog(
   })
 }
 
-/** Each line has its time before it; what has none is of the line before. Bytes that are no text are shown as such, and a key is hidden before lines are chosen. */
+/**
+ * Each line begins with its time; one without belongs to the line before. Bytes outside of text are
+ * shown as such, and keys are hidden before lines are chosen.
+ */
 function readLines(text: string, nowMs: number): { atMs: number; text: string }[] {
   let atMs = nowMs
   const lines = text

@@ -2,8 +2,8 @@ import type { ScheduledNode, ScheduledPod, Selector } from './scheduled.ts'
 import { type Board, judgeNodes, newBoard, type Obstruction, putPod, selects } from './scheduling-rules.ts'
 
 /**
- * What becomes of the pods of nodes that are drained or fail, told before it happens. The scheduler takes one pod after the other and moves none, so the order
- * decides: several are tried. Pure.
+ * The fate of pods of drained or failing nodes, before it happens. The scheduler takes one pod
+ * after the other and moves none, so the order decides: several are tried. Pure.
  */
 
 /** `allowsNone`: it never lets a pod go, however many are healthy. */
@@ -17,17 +17,17 @@ export type ClusterLoad = {
 
 type LossIntent = 'drain' | 'failure'
 
-/** A pod that finds no node, with what each node that is left says, by rule. `isCertain`: in no order would one take it. */
+/** A pod without a node, with each node's words, by rule. `isCertain`: no order places it. */
 export type PendingPod = { pod: ScheduledPod; isCertain: boolean; why: Map<string, Obstruction[]> }
 export type NodeLoss = {
   /** Made again elsewhere, where there is a place. */
   moving: ScheduledPod[]
-  /** Of the best order that was tried, and how many stayed in the worst. */
+  /** The best order's, and how many stayed in the worst. */
   pending: PendingPod[]
   mostPending: number
   /** Pods that nothing makes again. */
   lost: ScheduledPod[]
-  /** Stay where they are, or end with the node, and are not missed: of a DaemonSet, of a file of the node. */
+  /** Pods that stay, or end with the node unmissed: a DaemonSet's, a node file's. */
   bound: ScheduledPod[]
   /** A drain waits for these: so many of its pods are to go, and so many may go now. */
   waiting: { budget: Budget; leaving: number; isEndless: boolean }[]
@@ -136,7 +136,7 @@ const lasting: ReadonlySet<Obstruction['rule']> = new Set([
   'volume',
 ])
 
-/** Where each node is barred before anything of the others is there: by a rule that others on it do not lift. */
+/** Bars of each node before others are placed: by a rule that others on it do not lift. */
 function markCertain(pending: PendingPod[], board: Board): void {
   for (const each of pending) {
     const judge = judgeNodes(board, each.pod)

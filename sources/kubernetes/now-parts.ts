@@ -38,7 +38,7 @@ export const sayPodState = ({ state, isReady }: Pick<KeptPod, 'state' | 'isReady
 
 const rank = ({ type, isIll }: ShownCondition): number => (isIll ? 2 : 0) + (type === 'Ready' ? 1 : 0)
 
-/** Ill ones first, and of these the one that all follows from. `ill`: those that are not as they should be. */
+/** Ill ones first, and the root first of these. `ill`: those not as they should be. */
 export function showConditionsOf(
   of: string,
   conditions: readonly Condition[],

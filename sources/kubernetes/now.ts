@@ -14,7 +14,7 @@ import { findByResource, stateOfObject } from './state.ts'
 import { objectsOf, workloadOf } from './view.ts'
 import { readWorkloadNow } from './workload-now.ts'
 
-/** How a cluster, a node or a workload is now, for its page: what the tools read, as fields, cleansed and bounded. */
+/** A cluster, node or workload now, for its page: the tools' fields, cleansed and bounded. */
 
 const maxUnwell = 50
 
@@ -83,7 +83,7 @@ async function readNode(ask: AskCluster, cluster: SeenCluster, node: KeptNode, n
   const there = objectsOf(view, 'Pod').filter((pod) => pod.node === name)
   const running = there.filter(({ isDone }) => !isDone)
   const unwell = there.filter(({ isReady, isDone, isFailed }) => isFailed || (!isReady && !isDone))
-  // Of a node the kubelet writes its name as uid.
+  // The kubelet writes a node's name as uid.
   const { events } = await readEvents(ask, { namespace: null, about: { kind: 'Node', name } })
   return {
     ...emptyNow(cluster, 'node', nowMs),

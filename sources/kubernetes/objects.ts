@@ -1,7 +1,7 @@
 import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, wordOf } from './fields.ts'
 import type { FollowedKind } from './kinds.ts'
 
-/** The short form of an object that is kept in memory: names, who owns it, and how it is. Texts of people and values are left out. */
+/** An object's short form in memory: names, owner, state. No people's texts or values. */
 
 type Owner = { kind: string; name: string; uid: string }
 
@@ -11,7 +11,7 @@ export type Condition = {
   reason: string
   message: string
   sinceMs: number | null
-  /** Of a node: when its kubelet last said so. */
+  /** For a node: the last time its kubelet said so. */
   heardMs: number | null
 }
 
@@ -21,7 +21,7 @@ type Common = {
   name: string
   createdMs: number
   isEnding: boolean
-  /** The one controller that owns it, as it says itself: held against the owner's own uid where it counts. */
+  /** Its one controller, in its own words: held against the owner's uid where that counts. */
   owner: Owner | null
 }
 
@@ -56,7 +56,10 @@ export type KeptWorkload = Common & {
   wanted: number
   ready: number
   updated: number
-  /** As `kubectl rollout status` waits for it: all that is wanted is of the newest revision and available, and no older pod is left. */
+  /**
+   * As `kubectl rollout status` waits: all wanted are of the newest revision and available, and no
+   * older pod is left.
+   */
   isRolledOut: boolean
   isPaused: boolean
   isDone: boolean
@@ -67,7 +70,7 @@ export type KeptWorkload = Common & {
 export type KeptOther = Common & {
   kind: 'Namespace' | 'PersistentVolumeClaim' | 'Service' | 'Ingress'
   state: string
-  /** Of a service: which pods it sends to. Of an ingress: the services behind it. Of a claim: its class. */
+  /** A service's pods. An ingress' services. A claim's class. */
   selector: Readonly<Record<string, string>> | null
   services: readonly string[]
   className: string
@@ -162,7 +165,10 @@ function podFacts({ isEnding }: Common, spec: Fields, status: Fields) {
   }
 }
 
-/** The one word for a pod, in the order of `kubectl get pods`: what an init container waits for, what a container waits for or ended with, its phase. */
+/**
+ * A pod's one word, in `kubectl get pods`' order: what an init container waits for, what a
+ * container waits for or ended with, its phase.
+ */
 export function podState(isEnding: boolean, status: Fields): string {
   const own = wordOf(status.reason)
   if (isEnding) return own === 'NodeLost' ? 'Unknown' : 'Terminating'

@@ -5,7 +5,10 @@ import type { ClusterKind } from './kinds.ts'
 type ListQuestion = { read: ClusterKind; namespace: string | null; query?: Record<string, string> }
 type PageBounds = { pageSize: number; maxPages: number }
 
-/** A list page by page, each object at once in the short form of `toKept`; null is left out. `isCut`: there are more pages than are read. */
+/**
+ * A list page by page, each object at once in `toKept`'s short form; null is left out. `isCut`:
+ * more pages than are read.
+ */
 export async function readPages<T>(
   ask: AskCluster,
   { query = {}, ...question }: ListQuestion,

@@ -1,7 +1,10 @@
 import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, timeOf, toIso, wordOf } from './fields.ts'
 import { type Condition, conditionsIn, podState } from './objects.ts'
 
-/** What a pod says of itself, conditions first: the fields that may be shown, and no other. Environment and arguments are never among them. */
+/**
+ * A pod's own words, conditions first: only the fields that may be shown. Never environment and
+ * arguments.
+ */
 
 const maxMessage = 200
 
@@ -157,7 +160,7 @@ function gravity({ is, ready, restarts, ended, init, before }: ShownContainer): 
   return restarts > 0 || before ? 1 : 0
 }
 
-/** Names of what a pod's template reads: of Secrets nothing but that name, which the pod itself shows to all who see it. */
+/** Names that a pod's template reads: of a Secret only the name, which the pod shows. */
 export function referencesOf(given: unknown): { configMaps: string[]; claims: string[] } {
   const spec = fieldsOf(given)
   const volumes = listOf(spec.volumes)

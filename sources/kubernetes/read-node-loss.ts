@@ -13,7 +13,10 @@ import { matchesNode, type Obstruction } from './scheduling-rules.ts'
 import { nameField, nameOfWorkload, sourceField } from './subject.ts'
 import { type ClusterView, objectsOf, workloadOf } from './view.ts'
 
-/** What would stay pending if nodes were drained or failed, by which rule, and what would make room. It only reads. */
+/**
+ * Pods that would stay pending if nodes were drained or failed, by which rule, and what would make
+ * room. Only reads.
+ */
 
 /** As many as are followed: pages of 200 keep memory small. */
 const bounds = { pageSize: 200, maxPages: 150 }
@@ -75,7 +78,10 @@ const ruleWords: Readonly<Record<Obstruction['rule'], string>> = {
 
 const maxRules = 4
 
-/** `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`: each node counts under each rule that bars it. */
+/**
+ * `short of memory on 2 (512 MiB on node-b at least), taint gpu=true on 1`: each node counts under
+ * each rule that bars it.
+ */
 function sayWhy(why: PendingPod['why']): string {
   const found = new Map<string, { nodes: string[]; least: { node: string; amount: number } | null; resource: string }>()
   for (const [node, obstructions] of why)

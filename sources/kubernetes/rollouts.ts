@@ -7,7 +7,10 @@ import { referencesOf } from './pod.ts'
 import { changesBetween, fieldsOfTemplate } from './template.ts'
 import type { ClusterView } from './view.ts'
 
-/** Which revision of a workload changed what, the newest first; and which ConfigMaps that it reads changed without one. */
+/**
+ * Changes of a workload by revision, the newest first; and ConfigMaps it reads that changed without
+ * one.
+ */
 
 export type Rollout = {
   revision: number
@@ -26,11 +29,11 @@ export type Rollouts = {
   /** What last changed the workload's own fields, as the server noted it. */
   changedBy: { manager: string; atMs: number } | null
   configMaps: { name: string; changedMs: number | null; manager: string; keys: number }[]
-  /** Of a job: bounds of its time that it has or lacks. */
+  /** A job's time limits, present or absent. */
   bounds: string[]
 }
 
-/** Of a revision that nothing is held against. */
+/** A revision without comparison. */
 export const sayFirst = (revision: number): string =>
   revision <= 1 ? 'it is the first' : 'the revision before is not kept'
 
@@ -132,7 +135,10 @@ function whereGone(error: unknown): null {
   throw error
 }
 
-/** The newest change of an object's own fields, by whom: the server notes it, and a status is another matter. */
+/**
+ * The newest change of an object's own fields, and its author: the server notes it, without the
+ * status.
+ */
 export function changeOf(object: Fields): { manager: string; atMs: number } | null {
   const changes = listOf(fieldsOf(object.metadata).managedFields)
     .filter(({ subresource }) => !subresource)

@@ -1,6 +1,9 @@
 import { type Fields, fieldsOf, listOf, numberOf, wordOf } from './fields.ts'
 
-/** Pods and nodes as the scheduler of a cluster sees them: what is asked for, what there is, and who may go where. Pure. */
+/**
+ * Pods and nodes as a cluster's scheduler sees them: what is asked, what there is, and who may go
+ * where. Pure.
+ */
 
 /** CPU in thousandths, memory and storage in bytes, all else counted. */
 export type Amounts = Readonly<Record<string, number>>
@@ -109,7 +112,7 @@ function atLeast(one: Amounts, two: Amounts): Amounts {
   return most
 }
 
-/** Of all containers together, or of the one that starts before them and needs more; and what running a pod costs besides. */
+/** All containers together, or the earlier one that needs more; and the pod's overhead. */
 function requestsOf(spec: Fields): Amounts {
   const requestOf = ({ resources }: Fields) => amountsIn(fieldsOf(resources).requests)
   let beside: Amounts = {}

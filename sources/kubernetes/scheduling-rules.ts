@@ -10,9 +10,12 @@ import {
   type SpreadRule,
 } from './scheduled.ts'
 
-/** Which nodes may take a pod, and which rule keeps it from the others: the filters of the scheduler (kubernetes.io, "Scheduling Framework"). Pure. */
+/**
+ * Nodes open to a pod, and the rule that keeps it from the others: the scheduler's filters
+ * (kubernetes.io, "Scheduling Framework"). Pure.
+ */
 
-/** Nodes, who is on them, and the volumes that tie a pod to some of them. `putPod` keeps it whole. */
+/** Nodes, their pods, and the volumes that tie a pod to some. `putPod` keeps it whole. */
 export type Board = {
   nodes: readonly ScheduledNode[]
   /** By the name of a node, and so is what they ask for. */
@@ -133,7 +136,10 @@ function listApart(board: Board, pod: ScheduledPod): Set<string> {
   return found
 }
 
-/** For each that it wants to be beside, the domains in which there is one. Null: it is the first of its kind, and anywhere will do. */
+/**
+ * For each wanted neighbour, the domains with one. Null: it is the first of its kind, and anywhere
+ * will do.
+ */
 function listBeside(board: Board, pod: ScheduledPod): Set<string>[] | null {
   const found = pod.beside.map(() => new Set<string>())
   let isFirst = pod.beside.every((term) => appliesTo(term, pod))

@@ -7,7 +7,7 @@ import { changeOf } from './rollouts.ts'
 import { servicesOf } from './subject.ts'
 import { objectsOf } from './view.ts'
 
-/** Objects by the list of fields that may be shown. What is not named here is never shown, whatever it is called. */
+/** Objects by the list of fields that may be shown. Any other is never shown, whatever its name. */
 
 const quantity = (value: unknown): string => (wordOf(value) || String(numberOf(value))).slice(0, 24)
 

@@ -8,7 +8,7 @@ import { isBehind, type KeptNode, type KeptObject, type KeptOther, type KeptWork
 import { countPods, nameOfWorkload, servicesOf } from './subject.ts'
 import { type ClusterView, findObject, objectsOf, podsOf } from './view.ts'
 
-/** How a thing of a cluster is now, by the view that is kept of it: what a look at a resource reads, and its page. */
+/** A cluster's thing now, by the kept view: a look at a resource and its page read it. */
 
 /** The object that a resource of the registry is. `name`: as the cluster calls it. */
 export function findByResource(
@@ -33,7 +33,10 @@ export function findByResource(
 const idOf = (cluster: string, { kind, namespace, name }: KeptObject): string =>
   workloadId(cluster, { kind, namespace: namespace ?? '', name })
 
-/** Null: the cluster has no such thing. `unknown`: it is not followed now, and how it was is no word on how it is. */
+/**
+ * Null: the cluster has no such thing. `unknown`: it is not followed now, and its past is no word
+ * on its present.
+ */
 export function stateOf(
   cluster: SeenCluster,
   resource: ResourceRef & { name: string },

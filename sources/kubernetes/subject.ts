@@ -24,13 +24,16 @@ export type ClusterSubject = {
   /** The one that was named, or the worst of the workload. */
   pod: KeptPod | null
   pods: KeptPod[]
-  /** What was named is gone: when that was seen. */
+  /** The named thing is gone: when that was seen. */
   goneMs: number | null
   /** Other workloads that are called so. */
   namesakes: string[]
 }
 
-/** A pod, a workload, or a pod that is gone, by its name. Throws SourceError with the names that are there, and with what is not seen. */
+/**
+ * A pod, a workload, or a lost pod, by name. Throws SourceError with the existing names, and with
+ * what is not seen.
+ */
 export function findSubject(cluster: SeenCluster, namespace: string, name: string, nowMs: number): ClusterSubject {
   const { view } = cluster
   const pod = findObject(view, 'Pod', namespace, name)
@@ -54,7 +57,7 @@ export function findSubject(cluster: SeenCluster, namespace: string, name: strin
   throw new SourceError('REJECTED', `${cluster.name} has no pod and no workload ${name} in ${namespace}: ${said}`)
 }
 
-/** Why what is known of a subject may not be all: of its pods, of itself, and of what would own it. */
+/** The reason why a subject may not be fully known: its pods, itself, and what would own it. */
 export function unseenOfSubject(cluster: SeenCluster, { workload, pod }: ClusterSubject, nowMs: number): string[] {
   const named = workload ?? pod
   const kinds = ['Pod', named?.kind ?? '', named?.owner?.kind ?? ''].filter((kind) =>
@@ -80,7 +83,7 @@ const badness = ({ isReady, isDone, isFailed, isEnding, restarts }: KeptPod): nu
 
 const maxNamed = 8
 
-/** What is there instead: workloads of the namespace, or namespaces. */
+/** Existing things instead: the namespace's workloads, or namespaces. */
 function sayThere(view: ClusterView, namespace: string): string {
   const inside = [...view.objects.values()].filter(
     (each) => each.namespace === namespace && isWorkload(each.kind) && workloadOf(view, each)?.uid === each.uid,
@@ -110,7 +113,7 @@ export function countPods(pods: readonly KeptPod[]) {
   }
 }
 
-/** Services that send to these pods, and those of the namespace that send to no pod at all, with what its pods have instead. */
+/** Services of these pods, and those without pods, with what the namespace's pods have. */
 export function servicesOf(view: ClusterView, namespace: string, pods: readonly KeptPod[]): string[] {
   const there = objectsOf(view, 'Pod').filter((each) => each.namespace === namespace && !each.isDone)
   const matches = (selector: Readonly<Record<string, string>>, pod: KeptPod) =>

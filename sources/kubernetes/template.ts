@@ -3,8 +3,9 @@ import { type Fields, fieldsOf, listOf, numberOf, sentenceOf, wordOf } from './f
 import { imageOf, sayProbe } from './pod.ts'
 
 /**
- * What a pod's template says, field by field, so that two revisions can be held against each other. A field whose value may be shown has it; of all others, such as
- * environment, arguments and annotations, only the name is known, and a digest that tells whether it changed and leaves this file never.
+ * A pod template field by field, for comparing two revisions. A field whose value may be shown has
+ * it; of others, such as environment, arguments and annotations, only the name, and a digest that
+ * tells whether it changed and never leaves this file.
  */
 
 type TemplateField = { shown: string | null; digest: string }
@@ -84,7 +85,7 @@ function addContainer(at: string, container: Fields, show: Show, hide: Hide): vo
   for (const probe of ['readinessProbe', 'livenessProbe', 'startupProbe']) {
     const said = sayProbe(container[probe])
     show(`${at} ${probe}`, said)
-    // What is not shown of a probe, such as its headers and its command, may be what changed.
+    // Hidden parts of a probe, such as headers and command, may be what changed.
     if (said !== '') hide(`${at} ${probe} in its details`, container[probe])
   }
   for (const { containerPort, protocol } of listOf(container.ports))

@@ -1,7 +1,7 @@
 import { type FollowedKind, isWorkload } from './kinds.ts'
 import type { KeptObject, KeptOf, KeptPod, KeptWorkload } from './objects.ts'
 
-/** What is known of a cluster now, in short forms, and what of it is gone. Pure memory: `follow.ts` fills it. */
+/** A cluster's known objects in short forms, and the lost ones. `follow.ts` fills it. */
 
 /** How the list of one kind does, of a namespace or of all. */
 export type FollowState = {
@@ -30,10 +30,10 @@ type Member = {
 export type ClusterView = {
   objects: Map<string, KeptObject>
   byName: Map<string, string>
-  /** Of each owner: the uids of what it controls. */
+  /** Each owner's controlled uids. */
   owned: Map<string, Set<string>>
   states: FollowState[]
-  /** What is gone, with its workload as long as that was known: the newest alone. */
+  /** Lost objects, with their last known workload: the newest alone. */
   gone: Map<string, Member & { goneMs: number }>
 }
 
@@ -107,8 +107,8 @@ export const objectsOf = <K extends FollowedKind>(view: ClusterView, kind: K): K
 const maxSteps = 4
 
 /**
- * The workload that runs an object: up the chain of controllers, each of which is there under the uid that its child names, in the same namespace. An owner that
- * is not known by that uid, as one of a custom kind, ends the chain below it.
+ * An object's workload: up the chain of controllers, each under the uid that its child names, in
+ * one namespace. An unknown owner, as a custom kind's, ends the chain below it.
  */
 export function workloadOf(view: ClusterView, object: KeptObject): KeptWorkload | null {
   let at: KeptObject = object
@@ -140,8 +140,8 @@ export function podsOf(view: ClusterView, workload: KeptWorkload): KeptPod[] {
 }
 
 /**
- * The workload of a pod that is not there, by its name: what is before the part that was made up for it is the name of something that makes pods, and that is there.
- * Null: nothing of the name is known, and nothing is guessed.
+ * A lost pod's workload, by name: the part before its made-up end is the name of an existing maker
+ * of pods. Null: no such name is known, and nothing is guessed.
  */
 export function workloadByName(view: ClusterView, namespace: string, pod: string): KeptWorkload | null {
   const [, before] = /^(.+)-[a-z0-9]{5}$/.exec(pod) ?? []
@@ -160,7 +160,7 @@ export function memberOf(view: ClusterView, object: KeptObject): Member | null {
   if (object.namespace === null) return null
   if (object.kind !== 'Pod' && object.kind !== 'ReplicaSet' && object.kind !== 'Job') return null
   const workload = workloadOf(view, object)
-  // What is a workload itself is found by its own name.
+  // A workload is found by its own name.
   if (workload?.uid === object.uid) return null
   const { kind, uid, namespace, name } = object
   return {

@@ -9,7 +9,7 @@ import type { ShownContainer } from './pod.ts'
 import { type Rollouts, sayFirst } from './rollouts.ts'
 import { nameOfWorkload, ofWorkload } from './subject.ts'
 
-/** How a workload is now, for its page: what a diagnosis reads, with more revisions, and its pods by state. */
+/** A workload now, for its page: a diagnosis with more revisions, and pods by state. */
 
 const maxRevisions = 6
 const maxChanges = 20
@@ -71,7 +71,7 @@ function factsOf(workload: KeptWorkload, { head }: PodDiagnosis): ClusterFact[] 
   ]
 }
 
-/** Of the worst pod, and of its node, what is not as it should be. */
+/** The worst pod's and its node's faults. */
 function conditionsBelow({ head, shown }: PodDiagnosis, pod: KeptPod | null): ShownCondition[] {
   const show = (of: string, given: Record<string, unknown>): ShownCondition => ({
     of,
@@ -156,7 +156,7 @@ const showRollouts = ({ rollouts }: Rollouts): ClusterNow['rollouts'] =>
     first: sayFirst(revision),
   }))
 
-/** What changed beside the template: its own fields, and ConfigMaps that it reads; and the bounds of a job. */
+/** Changes beside the template: its own fields, and ConfigMaps it reads; and a job's limits. */
 const sayChanges = ({ changedBy, configMaps, bounds }: Rollouts): ClusterNow['changes'] => [
   ...(changedBy
     ? [{ text: `Its own fields were changed last by ${changedBy.manager}`, at: toIso(changedBy.atMs) }]

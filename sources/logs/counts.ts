@@ -59,7 +59,7 @@ export async function readCounts(
   return summarizeCounts(query, { ...found, grid, range, known, newSinceMs, unknownBy, names })
 }
 
-/** Counts that cannot be of what was asked are no evidence: neither of lines nor of their absence. */
+/** Impossible counts are no evidence: neither of lines nor of their absence. */
 function refuseWrong(series: readonly CountedSeries[], { fromMs, untilMs }: Range): void {
   const refuse = (text: string) => {
     throw new SourceError('BAD_ANSWER', `it answered ${text}`)

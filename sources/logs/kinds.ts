@@ -1,7 +1,10 @@
 import type { LogLine, LogTemplate } from './last.ts'
 import { quotePattern } from './logs.ts'
 
-/** Kinds of lines as a server finds them again: a template as a regular expression, of RE2 for the server and of JavaScript for the lines that were read. */
+/**
+ * Kinds of lines for a server's search: a template as a regular expression, of RE2 for the server
+ * and of JavaScript for the read lines.
+ */
 
 const dialects = {
   re2: { blank: '\\s', other: '\\S' },
@@ -23,7 +26,8 @@ function toPattern({ text, sample }: LogTemplate, dialect: keyof typeof dialects
 }
 
 /**
- * Patterns of templates: null for those that find, among the lines that were read, other lines than their own, since a server would count wrongly.
+ * Templates' patterns: null for those that match other read lines than their own, since a server
+ * would count wrongly.
  */
 export function findPatterns(
   templates: readonly LogTemplate[],

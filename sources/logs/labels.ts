@@ -4,7 +4,7 @@ import { type LogQuery, type LogReader, listMatchers, type Range } from './logs.
 /** Names of labels that lines of the window have, and those asked for that no line has. */
 type LabelsThere = { there: readonly string[] | null; unknown: readonly string[] }
 
-/** What no line has chooses none, and a name that is spelled otherwise says nothing of whether lines are there. */
+/** A name without lines chooses none; another spelling says nothing of lines there. */
 export async function findUnknownLabels(
   reader: LogReader,
   ask: AskSource,

@@ -11,8 +11,10 @@ import { type LogReader, maxLines, type Range } from './logs.ts'
  */
 
 /**
- * Templates of log lines: lines that say the same with other numbers and names are one. After Drain (He et al., "Drain: An Online Log Parsing
- * Approach with Fixed Depth Tree", ICWS 2017): lines of one length that begin alike share a leaf, and join the template there that has most words in common.
+ * Templates of log lines: lines with one message and other numbers and names are one. After Drain
+ * (He et al., "Drain: An Online Log Parsing Approach with Fixed Depth Tree", ICWS 2017): lines of
+ * one length with a common beginning share a leaf, and join its template with the most words in
+ * common.
  */
 export type LogTemplate = {
   /** Words, with `<*>` where they differ. */
@@ -53,7 +55,10 @@ const maxInLeaf = 200
 
 type Group = LogTemplate & { words: string[] }
 
-/** Templates of lines, the most frequent first. Lines from before `sinceMs` make templates known, and are not counted. */
+/**
+ * Templates of lines, the most frequent first. Lines before `sinceMs` make templates known, and are
+ * not counted.
+ */
 export function findTemplates(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_INFINITY): LogTemplate[] {
   return [...new Set(groupLines(lines, sinceMs))]
     .filter(({ count }) => count > 0)
@@ -69,7 +74,8 @@ export function groupLines(lines: readonly LogLine[], sinceMs = Number.NEGATIVE_
     const leaf = leafOf(words)
     const groups = leaves.get(leaf) ?? []
     leaves.set(leaf, groups)
-    // Beyond that a text is no log of a program: what comes then joins the last group, so that a stranger's lines cost no minute.
+    // A larger text is no program's log: the rest joins the last group, so that a stranger's lines
+    // cost no minute.
     const known = chooseGroup(groups, words) ?? (groups.length >= maxInLeaf ? groups.at(-1) : null)
     if (known) {
       join(known, words, line, sinceMs)
@@ -118,7 +124,7 @@ function join(group: Group, words: readonly string[], { atMs, text }: LogLine, s
   group.lastMs = Math.max(group.lastMs, atMs)
 }
 
-/** Names under which shippers of logs write a machine, and what runs there. The most usual come first. */
+/** Names that log shippers give a machine and its programs. The most usual come first. */
 const machineLabels =
   'host hostname instance node host.name host_name nodename node_name _HOSTNAME vm vm_name fqdn server machine'.split(
     ' ',
@@ -133,14 +139,15 @@ const maxTries = 6
 const lastLinesWithinMs = 4_000
 const maxShown = 8
 const maxCharacters = 160
-/** Of all lines together, with what stands around them. */
+/** All lines together, with their surroundings. */
 const maxBytes = 900
 
 const isAlarming = /\b(?:error|err|fatal|panic|critical|exception|fail(?:ed|ure)?|denied|refused|timed? ?out|killed)\b/i
 
 /**
- * The newest lines that a source holds of a thing: of each kind of line the newest one, those that tell of an error first where not all fit, in
- * the order of time. Null: the source has no label that names it, or no line since then. Throws SourceError, `TIMEOUT` after four seconds.
+ * A source's newest lines of a thing: the newest of each kind, errors first where not all fit, in
+ * order of time. Null: the source has no label for it, or no line since then. Throws SourceError,
+ * `TIMEOUT` after four seconds.
  */
 export async function readLastLines(
   reader: LogReader,
@@ -153,7 +160,7 @@ export async function readLastLines(
     throw new SourceError('TIMEOUT', `it gave no lines within ${lastLinesWithinMs / 1_000} s`)
   })
   try {
-    // What is on its way ends by the source's own limit: impatience is no failure of the source.
+    // A question under way ends by the source's own limit: impatience is no failure of the source.
     return await Promise.race([searchLast(reader, ask, subject, { fromMs: sinceMs, untilMs: nowMs }), late])
   } finally {
     late.catch(() => {})
@@ -180,8 +187,8 @@ async function searchLast(
 }
 
 /**
- * Sets of labels that mean the subject, the narrowest first: a pod of its alert, what runs on the machine with the machine, the machine. Only
- * labels that the source has, with values that the registry or the alert gives.
+ * Sets of labels for the subject, the narrowest first: its alert's pod, the program with the
+ * machine, the machine. Only labels of the source, with values of registry or alert.
  */
 export function chooseLabels(there: ReadonlySet<string>, subject: LogSubject): Record<string, string>[] {
   const { machine, unit, workload, alertLabels } = subject

@@ -4,18 +4,19 @@ import { type LogQuery, listMatchers, quoteText } from './logs.ts'
 
 /** Questions to Loki as LogQL (https://grafana.com/docs/loki/latest/query/log_queries/). */
 
-/** Loki's labels have no dots: it writes them as `_` when it takes lines in, and when it reads fields of a line. */
+/** Loki's labels have no dots: it writes `_` for them in labels and in a line's fields. */
 export const toLokiName = (name: string) => name.replaceAll('.', '_')
 
 const toMatcher = ({ name, op, value }: ReturnType<typeof listMatchers>[number]) =>
   `${toLokiName(name)}${op}${quoteText(value)}`
 
-/** Both parsers leave an error at a line that is not of their format; such a line has no fields then, and is counted. */
+/** Both parsers mark a line of another format; it has no fields then, and is counted. */
 const parsers = '| json | logfmt | drop __error__, __error_details__'
 
 /**
- * A question as LogQL, perhaps with one more pattern. Each value and text is quoted, so that none is read as part of the query. What the line is
- * searched for comes before it is read for fields, which costs more.
+ * A question as LogQL, perhaps with one more pattern. Values and texts are quoted, so that none is
+ * read as part of the query. The search of the line comes before reading its fields, which costs
+ * more.
  */
 export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: LogQuery, also?: string): string {
   const matchers = listMatchers(labels)
@@ -36,8 +37,8 @@ export function toLogql({ labels, contains, excludes, pattern, inLine = [] }: Lo
 const maxNamed = 20
 
 /**
- * The question with the names that are no label of its streams, which the server says: those are read from the line. The streams that the first
- * narrowing label chooses may have fewer labels than all have.
+ * The question with names that are no label of its streams, by the server's word: those are read
+ * from the line. The first narrowing label's streams may have fewer labels than all.
  */
 export async function placeLabels(
   query: LogQuery,

@@ -5,10 +5,10 @@ import { findLabelPatternProblem, findPatternProblem, narrowsLabels } from '../.
 import type { AskSource } from '../kind.ts'
 import type { LogLine } from './last.ts'
 
-/** What a model is shown by an example in words: the schema of it would take more of the first turn than it says. */
+/** An example in words for the model: its schema would take more of the first turn than it says. */
 const shownByExample = z.unknown()
 
-/** Words of a refusal that show the right form, where a value is of another; the rest is said as of every schema. */
+/** A refusal's words for the right form, where a value has another; the rest is every schema's. */
 const formOf = (text: string) => ({
   error: ({ code }: { code?: string }) => (code === 'invalid_type' ? `write ${text}` : undefined),
 })
@@ -25,8 +25,9 @@ const unequal = z.union([
 const labelName = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_.]*$/, 'is no name of a label')
 
 /**
- * A question to logs, the same for every kind of source: labels that name what it is about, words that lines hold, and a window. The kind writes the
- * query from it, so that no text of a model is a query. A device is asked instead for the journal of a unit, or for a file.
+ * A question to logs, alike for every kind of source: labels of the subject, words in lines, and a
+ * window. The kind writes the query from it, so that no model's text is a query. A device is asked
+ * instead for a unit's journal, or a file.
  */
 export const logQuery = z.strictObject({
   source: z.string().max(40).optional().describe('where there are several'),
@@ -71,7 +72,7 @@ export const logQuery = z.strictObject({
     .optional()
     .describe('as {by: ["level"], step: "5m"}'),
 })
-/** `inLine`: names that the source has as fields of the line alone, as it was found to write them. */
+/** `inLine`: names that the source has only as fields of the line, by its spelling. */
 export type LogQuery = z.output<typeof logQuery> & { inLine?: readonly string[] }
 
 /** What means something to a device alone, and to a source alone. */
@@ -178,15 +179,16 @@ export function toRange({ window, until }: Pick<LogQuery, 'window' | 'until'>, n
 export const quotePattern = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
 
 /**
- * A text in the quotes of LogQL, LogsQL and PromQL. They take the escapes of Go, which have no half of a surrogate pair: VictoriaLogs would
- * give the quotes up and take the rest for a query. Such a half becomes U+FFFD.
+ * A text in quotes of LogQL, LogsQL and PromQL, with Go's escapes, which have no half of a
+ * surrogate pair: VictoriaLogs would give the quotes up and take the rest for a query. Such a half
+ * becomes U+FFFD.
  */
 export const quoteText = (text: string): string => JSON.stringify(text.toWellFormed())
 
 /** Lines, and why some may be missing; nothing there: they are all. */
 export type LogAnswer = { lines: LogLine[]; partial: string[] }
 
-/** How many lines of a kind the window and the time before it have, and when the window has them, where the server says that. */
+/** A kind's lines in the window and before, and their times there, if the server tells. */
 export type KindCount = { count: number; before: number; firstMs: number | null; lastMs: number | null }
 
 /** Only lines that match this besides: RE2, written by us. */
@@ -196,7 +198,7 @@ export type CountedSeries = {
   labels: Record<string, string> /** The beginning of a step, and lines in it. */
   points: [number, number][]
 }
-/** The grid has whole steps; of the first and the last only what the window has of them is counted. */
+/** The grid has whole steps; only the window's part of the first and last counts. */
 export type Counting = { by: readonly string[]; grid: Range & { stepSeconds: number }; window: Range }
 
 /** An empty text is no 0. */
@@ -204,13 +206,16 @@ export const parseCount = (text = ''): number => (text.trim() === '' ? Number.Na
 
 /** How a kind of source is asked: it writes its own query from the question. */
 export type LogReader = {
-  /** Finds which of the names asked for are no labels but fields of the line, where the store tells these apart. */
+  /** Finds which asked names are fields of the line, where the store tells them from labels. */
   place?(ask: AskSource, query: LogQuery, range: Range): Promise<LogQuery>
   /** The newest lines of a window. */
   readLines(ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer>
   /** How many lines the window has; null where the server does not say, or says it of a part. */
   countLines(ask: AskSource, query: LogQuery, range: Range): Promise<number | null>
-  /** The same of each of these patterns (RE2); null where the server does not say, or says it of a part. */
+  /**
+   * The same for each of these patterns (RE2); null where the server does not say, or says it of a
+   * part.
+   */
   countKinds(
     ask: AskSource,
     query: LogQuery,

@@ -138,7 +138,7 @@ const lokiReader: LogReader = {
       fromMs: grid.fromMs + Math.ceil(stepOf(window.fromMs)) * stepMs,
       untilMs: grid.fromMs + Math.floor(stepOf(window.untilMs)) * stepMs,
     }
-    // Parts of a step at both ends are asked for alone: a range of steps would count what is outside of the window.
+    // Parts of a step at both ends are asked alone: whole steps would count too much.
     const parts =
       whole.fromMs > whole.untilMs
         ? [window]

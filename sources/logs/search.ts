@@ -18,7 +18,7 @@ import {
 } from './logs.ts'
 import { newSince, rangeBefore, sayLogs, summarizeLogs } from './summary.ts'
 
-/** `search_logs` of a kind of source. Everything but the lines themselves may be missing, and is said then. */
+/** `search_logs` of a kind of source. All but the lines may be missing, and is said then. */
 export const searchLogs = (reader: LogReader) =>
   defineSourceTool({
     name: 'search_logs',
@@ -58,7 +58,7 @@ export const searchLogs = (reader: LogReader) =>
         partial,
         isCut,
         total: partial.length > 0 ? null : isCut ? total : lines.length,
-        // What is missing from the time before would be new here.
+        // A line missing from the time before would be new here.
         before: isWhole ? before.lines : null,
         newSinceMs: partial.length > 0 || (isCut && !counted) ? null : newSinceMs,
         ...(counted && { counted }),
@@ -68,7 +68,7 @@ export const searchLogs = (reader: LogReader) =>
     },
   })
 
-/** Where a window has more lines than are read, half of what is read tells of trouble: the newest lines may be of the last minute. */
+/** Half of a large window's read lines tell of trouble: the newest may be of the last minute. */
 async function addTrouble(
   reader: LogReader,
   ask: AskSource,
@@ -91,7 +91,7 @@ const maxPatternCharacters = 2_500
 
 type Counting = { lines: readonly LogLine[]; window: Range; before: Range }
 
-/** The server's counts of the kinds that may be shown, by their templates; null where it gives none. */
+/** The server's counts of the showable kinds, by template; null where it gives none. */
 async function countKinds(
   reader: LogReader,
   ask: AskSource,
@@ -114,7 +114,7 @@ async function countKinds(
 
 type Narrowed = Parameters<LogReader['readLines']>[1]
 
-/** Lines that were asked for have a time that a date can hold, and are no more than were asked for. */
+/** Asked lines have a time that a date can hold, and are no more than asked. */
 async function readNewest(reader: LogReader, ask: AskSource, narrowed: Narrowed, range: Range): Promise<LogAnswer> {
   const answer = await reader.readLines(ask, narrowed, range)
   const { lines } = answer

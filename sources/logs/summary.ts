@@ -14,7 +14,7 @@ type LogWindow = {
   isCut: boolean
   /** All lines of the time before; null where they are not all here. */
   before: readonly LogLine[] | null
-  /** What is new was not there before this moment; null where nothing can be compared. */
+  /** A line is new if absent before this moment; null where nothing compares. */
   newSinceMs: number | null
   /** Kinds as the server counted them, by their templates. */
   counted?: ReadonlyMap<string, KindCount>
@@ -33,7 +33,10 @@ const maxSamples = 3
 const maxSampleCharacters = 300
 const maxLabelNames = 30
 
-/** Since when what is there is new: the window's beginning, or in an incident a quarter of an hour before what it is about began. */
+/**
+ * The moment of newness: the window's beginning, or in an incident a quarter of an hour before its
+ * beginning.
+ */
 export const newSince = ({ fromMs }: Range, incidentBeganMs: number | null): number =>
   incidentBeganMs === null ? fromMs : incidentBeganMs - leadMs
 
@@ -66,7 +69,10 @@ function listKinds({ lines, before, isCut, counted, newSinceMs }: LogWindow, { f
   })
 }
 
-/** Templates: what is new first, then errors, then what is most frequent; 2 kB at most. The whole is the lines as they came, oldest first. */
+/**
+ * Templates: new ones first, then errors, then the most frequent; 2 kB at most. The whole: the
+ * lines as they came, oldest first.
+ */
 export function summarizeLogs(query: LogQuery, given: LogWindow, range: Range): ToolReading {
   const found = { ...given, lines: withoutKeys(given.lines), before: given.before && withoutKeys(given.before) }
   const rank = ({ isNew, sample }: LogKind) => (isNew ? 2 : 0) + (trouble.test(sample) ? 1 : 0)
@@ -146,7 +152,7 @@ const cut = (text: string, max: number): string => (text.length <= max ? text : 
 
 const toTime = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 
-/** What a device answered of a log: lines with milliseconds since 1970, or null where a line tells no time. */
+/** A device's log answer: lines with milliseconds since 1970, or null without a time. */
 type DeviceLog = {
   lines: readonly (readonly [number | null, string])[]
   untilMs: number
@@ -156,8 +162,8 @@ type DeviceLog = {
 }
 
 /**
- * The same summary as of a source of logs. The time that was asked for is compared with as long before it; lines that tell no time count as
- * written when the file was, and are compared with nothing.
+ * A source of logs' summary. The asked time is compared with an equal one before it; lines without
+ * a time count as of the file's writing, and compare with nothing.
  */
 export function summarizeDeviceLog(
   { lines, untilMs, isMore, unread = 0 }: DeviceLog,
@@ -172,7 +178,8 @@ export function summarizeDeviceLog(
   const found = all.filter(({ atMs }) => atMs >= fromMs)
   const range = { fromMs: isTimed ? fromMs : 0, untilMs: isTimed ? at.nowMs : untilMs }
   const since = newSince(range, at.incidentBeganMs)
-  // What was cut off at the beginning is missing from the time before, and where all of it is missing also from the window.
+  // A part cut off at the beginning is missing from the time before, and where all of that is
+  // missing also from the window.
   const isCut = isMore && found.length === all.length
   const readFromMs = fromMs - asked.sinceSeconds * 1_000
   const before = isTimed && !isMore && readFromMs < since ? all.filter(({ atMs }) => atMs < fromMs) : null

@@ -19,7 +19,10 @@ import { searchLogs } from './search.ts'
 
 /** VictoriaLogs (https://docs.victoriametrics.com/victorialogs/querying/), asked in LogsQL. */
 
-/** A question as LogsQL, perhaps with one more pattern. Each name and text is quoted, so that none is read as part of the query. */
+/**
+ * A question as LogsQL, perhaps with one more pattern. Names and texts are quoted, so that none is
+ * read as part of the query.
+ */
 export function toLogsql({ labels, contains, excludes, pattern }: LogQuery, also?: string): string {
   return [
     ...listMatchers(labels).map(({ name, op, value }) => {
@@ -38,8 +41,9 @@ const line = z.looseObject({ _time: z.string(), _msg: z.string().default('') })
 type Rows = { rows: unknown[]; partial: string[] }
 
 /**
- * Asks for a whole answer. A cluster that misses storage nodes refuses that with 502 (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses);
- * then for what the others hold, which nothing in the answer tells from a whole one.
+ * Asks for a whole answer, which a cluster without some storage nodes refuses with 502
+ * (https://docs.victoriametrics.com/victorialogs/querying/#partial-responses); then for the others'
+ * part, which nothing in the answer tells from a whole one.
  */
 async function askRows(ask: AskSource, form: Record<string, string>): Promise<Rows> {
   const query = (allow_partial_response: '0' | '1') =>

@@ -5,13 +5,14 @@ import { listLeaves } from './selector.ts'
 
 /** Whether nothing that was answered means that nothing was there. */
 
-/** What was there so long before a moment is no more than silent. */
+/** A stream seen this long before a moment is only silent. */
 const recentSeconds = 3_600
 const maxSelectors = 8
 
 /**
- * Why an empty answer shows no absence; null where it does. It does where none of its selectors has a sample in the window, or, at one moment, where all that is
- * compared has a value then. The points of a range are a sample of the window: what held between two of them is not seen.
+ * The reason why an empty answer shows no absence; null where it does: where none of its selectors
+ * has a sample in the window, or, at one moment, where all compared parts have a value then. Points
+ * of a range are samples of the window: what held between two is not seen.
  */
 export async function findDoubt(
   ask: AskSource,

@@ -13,12 +13,12 @@ import {
 } from './query.ts'
 
 /**
- * What a series did, of all its samples: the server computes it over the window, finds it again in a part of the window, and says when that was. Points
- * of a range are a sample of the window, and show none of that.
+ * A series' course over all its samples: the server computes it over the window, finds it again in
+ * a part, and says when. Points of a range are samples of the window, and show none of that.
  */
 export type Figures = {
   last: number
-  /** When its newest sample was taken; null where that is not known closer than a part of the window. */
+  /** The newest sample's time; null where it is not known closer than a part of the window. */
   lastAt: number | null
   min: number
   max: number
@@ -39,7 +39,7 @@ type Gap = readonly [from: number, to: number]
 
 type Window = { untilSeconds: number; windowSeconds: number }
 
-/** The figures of all series of these selectors, by their keys, in one query. `windowSeconds` is at least a second. */
+/** Figures of these selectors' series, by key, in one query. `windowSeconds` is 1 at least. */
 export async function readFigures(ask: AskSource, selectors: readonly string[], window: Window): Promise<FiguresRead> {
   const { untilSeconds, windowSeconds } = window
   const parts = selectors.flatMap((text): QueryPart[] => [
@@ -71,7 +71,7 @@ export async function readFigures(ask: AskSource, selectors: readonly string[], 
 }
 type FiguresRead = { figures: Map<string, Figures>; series: Series[]; remarks: Answered['remarks'] }
 
-/** The mean of each series of these selectors, by their keys; null where a part of it is missing. */
+/** The mean of each of these selectors' series, by key; null where a part is missing. */
 export async function readMeans(
   ask: AskSource,
   selectors: readonly string[],
@@ -85,7 +85,7 @@ export async function readMeans(
 const toValues = (series: readonly Series[]): Map<string, number> =>
   new Map(series.flatMap((each) => (each.points[0] ? [[seriesKey(each), each.points[0][1]] as const] : [])))
 
-/** A series whose times are looked for, and its points, by which its level changed between two of them. */
+/** A series whose times are sought, and the points between which its level changed. */
 type SoughtSeries = {
   selector: string
   figures: Figures
@@ -93,16 +93,20 @@ type SoughtSeries = {
 }
 type TimedFigures = { figures: Figures; changedAt?: number }
 
-/** Moments at which a part of the window is looked at to find one: more where it is scraped often, and never more than the second number. */
+/**
+ * Moments at which a part of the window is looked at to find one: more for frequent scrapes, never
+ * more than the second number.
+ */
 const evaluations = [2_000, 10_000] as const
 /** A query of VictoriaMetrics has 16 kB at most. */
 const maxQueryCharacters = 14_000
-/** What is late by this much has ended, however often it is scraped. */
+/** A series this late has ended, however often it is scraped. */
 const minLateSeconds = 60
 const maxGaps = 3
 
 /**
- * When each of it was: two queries for all. The first tells in which part of the window, the second when exactly. What is not found keeps no time.
+ * Their times, by two queries for all. The first tells the part of the window, the second the
+ * moment. An unfound one keeps no time.
  */
 export async function findTimes(
   ask: AskSource,
@@ -128,7 +132,7 @@ export async function findTimes(
   }))
 }
 
-/** A moment that is looked for: an expression whose value it is, in a part of the window that ends then. */
+/** A sought moment: an expression whose value it is, in a part of the window that ends then. */
 type Search = { name: string; expression: string; isLast?: boolean; from: number; to: number }
 type Plan = {
   searches: Search[]
@@ -204,7 +208,7 @@ function guessInterval(counts: readonly Point[], step: number): number {
   return most > 1 ? step / most : middle(counts.slice(1).map(([at], index) => at - (counts[index] as Point)[0]))
 }
 
-/** Asks for all of it at once, as far as one query holds it: what comes first in each plan comes first. */
+/** Asks for all at once, as far as one query holds: each plan's first comes first. */
 async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: number): Promise<Map<string, number>> {
   const all = plans.flatMap(({ searches, resolution }, at) =>
     searches.map((each, rank) => ({ part: toPart(each, resolution, at), rank })),
@@ -221,7 +225,7 @@ async function askTimes(ask: AskSource, plans: readonly Plan[], untilSeconds: nu
   return new Map([...found].flatMap(([name, series]) => (series[0]?.points[0] ? [[name, series[0].points[0][1]]] : [])))
 }
 
-/** A sample is there from when it was taken until the next: one more step at each end misses none of them. */
+/** A sample lasts until the next: one more step at each end misses none. */
 function toPart({ name, expression, isLast, from, to }: Search, given: number, at: number): QueryPart {
   const resolution = Math.max(given, Math.ceil((to - from) / evaluations[1]))
   const seconds = Math.ceil(to - from) + 2 * resolution

@@ -1,16 +1,16 @@
-/** So many lines a list of groups has. */
+/** Lines of a list of groups. */
 const maxGroups = 40
 /** Members of a group that are shown. */
 const maxExamples = 2
 
-/** Names that begin alike: `prefix` with all that follows, how many they are, and what some of them end in. */
+/** Names with a common beginning: `prefix`, their number, and some of their ends. */
 type NameGroup = { prefix: string; count: number; endings: string[] }
 
 type Held = { prefix: string; names: readonly string[] }
 
 /**
- * Groups names by what they begin with, word by word: the largest group is taken apart as long as all groups stand in a list. A group of one
- * is a name by itself. In the order of the names.
+ * Groups names by beginning, word by word: the largest group is taken apart while all fit a list. A
+ * group of one is its name. In the names' order.
  */
 export function groupNames(names: readonly string[]): NameGroup[] {
   if (names.length === 0) return []

@@ -46,7 +46,7 @@ function toSeries(data: unknown): Series[] {
 
 const isSample = (value: unknown): value is z.output<typeof sample> => sample.safeParse(value).success
 
-/** Points in the order of time, without those that have no number or no time that a date can hold. */
+/** Points in order of time, without those lacking a number or a time that a date can hold. */
 const toPoints = (values: readonly z.output<typeof sample>[]): Point[] =>
   values
     .map(([at, text]): Point => [at, text.trim() === '' ? Number.NaN : Number(text)])
@@ -57,7 +57,10 @@ function readSeries(answer: unknown): Answered {
   return { series: toSeries(readData(answer)), remarks: readRemarks(answer) }
 }
 
-/** VictoriaMetrics moves the times of a query to whole steps, and those of the last 30 s back, unless asked to keep nothing. */
+/**
+ * VictoriaMetrics moves a query's times to whole steps, and those of the last 30 s back, unless
+ * asked to keep nothing.
+ */
 const asItIs = { timeout: '10s', nocache: '1' }
 
 export async function queryInstant(ask: AskSource, promql: string, atSeconds: number): Promise<Answered> {

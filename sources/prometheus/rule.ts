@@ -7,7 +7,7 @@ import { type AskSource, type PageAnswer, quoteRemarks, SourceError } from '../k
 /** The envelope of every answer of Prometheus' HTTP API. */
 const envelope = z.looseObject({ status: z.string(), data: z.unknown().optional(), error: z.string().optional() })
 
-/** What is in it. Throws SourceError where the server refused, or where it is another API. */
+/** Its content. Throws SourceError where the server refused, or it is another API. */
 export function readData(answer: unknown): unknown {
   const parsed = envelope.safeParse(answer)
   if (!parsed.success) throw new SourceError('BAD_ANSWER', 'it answered something that is not of the Prometheus API')
@@ -16,7 +16,10 @@ export function readData(answer: unknown): unknown {
   return parsed.data.data
 }
 
-/** What a server says of the answer itself: why it is partial, and what else. In summaries as it is here; left out where there is nothing. */
+/**
+ * A server's words on the answer: why it is partial, and the rest. In summaries as it is; left out
+ * where empty.
+ */
 export type Remarks = { partial?: string[]; infos?: string[] }
 
 const remarks = z.looseObject({
@@ -26,8 +29,9 @@ const remarks = z.looseObject({
 })
 
 /**
- * The remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, where a store gave no answer or samples were left out; `isPartial` of
- * VictoriaMetrics, which gives no reason; `infos`, by which nothing is missing.
+ * Remarks beside the data: `warnings` of Prometheus, Thanos and Mimir, for a silent store or
+ * left-out samples; `isPartial` of VictoriaMetrics, without a reason; `infos`, where nothing is
+ * missing.
  */
 export function readRemarks(answer: unknown): Remarks {
   const { isPartial, warnings, infos } = remarks.parse(answer)
@@ -50,8 +54,8 @@ const target = z.looseObject({
 })
 
 /**
- * What the server scrapes now (`/api/v1/targets`). Null: it scrapes nothing itself, as Mimir and Thanos Query do, or has just begun and does not know yet.
- * Throws SourceError.
+ * The server's present targets (`/api/v1/targets`). Null: it scrapes nothing, as Mimir and Thanos
+ * Query, or has just begun. Throws SourceError.
  */
 export async function listResources(ask: AskSource): Promise<{ targets: ListedTarget[] } | null> {
   const page = (await ask({ path: '/api/v1/targets?state=active', accept: 'page', maxBytes })) as PageAnswer
@@ -109,8 +113,9 @@ const answer = z.looseObject({
 })
 
 /**
- * The rule behind an alert, by its name and labels (`/api/v1/rules`). Where several rules have the name, the one that has the alert, else the one whose
- * own labels the alert has. Null: this server has none of that name. Throws SourceError.
+ * The rule behind an alert, by name and labels (`/api/v1/rules`). Of several with the name, the one
+ * with the alert, else the one whose labels the alert has. Null: this server has none of that name.
+ * Throws SourceError.
  */
 export async function findRule(
   ask: AskSource,
@@ -141,7 +146,7 @@ export async function findRule(
 
 const comparisons: Record<string, string> = { Gtr: '>', Lss: '<', Gte: '>=', Lte: '<=', Eql: '==', Neq: '!=' }
 
-/** The comparison with a number that decides an expression: the outermost one, left of `and` and `or`. */
+/** The comparison with a number that decides an expression: outermost, left of `and`, `or`. */
 export function findThreshold(expression: string): string | null {
   let node: SyntaxNode | null = parser.parse(expression).topNode.firstChild
   while (node && (node.name === 'ParenExpr' || node.name === 'BinaryExpr')) {

@@ -26,12 +26,12 @@ export function toSelector({ __name__: name = '', ...labels }: Record<string, st
 }
 
 /**
- * A part of an expression that takes no value away: below it nothing is compared, and nothing is kept only where something else is. Empty although its
- * `selectors` hold samples, it cannot tell.
+ * A part of an expression that drops no value: below it nothing is compared, or kept only where
+ * something else is. Where its `selectors` hold samples it cannot be empty by itself.
  */
 type Leaf = { promql: string; selectors: string[] }
 
-/** The largest such parts, or null where the expression looks at other times than it is asked for. */
+/** The largest such parts; null where the expression looks at other times than asked. */
 export function listLeaves(promql: string): Leaf[] | null {
   const { topNode } = parser.parse(promql)
   if (holds(topNode, /^(?:OffsetExpr|StepInvariantExpr|SubqueryExpr)$/)) return null
@@ -45,7 +45,10 @@ export function listLeaves(promql: string): Leaf[] | null {
 
 const comparison = /^(?:Eql|Neq|Gtr|Lss|Gte|Lte|And|Or|Unless)$/
 
-/** Also what holds such a part, as a sum of what is over a limit: its other children are no expressions and hold no selector. */
+/**
+ * Also a holder of such a part, as a sum of what is over a limit: its other children are no
+ * expressions and hold no selector.
+ */
 const takesAway = (node: SyntaxNode): boolean =>
   node.name === 'PromQL' || holds(node, comparison) || (node.name === 'FunctionCall' && holds(node, /^Absent/))
 

@@ -13,8 +13,8 @@ import { saySeries } from './summary.ts'
 import { readMoment, readWindow } from './window.ts'
 
 /**
- * Servers that speak Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/): Prometheus, VictoriaMetrics,
- * Thanos, Mimir. Where one lives under a path, the path is part of the source's address.
+ * Servers of Prometheus' HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/):
+ * Prometheus, VictoriaMetrics, Thanos, Mimir. A path before it is part of the source's address.
  */
 
 const duration = z.string().max(20)
@@ -111,7 +111,7 @@ const describeMetrics = defineSourceTool({
 
 type Named = { name: string; type?: string }
 
-/** All names where they fit; of more than that the groups they make, each with what it begins with. */
+/** All names where they fit; else their groups, each with its beginning. */
 function summarizeNames(metrics: readonly Named[], head: Record<string, unknown>): Record<string, unknown> {
   const typed = ({ name, type }: Named) => `${name}${type ? ` (${type})` : ''}`
   const all = { ...head, metrics: metrics.map(typed) }

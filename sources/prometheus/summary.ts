@@ -7,8 +7,8 @@ import type { Answered, Point, Series } from './query.ts'
 import type { Remarks } from './rule.ts'
 
 /**
- * The unit of what an expression computes, as far as the name of its metric says it (https://prometheus.io/docs/practices/naming/): bytes or seconds.
- * Null where nothing says it, such as a rate or a quotient.
+ * An expression's unit by its metric's name (https://prometheus.io/docs/practices/naming/): bytes
+ * or seconds. Null where nothing tells, as of a rate or quotient.
  */
 export function findUnit(promql: string): string | null {
   const top = parser.parse(promql).topNode.firstChild
@@ -45,7 +45,7 @@ function unitOfNode(node: SyntaxNode, text: string): string | null {
   }
 }
 
-/** Of the first thing below that has one: what is in parentheses, a range, an offset. */
+/** The first thing below with one: in parentheses, a range, an offset. */
 function unitOfAny(node: SyntaxNode, text: string): string | null {
   for (let child = node.firstChild; child; child = child.nextSibling) {
     const unit = unitOfNode(child, text)
@@ -68,9 +68,7 @@ type Asked = { promql: string; window: string; stepSeconds: number; untilMs: num
 /** The same window, a day and a week before: false where it could not be compared. */
 type Compared = { day: boolean; week: boolean }
 
-/**
- * The series that moved most, which are given with them, with what all series share said once. Nothing of it needs a model; 2 kB at most.
- */
+/** The given series that moved most, with common labels once. Needs no model; 2 kB at most. */
 export function summarizeSeries(
   shown: readonly Described[],
   all: readonly Series[],
@@ -130,7 +128,10 @@ export function summarizeValues(
   }))
 }
 
-/** The series that moved most, in words: `…: last 0.97, from 0.2 to 0.98, level changed at … from 0.3 to 0.97`. */
+/**
+ * The series that moved most, in words: `…: last 0.97, from 0.2 to 0.98, level changed at … from
+ * 0.3 to 0.97`.
+ */
 export function saySeries(
   summary: Record<string, unknown>,
   { promql, until }: { promql: string; until?: string | undefined },
@@ -199,7 +200,7 @@ export function movementOf({ min, max }: Figures): number {
 /** When the level of a series changed most: not before `from`, and at `at` it had. */
 export type LevelChange = { from: number; at: number; before: number; after: number }
 
-/** The split of points that explains most of their spread; nothing where no split explains most of it. */
+/** The split of points that explains most of their spread; nothing where none does. */
 export function findChange(points: readonly Point[]): LevelChange | null {
   if (points.length < 6) return null
   const total = spread(points)
@@ -208,7 +209,7 @@ export function findChange(points: readonly Point[]): LevelChange | null {
     const left = spread(points.slice(0, at)) + spread(points.slice(at))
     if (left < best.left) best = { at, left }
   }
-  // A straight line halves its spread three quarters by one cut: a change has to explain more than that.
+  // One cut takes three quarters of a straight line's spread: a change has to explain more.
   if (best.left > total * 0.2) return null
   const [before, after] = [meanOf(points.slice(0, best.at)), meanOf(points.slice(best.at))]
   if (Math.abs(after - before) <= noise * Math.max(Math.abs(before), Math.abs(after))) return null

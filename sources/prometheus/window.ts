@@ -13,7 +13,10 @@ import {
   summarizeValues,
 } from './summary.ts'
 
-/** Reading a moment or a window of metrics: what is asked for it, and what of it stands as all, as points, or as not known. */
+/**
+ * A reading of a moment or window of metrics: what is asked, and which parts are whole, points, or
+ * unknown.
+ */
 
 export async function readMoment(ask: AskSource, promql: string, untilMs: number): Promise<ToolReading> {
   const answer = await queryInstant(ask, promql, untilMs / 1_000)
@@ -29,8 +32,8 @@ const daySeconds = 86_400
 const maxShown = 5
 
 /**
- * Points for the chart, and beside them figures: of all samples where the expression is a selector, else of the points and of the value at the end. Where the
- * samples of all its series are too much to ask, they are asked of those that are shown.
+ * Points for the chart, with figures: of all samples for a selector, else of the points and the
+ * value at the end. Where all series' samples are too much, the shown ones' are asked.
  */
 export async function readWindow(ask: AskSource, asked: Asked): Promise<ToolReading> {
   const { promql, windowSeconds, stepSeconds, untilMs } = asked
@@ -91,7 +94,7 @@ async function readExact(ask: AskSource, selectors: readonly string[], asked: As
   return { figures: now?.figures ?? null, series: now?.series ?? [], remarks: now?.remarks ?? {}, day, week }
 }
 
-/** The value at the end, and the points of the windows before. Part of an earlier window is no measure. */
+/** The value at the end, and points of earlier windows. A part of one is no measure. */
 async function readOfPoints(
   ask: AskSource,
   { promql, untilMs }: Asked,
@@ -125,7 +128,7 @@ function withUnseen(ofPoints: readonly Series[], found: readonly Series[], { nam
 
 type Known = { grid: Grid; atEnd: Map<string, number> | null; exact: Map<string, Figures> | null }
 
-/** Each series with its figures. One whose value at the end is not known is taken as its points show it. */
+/** Each series with figures. One with an unknown end value goes by its points. */
 function describe(all: readonly Series[], { grid, atEnd, exact }: Known): Described[] {
   return all.flatMap((series): Described[] => {
     const newest = series.points.at(-1)
@@ -138,7 +141,7 @@ function describe(all: readonly Series[], { grid, atEnd, exact }: Known): Descri
 const choose = (all: readonly Described[]): Described[] =>
   all.toSorted((a, b) => movementOf(b.figures) - movementOf(a.figures)).slice(0, maxShown)
 
-/** When each of it was, where that is of all samples. Where it cannot be asked the figures stand without their times. */
+/** Their times, where of all samples. If they cannot be asked, figures stand without. */
 async function withTimes(
   ask: AskSource,
   shown: Described[],
@@ -165,7 +168,7 @@ async function withTimes(
 /** How far back a server looks for the value of a point. */
 const lookbackSeconds = 300
 
-/** Of a gap between two points only its end is looked through. */
+/** Only the end of a gap between two points is searched. */
 const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number) => ({
   from: Math.max(from, at - stepSeconds - lookbackSeconds),
   to: at,
@@ -173,7 +176,7 @@ const toSought = ({ from, at, before, after }: LevelChange, stepSeconds: number)
   isRise: after > before,
 })
 
-/** The chart shows what the summary says: also the largest and the smallest sample, where no point is. */
+/** The chart shows the summary: also the largest and smallest sample, where no point is. */
 function withExact(all: readonly Series[], shown: readonly Described[]): Series[] {
   return all.map((series) => {
     const of = shown.find(({ labels }) => labels === series.labels)?.figures

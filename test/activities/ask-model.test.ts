@@ -110,7 +110,7 @@ test('a window that was set too large is learned from the refusal: the same turn
   expect((await ask()).answer.content).toBe('ok')
   expect(host.asked).toHaveLength(2)
   expect(await served.profile('qwen3')).toMatchObject({ windowTokens: 8_192 })
-  // What is left out is said, and the newest results are whole.
+  // Left-out parts are said, and the newest results are whole.
   expect(JSON.stringify(host.asked.at(-1))).toContain('cut to fit')
   expect(JSON.stringify(host.asked.at(-1)?.messages.at(-1))).toContain('line of a log')
   // The first message states the limits, the last one what is left of them.

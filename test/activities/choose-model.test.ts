@@ -184,7 +184,7 @@ describe('a run with a model and one that stands in', () => {
       expect([await leader.tried(1, 1), await following.tried(1, 1)]).toEqual(['calls', 'calls'])
       expect([big.asked[0]!.tools !== undefined, small.asked[0]!.tools]).toEqual([true, undefined])
       expect(JSON.stringify(small.asked[0]!.messages)).toContain('## Tools')
-      // What was given tools does not go on with a model that takes words alone.
+      // A run with tools does not go on with a model that takes words alone.
       await leader.tried(2, 1)
       await big.stop()
       hosts.splice(hosts.indexOf(big), 1)

@@ -24,7 +24,10 @@ const database = useDatabase()
 const node = { kind: 'node' as const, id: 'web-1' }
 const fullNode = { id: 'web-1', hostname: 'web-1.example.com', ip: '10.0.0.1', shard: 's-1', status: 'critical' }
 
-/** A core API that answers reads of the node, wants everything on its device to be asked, and counts what it is asked. */
+/**
+ * A core API that answers reads of the node, wants everything on its device to be asked, and counts
+ * what it is asked.
+ */
 function scriptedCore(): CorePort & { asked: string[] } {
   const asked: string[] = []
   const answer = (path: string): CoreAnswer => {
@@ -113,7 +116,10 @@ test('a look that a person would be asked about here is not taken, and one that 
   expect(replay(log, toolFacts, node).differences).toEqual([])
 })
 
-/** A leader at web-0, which found its disk full, converged its shard and read it again: its ending quotes the two looks. */
+/**
+ * A leader at web-0, which found its disk full, converged its shard and read it again: its ending
+ * quotes the two looks.
+ */
 async function resolvedLeader(): Promise<void> {
   const { db } = database
   const incidentId = await claimedIncident(db, { labels: { alertname: 'DiskFull', node: 'web-0' } })

@@ -15,12 +15,13 @@ import { moveClock, openedIncident, useDatabase } from '../support/database.ts'
 import { scriptedRun } from '../support/scripted-run.ts'
 import { useTemporal } from '../support/temporal.ts'
 
-// A worker of somebody else's on our task queue, which answers activities in place of ours. Temporal gives a task to the worker that asks first:
-// here it is the rogue wherever the test says so.
+// A worker of somebody else's on our task queue, which answers activities in place of ours.
+// Temporal gives a task to the worker that asks first: here it is the rogue wherever the test says
+// so.
 const database = useDatabase()
 const temporal = useTemporal({ cached: 100 })
 const silent = { warn: () => {}, info: () => {} }
-/** What was sent to the core API. */
+/** Requests to the core API. */
 const sent: string[] = []
 const away = { ok: false, status: 503, problem: { title: 'away', detail: 'away' } } as const
 const core: CorePort = {

@@ -18,7 +18,10 @@ const workspace = { botToken: 'xoxb-1', signingSecret, channel: 'C0OPS', apiUrl:
 const api = useApi(() => ({ slack: createSlackClient(workspace), publicUrl: origin }))
 const machines = ['agent', 'ingest'] as const
 
-/** What leads to authority over runs, settings or people; whatever is added to the list of permissions is, until it is said not to be. */
+/**
+ * What leads to authority over runs, settings or people; whatever is added to the list of
+ * permissions is, until it is said not to be.
+ */
 const harmless: Permission[] = ['read', 'record', 'act_on_platform', 'ingest']
 const authority = permission.options.filter((each) => !harmless.includes(each))
 
@@ -103,7 +106,8 @@ test('there are no doors beside the document but those that are known here', asy
       'POST /approvals/:id/plain',
       'POST /auth/codes',
       'POST /auth/session',
-      // By a token of a device's enrolment alone, which gives what that device may be asked; tried in devices.test.ts.
+      // By a token of a device's enrolment alone, which gives what that device may be asked; tried
+      // in devices.test.ts.
       'GET /mesh/authority',
       'POST /mesh/enrolments',
       'POST /mesh/manifests',

@@ -161,7 +161,7 @@ test('exporters of the host that Prometheus cannot scrape are a second witness, 
   expect(plan.deaths).toMatchObject([{ verdict: 'witnessed' }])
   expect(plan.deaths[0]?.sentence).toContain('Prometheus (prom) says that it is down')
   const id = await question(plan, incident)
-  // What was seen when it was asked is asked again.
+  // Facts seen when it was asked are asked again.
   scraped = []
   expect((await decide(id)).body).toMatchObject({ code: 'HOST_NOT_CONFIRMED' })
   scraped = [['c:9100', 'node', 'down']]

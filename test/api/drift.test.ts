@@ -5,7 +5,8 @@ import { approvedWrite } from '../support/announced.ts'
 import { twoWaves, useApi } from '../support/api.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
-// A person approved moves of things with names. What bears a name may be another thing by the time its step comes.
+// A person approved moves of things with names. What bears a name may be another thing by the time
+// its step comes.
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
 const { migrateVm, inventory } = platform
@@ -48,7 +49,10 @@ function afterAMove(change: () => void): void {
     return answer
   }
 }
-/** Does something to the platform between the look that compares it with the approved state and the next one. */
+/**
+ * Does something to the platform between the look that compares it with the approved state and the
+ * next one.
+ */
 function afterTheComparison(change: () => void): void {
   let reads = 0
   platform.inventory = async () => {

@@ -27,7 +27,10 @@ beforeAll(async () => {
 })
 afterAll(() => check.close())
 
-/** Waits until the parts were looked at twice more: a heartbeat of before is through, and one for the first of these would be. */
+/**
+ * Waits until the parts were looked at twice more: a heartbeat of before is through, and one for
+ * the first of these would be.
+ */
 async function lookedTwice(): Promise<void> {
   const before = looks
   await eventually('two looks at the parts', () => looks >= before + 2)

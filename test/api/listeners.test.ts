@@ -97,7 +97,7 @@ test('of a run that nobody watches nothing is told, from the moment on that the 
   await eventually('it is watched', async () => await told(id))
   expect(await told(other)).toBe(false)
   await leave[0]!()
-  // Who comes and leaves after it: once that is known, the first leaving is.
+  // Arrivals and leavings after it: once that is known, the first leaving is.
   const leaveOther = watch(other)
   await eventually('the other is watched', async () => await told(other))
   await leaveOther()

@@ -10,7 +10,10 @@ import { scriptedPlatform } from '../support/scripted-platform.ts'
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
 
-/** What writes only what it computes, what machines alone send, or what somebody else's server is asked: no person's act on anything. */
+/**
+ * What writes only what it computes, what machines alone send, or what somebody else's server is
+ * asked: no person's act on anything.
+ */
 const withoutTrace: Record<string, string> = {
   'POST /ingest/change': 'a sender of changes, named by its row',
   'POST /ingest/{dialect}': 'a sender of alerts, named by the alert',

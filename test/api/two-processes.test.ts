@@ -10,7 +10,8 @@ import { useApi } from '../support/api.ts'
 import { claimedIncident } from '../support/database.ts'
 import { scriptedPlatform } from '../support/scripted-platform.ts'
 
-// Two servers with connections of their own on one database, as behind a balancer: what one knows, the other knows.
+// Two servers with connections of their own on one database, as behind a balancer: what one knows,
+// the other knows.
 const platform = scriptedPlatform()
 const api = useApi(() => ({ platform }))
 const urls: string[] = []

@@ -26,7 +26,8 @@ test(
       for (const each of changed) {
         const isSound = verifyPlan(given, each).ok
         const breaks = findBreaks(given, each)
-        // What the replay takes breaks nothing. It is stricter about what breaks nothing: a move to where a VM is, a wait for less room than there is.
+        // What the replay takes breaks nothing. It is stricter about what breaks nothing: a move to
+        // where a VM is, a wait for less room than there is.
         if (isSound) expect([seed, breaks]).toEqual([seed, []])
         if (breaks.length > 0) expect([seed, isSound, breaks]).toEqual([seed, false, breaks])
         refused += breaks.length > 0 ? 1 : 0

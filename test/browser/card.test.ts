@@ -505,7 +505,7 @@ test('of thirty moves in two racks the lines are one for two hosts, each VM is n
     expect(await card.locator('.steps li').count()).toBe(30)
     for (const name of ['shop-worker-1', 'shop-worker-30'])
       await card.locator('.steps').getByText(name, { exact: true }).waitFor()
-    // What is written in the picture is as large as all that is small, and ends within it.
+    // Text in the picture is as large as all small text, and ends within it.
     const texts = (await on.page.evaluate(writtenInPicture)) as { size: string; isIn: boolean }[]
     expect(texts.length).toBeGreaterThan(30)
     expect(texts.filter(({ size, isIn }) => size !== '12px' || !isIn)).toEqual([])
@@ -533,7 +533,7 @@ test('a look that was hours old when it was asked is said on the page as in ever
   const against = on.page.locator('.why .against')
   await against.getByText(/^The newest look that it rests on is of .*, 5 h 00 before it was asked\.$/).waitFor()
   await on.page.locator('.decide .stakes').getByText('5 h 00 before it was asked').waitFor()
-  // Who stays down is drawn there, and said once.
+  // VMs that stay down are drawn there, and said once.
   expect(await against.getByText('1 VM stays down').count()).toBe(1)
   await on.page.unrouteAll({ behavior: 'wait' })
 })

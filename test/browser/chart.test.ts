@@ -36,10 +36,13 @@ async function answered(incidentId: string, { whole, summary, ...rest }: Answer)
     )
 }
 
-/** Two reads of a source (rows 2 and 3): a disk that filled up, without samples for ten minutes, and its load. The cause quotes both. */
+/**
+ * Two reads of a source (rows 2 and 3): a disk that filled up, without samples for ten minutes, and
+ * its load. The cause quotes both.
+ */
 async function measured(): Promise<string> {
   const { db, owner } = on.spine
-  // What is written below falls into the window.
+  // Rows written below fall into the window.
   const until = Math.floor(Date.now() / 1_000) + 60
   const iso = (seconds: number) => new Date(seconds * 1_000).toISOString()
   const startsAt = iso(until - 1_800)

@@ -238,7 +238,8 @@ test('a page goes on by itself where it was when the server was away', async () 
   )
   expect(sent.status).toBe(202)
   await hears(page)
-  // Counted where the stream was resumed; there already where a new stream began and the list was read again.
+  // Counted where the stream was resumed; there already where a new stream began and the list was
+  // read again.
   const found = page.getByRole('link', { name: 'A fan is broken' })
   const counted = page.getByRole('button', { name: /^Show \d+ new incident/ })
   await found.or(counted).first().waitFor()

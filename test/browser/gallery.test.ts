@@ -4,7 +4,10 @@ import { axeOf, openPage, screenshot, type Watched } from '../support/browser.ts
 import { launch } from '../support/chromium.ts'
 import { openGallery } from '../support/gallery.ts'
 
-/** The parts of the pages with the worst that they may be given, built as the pages are and opened without a server of Nightshift. */
+/**
+ * The parts of the pages with the worst that they may be given, built as the pages are and opened
+ * without a server of Nightshift.
+ */
 
 let gallery: Awaited<ReturnType<typeof openGallery>>
 let browser: Browser
@@ -74,7 +77,7 @@ test.each([
     await page.keyboard.press('Escape')
     await drawer.waitFor({ state: 'detached' })
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Look closer')
-    // Who went on in the page keeps their place there.
+    // A person who went on in the page keeps their place there.
     await opener.press('Enter')
     await drawer.waitFor()
     await page.getByLabel('Why?').focus()

@@ -167,8 +167,9 @@ const push = (page: Watched, message: object) =>
   })()`)
 
 /**
- * A press on the one notification that is shown, in the service worker. Chromium lets a worker open and focus windows for a real press alone,
- * and a headless one shows nothing to press: what the worker asks for is answered instead, after all windows were really looked for.
+ * A press on the one notification that is shown, in the service worker. Chromium lets a worker open
+ * and focus windows for a real press alone, and a headless one shows nothing to press: what the
+ * worker asks for is answered instead, after all windows were really looked for.
  */
 async function press(page: Watched): Promise<{ opened?: string; focused?: string }> {
   const [worker] = page.context().serviceWorkers()
@@ -200,7 +201,8 @@ describe('notifications', () => {
       on.page = await signedIn(on.browser, on.spine, 'approver')
       const { page } = on
       await page.context().grantPermissions(['notifications'], { origin: on.spine.url })
-      // Chromium would ask Google for an address, which a test cannot reach: the subscription is the stand-in's, all else is real.
+      // Chromium would ask Google for an address, which a test cannot reach: the subscription is
+      // the stand-in's, all else is real.
       const subscription = service.subscribe()
       await page.addInitScript(
         `PushManager.prototype.subscribe = async () => ({ toJSON: () => (${JSON.stringify(subscription)}) })`,
@@ -223,7 +225,8 @@ describe('notifications', () => {
         workers.push(...versions.filter(({ status }) => status === 'activated')),
       )
       await devtools.send('ServiceWorker.enable')
-      // One that is not activated yet loses the message, and `ready` is said while it still activates.
+      // One that is not activated yet loses the message, and `ready` is said while it still
+      // activates.
       await eventually('the activated worker', () => workers.length > 0)
       await devtools.send('ServiceWorker.deliverPushMessage', {
         origin: on.spine.url,
@@ -239,7 +242,8 @@ describe('notifications', () => {
       expect(await shown()).toEqual([
         { title: 'Approval needed: VM 9 is down', body: 'Start 2 VMs (high risk)', path: `/approvals/${approval}` },
       ])
-      // Another page is open: the press brings the card forward where it is open, and opens it where it is not.
+      // Another page is open: the press brings the card forward where it is open, and opens it
+      // where it is not.
       expect(await press(page)).toEqual({ opened: `/approvals/${approval}` })
       await page.goto(`${on.spine.url}/approvals/${approval}`)
       await show(page, { path: `/approvals/${approval}` })

@@ -15,7 +15,8 @@ import { claimedIncident, openedIncident, useDatabase } from '../support/databas
 import { eventually, freePort } from '../support/directory.ts'
 import type { Spine } from '../support/spine.ts'
 
-// What is stored is cleansed before it is shown. Here it is not: every free text of every answer is a stranger's.
+// Stored text is cleansed before it is shown. Here it is not: every free text of every answer is a
+// stranger's.
 const database = useDatabase()
 let browser: Browser
 let server: Server
@@ -35,7 +36,10 @@ const texts = [
   '\u062a\u0645\u062a '.repeat(40),
 ]
 const evil = texts.join(' ')
-/** Ids, dates, digests and closed words keep their meaning, so that every page comes as far as it can. */
+/**
+ * Ids, dates, digests and closed words keep their meaning, so that every page comes as far as it
+ * can.
+ */
 const isFree = (text: string) =>
   !/^([a-zA-Z_.]+|\d{4}-\d\d-\d\dT.*|[a-z]{3}_\w+|[0-9a-f]{64}|https?:.*|\d+|)$/.test(text)
 const hostileKeys = `"__proto__":{"polluted":true},"constructor":{"x":1},${JSON.stringify(evil)}:${JSON.stringify(evil)}`
@@ -191,7 +195,8 @@ describe.each([1440, 390])('at %i pixels', (width) => {
     const wrong: unknown[] = []
     let shown = 0
     await settled(page, '/health')
-    // A word of thousands of letters takes seconds to break where they are kerned, and the page stands still meanwhile.
+    // A word of thousands of letters takes seconds to break where they are kerned, and the page
+    // stands still meanwhile.
     expect(await page.evaluate('getComputedStyle(document.body).fontKerning')).toBe('none')
     for (const path of paths) {
       await settled(page, path)

@@ -61,7 +61,9 @@ async function thinking(): Promise<string> {
   return id
 }
 
-/** The run asks the model, or waits for it with so many before it: rows as its worker writes them. */
+/**
+ * The run asks the model, or waits for it with so many before it: rows as its worker writes them.
+ */
 async function asksModel(incidentId: string, state: 'asked' | 'waiting', ahead: number): Promise<void> {
   const server = `http://slow-model/${incidentId}`
   const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString()
@@ -228,7 +230,8 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
   await on.page.clock.install()
   await on.page.goto(`${on.spine.url}/incidents/${id}`)
   await hears(on.page)
-  // Its form is there once the incident has come: a server that hangs before would leave the page without it.
+  // Its form is there once the incident has come: a server that hangs before would leave the page
+  // without it.
   await on.page.getByLabel('Add a note').waitFor()
   on.spine.signal('api', 'SIGSTOP')
   try {

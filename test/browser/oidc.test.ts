@@ -21,7 +21,8 @@ beforeAll(async () => {
   await ensureWeb()
   provider = await startScriptedOidc()
   const port = await freePort()
-  // Two names of this machine are two sites to a browser: what it keeps from strangers, it keeps from this provider.
+  // Two names of this machine are two sites to a browser: what it keeps from strangers, it keeps
+  // from this provider.
   url = `http://localhost:${port}`
   const oidc = createOidc({
     issuer: provider.issuer,

@@ -27,7 +27,7 @@ let browser: Browser
 let paths: string[]
 /** An approval of a plan with migrations that leaves a VM down. */
 let planned: string
-/** What is there only after a press. */
+/** Elements that are there only after a press. */
 let opened: [path: string, button: string][]
 const hostile = '<img src=https://evil.example/x onerror=alert(1)>\u202Eevil'
 
@@ -129,7 +129,8 @@ async function findings(page: Page, rules?: string[]): Promise<string[]> {
   const asked = rules
     ? axe.withRules(rules)
     : axe.withTags(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'])
-  // Where a page stands scrolled, its top bar covers a part of whatever lies there; a row of the log that is not in sight is not laid out yet.
+  // Where a page stands scrolled, its top bar covers a part of whatever lies there; a row of the
+  // log that is not in sight is not laid out yet.
   await page.evaluate(`scrollTo(0, 0)
     for (const row of document.querySelectorAll('.entry')) row.style.contentVisibility = 'visible'`)
   const { violations } = await asked.analyze()
@@ -147,7 +148,8 @@ describe.each([
   [1440, ['light', 'dark']],
   [390, ['dark', 'light']],
 ] as const)('at %i pixels', (width, [first, second]) => {
-  // A page is opened once and looked at in both colours: all rules in the first, those of colours and widths in the second.
+  // A page is opened once and looked at in both colours: all rules in the first, those of colours
+  // and widths in the second.
   test('every page can be used by everybody in light and dark, fits its width, and asks nobody else', async () => {
     const page = await signedIn(browser, spine, 'admin', { viewport: { width, height: 900 } })
     const wrong: string[] = []
@@ -178,8 +180,8 @@ describe.each([
 })
 
 /**
- * What a page of this width cuts: text that ends behind an edge where nobody can scroll to it. What is there for speech alone is one
- * pixel wide, and what is folded has no size.
+ * What a page of this width cuts: text that ends behind an edge where nobody can scroll to it. What
+ * is there for speech alone is one pixel wide, and what is folded has no size.
  */
 const cutText = `(() => {
   const scrolls = (style) => style.overflowX === 'auto' || style.overflowX === 'scroll'
@@ -200,7 +202,10 @@ const cutText = `(() => {
   return cut
 })()`
 
-/** How much of the screen is under what stays while one scrolls, in pixels. A dialog is what is read, and scrolls by itself. */
+/**
+ * How much of the screen is under what stays while one scrolls, in pixels. A dialog is what is
+ * read, and scrolls by itself.
+ */
 const coveredHeight = `[...document.body.querySelectorAll('*:not(dialog)')]
   .filter((element) => ['fixed', 'sticky'].includes(getComputedStyle(element).position))
   .map((element) => element.getBoundingClientRect())
@@ -265,7 +270,8 @@ test('a plan is gone through forward and back by button, key and slider, and say
   const said = card.getByRole('status').filter({ hasText: /plan|Step/ })
   // It begins with what is, and says that it is a preview.
   await said.getByText('Preview: nothing has run. Before the plan').waitFor()
-  // Now is one picture, without a line to anywhere; each host says which VM that stays down it does not take.
+  // Now is one picture, without a line to anywhere; each host says which VM that stays down it does
+  // not take.
   expect(await card.locator('svg.beside .move').count()).toBe(0)
   for (const rule of ['not db-2: apart from db-1', 'not db-2: 28 GiB short'])
     await card.locator('svg.beside .rule').getByText(rule).waitFor()
@@ -383,7 +389,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
   await dialog.getByRole('button', { name: 'Add a user' }).click()
   const dora = page.getByRole('row', { name: /^dora/ })
   await dora.getByRole('cell', { name: 'never' }).waitFor()
-  // Of no type is not of all types, however often it is saved.
+  // No type is not all types, however often it is saved.
   await page.getByRole('button', { name: 'Change dora' }).click()
   await dialog.getByLabel('Decides about risks').selectOption('low')
   await dialog.getByLabel('Why, for the audit').fill('learns first')

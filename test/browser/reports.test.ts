@@ -30,7 +30,10 @@ async function faults(page: Watched, width: number): Promise<string[]> {
   return [...found, ...(wide > width ? [`${wide} pixels wide`] : []), ...page.complaints]
 }
 
-/** An incident with a first attempt that failed and a second that repaired it, with a stranger's words in it. */
+/**
+ * An incident with a first attempt that failed and a second that repaired it, with a stranger's
+ * words in it.
+ */
 async function repaired(): Promise<string> {
   const { db } = on.spine
   const id = await claimedIncident(db, { title: `Replica ${hostile}`, labels: { incident_type: 'replication_lag' } })

@@ -119,7 +119,10 @@ test.each([
 
 const hour = 3_600_000
 
-/** A level that jumped half an hour ago, and what the log said meanwhile: as a source's reads are stored. */
+/**
+ * A level that jumped half an hour ago, and what the log said meanwhile: as a source's reads are
+ * stored.
+ */
 async function readsOfSources(): Promise<string> {
   const id = await claimedIncident(on.spine.db, {
     labels: { incident_type: 'high_error_rate' },

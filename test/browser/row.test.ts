@@ -5,11 +5,16 @@ import { asked } from '../support/announced.ts'
 import { axeOf, screenshot, signedIn, useBrowser } from '../support/browser.ts'
 import { claimedIncident } from '../support/database.ts'
 
-/** A row of the log beside the page that rests on it: opened by its number, stepped through, and left again. */
+/**
+ * A row of the log beside the page that rests on it: opened by its number, stepped through, and
+ * left again.
+ */
 
 const on = useBrowser()
 
-/** An incident that waits, after a look (row 2) that a cause (row 3) quotes; the question is row 4. */
+/**
+ * An incident that waits, after a look (row 2) that a cause (row 3) quotes; the question is row 4.
+ */
 async function waiting(): Promise<{ id: string; approvalId: string }> {
   const { db } = on.spine
   const host = { kind: 'host' as const, id: 'host-osl-2' }

@@ -21,7 +21,10 @@ const looks = [
 const now = Date.now()
 const time = (hours: number) => new Date(now + hours * 3_600_000).toISOString().slice(11, 16)
 
-/** A night that goes on: two questions, of which one wakes nobody, an escalation, a repair, and what is left of an earlier night. */
+/**
+ * A night that goes on: two questions, of which one wakes nobody, an escalation, a repair, and what
+ * is left of an earlier night.
+ */
 beforeAll(async () => {
   const { db } = on.spine
   await storeSetting(on.spine.owner, 'page.night', `${time(-3)}-${time(3)} UTC`)

@@ -24,7 +24,10 @@ const looks = [
 
 let shadowed = ''
 
-/** A pair that was in shadow, asked, acted and fell back, and one more write in shadow that nobody has graded. */
+/**
+ * A pair that was in shadow, asked, acted and fell back, and one more write in shadow that nobody
+ * has graded.
+ */
 beforeAll(async () => {
   const { db } = on.spine
   const play = playPair(on.spine, { AGENT_TRUST: 'propose' })

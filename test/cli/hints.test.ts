@@ -32,7 +32,10 @@ const files = folders
   )
   .concat('README.md', 'AGENTS.md', 'package/install.sh')
 
-/** Commands as people are shown them: behind a quote, a back quote, a tag, or at the start of a line of code. */
+/**
+ * Commands as people are shown them: behind a quote, a back quote, a tag, or at the start of a line
+ * of code.
+ */
 function hintsIn(text: string): string[] {
   return [
     ...text.matchAll(
@@ -41,7 +44,7 @@ function hintsIn(text: string): string[] {
   ].map(([, words = '']) => words.trim())
 }
 
-/** What is wrong with a hint, or null. */
+/** A hint's fault, or null. */
 function faultOf(program: Command, hint: string): string | null {
   const words = hint.split(/\s+/)
   let command: Command = program

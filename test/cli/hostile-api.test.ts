@@ -9,7 +9,8 @@ import { asked } from '../support/announced.ts'
 import { claimedIncident } from '../support/database.ts'
 import { emptyDir, harmfulIn, hostile, hostileToo, useServedApi } from '../support/run-cli.ts'
 
-// What is stored is cleansed. Here the server itself is the stranger: an old one, a wrong one, or somebody between.
+// Stored text is cleansed. Here the server is the stranger: an old one, a wrong one, or somebody
+// between.
 const api = useServedApi()
 const evil = `${hostile} ${hostileToo}`
 /** What becomes of each string of an answer. */
@@ -23,7 +24,8 @@ let commands: string[]
 beforeAll(async () => {
   server = createServer((asking, answer) => {
     if (instead) return answer.writeHead(instead.status, { 'content-type': instead.type }).end(instead.body)
-    // A command that gives up early may leave a question behind, which ends with the connections of its test.
+    // A command that gives up early may leave a question behind, which ends with the connections of
+    // its test.
     passedOn(asking, answer).catch(() => answer.destroy())
     return answer
   })

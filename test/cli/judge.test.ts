@@ -28,7 +28,8 @@ test('commands of stdin are judged one JSON line each, in their order, with noth
 
 test('a pipe that has nothing to read just now is waited for', async () => {
   const entry = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
-  // Whoever started the pipe may have made it non-blocking; Node does not undo that for its standard input.
+  // Whoever started the pipe may have made it non-blocking; Node does not undo that for its
+  // standard input.
   const script = `use Fcntl; my $f = fcntl(STDIN, F_GETFL, 0); fcntl(STDIN, F_SETFL, $f | O_NONBLOCK) or die; exec @ARGV`
   const child = spawn('perl', ['-e', script, process.execPath, entry, 'judge', '--json'], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -44,7 +45,8 @@ test('a pipe that has nothing to read just now is waited for', async () => {
   const ended = new Promise((resolve) => child.on('close', resolve))
   child.stdin.on('error', () => undefined)
   child.stdin.write('df -h\n')
-  // The second line comes when the first is answered, so that the reader has found the pipe empty before.
+  // The second line comes when the first is answered, so that the reader has found the pipe empty
+  // before.
   await first
   child.stdin.end('uptime\n')
   expect(await ended).toBe(0)

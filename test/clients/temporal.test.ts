@@ -14,7 +14,8 @@ import {
   type TemporalProxy,
 } from '../support/temporal-proxy.ts'
 
-// A real server behind a proxy that ends TLS, as others run it; each case through both clients of the SDK, whose TLS is not the same.
+// A real server behind a proxy that ends TLS, as others run it; each case through both clients of
+// the SDK, whose TLS is not the same.
 const key = 'temporal-key-of-a-test'
 const proxies: Record<string, TemporalProxy> = {}
 let authority: Authority

@@ -15,8 +15,9 @@ import { scriptedPlatform } from '../support/scripted-platform.ts'
 const requirements = join(import.meta.dirname, 'requirements.txt')
 
 /**
- * The pinned schemathesis, in a virtual environment under `.cache`; installed from the package index where it is not there yet.
- * `SCHEMATHESIS` names another one. Needs Python 3.10 or later with venv (Debian: python3-venv).
+ * The pinned schemathesis, in a virtual environment under `.cache`; installed from the package
+ * index where it is not there yet. `SCHEMATHESIS` names another one. Needs Python 3.10 or later
+ * with venv (Debian: python3-venv).
  */
 function schemathesis(): string {
   if (process.env.SCHEMATHESIS) return process.env.SCHEMATHESIS
@@ -91,8 +92,9 @@ let requests = 0
 const ended = { done: true, value: undefined } as const
 
 /**
- * Each request from another address, the first try at its approval, and the first with its Idempotency-Key: else the limits of
- * tries would answer after twenty of them, and a key that was used before with its own 422.
+ * Each request from another address, the first try at its approval, and the first with its
+ * Idempotency-Key: else the limits of tries would answer after twenty of them, and a key that was
+ * used before with its own 422.
  */
 async function fromElsewhere(request: Request) {
   requests += 1
@@ -105,7 +107,10 @@ async function fromElsewhere(request: Request) {
   return isStream ? beginningOf(answer) : answer
 }
 
-/** The live stream has no end: its first two blocks are enough, and half a second where nothing happens. */
+/**
+ * The live stream has no end: its first two blocks are enough, and half a second where nothing
+ * happens.
+ */
 function beginningOf(answer: Response): Response {
   const reader = answer.body!.getReader()
   const quiet = () => new Promise<{ done: true; value?: never }>((resolve) => setTimeout(resolve, 500, { done: true }))

@@ -59,7 +59,8 @@ const tokenOf = async (principal: Principal, id: string, decision: 'approve' | '
 
 async function race(round: number): Promise<void> {
   const { db } = database
-  // Some are decided around the very moment they expire: the database's clock says which side of it.
+  // Some are decided around the very moment they expire: the database's clock says which side of
+  // it.
   const isLate = round % 3 === 0
   const { id, incidentId } = await asked(isLate ? 1 : 600)
   const foreign = await tokenOf(people[0] as Principal, (await asked(600)).id)

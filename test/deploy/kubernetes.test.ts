@@ -153,7 +153,7 @@ const isIn =
   ([key, value]: [string, unknown]) =>
     labels[key] === value
 
-/** Who reaches whom, as one line for each opening. */
+/** Folders and those they reach, as one line for each opening. */
 function openings(): string[] {
   return ofKind('NetworkPolicy').flatMap(({ spec }) => {
     const ports = (rule: Manifest) => rule.ports.map((each: Manifest) => `${each.port}/${each.protocol}`).join(' ')

@@ -39,8 +39,9 @@ const allowedVolumes = [
 const seccompTypes = ['RuntimeDefault', 'Localhost']
 
 /**
- * What the profile "restricted" of the Pod Security Standards, with "baseline" below it, does not allow of a pod: a sentence for each control
- * that it breaks (kubernetes.io/docs/concepts/security/pod-security-standards).
+ * What the profile "restricted" of the Pod Security Standards, with "baseline" below it, does not
+ * allow of a pod: a sentence for each control that it breaks
+ * (kubernetes.io/docs/concepts/security/pod-security-standards).
  */
 export function faultsOfRestricted(pod: PodSpec): string[] {
   const containers = [...pod.containers, ...(pod.initContainers ?? []), ...(pod.ephemeralContainers ?? [])]

@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Commands that a page of the documentation tells its reader to type: fenced blocks, and tables that are marked `<!-- run -->`. */
+/**
+ * Commands that a documentation page has its reader type: fenced blocks, and tables marked `<!--
+ * run -->`.
+ */
 export type CommandBlock = {
   page: string
   line: number
@@ -21,7 +24,7 @@ export const pages = [
 
 type Fence = { line: number; language: string; lines: string[]; before: string }
 
-/** Every fenced block, without the indentation of a list that it stands in; `before` is the line above that has words. */
+/** Every fenced block, without a list's indentation; `before`: the last line above with words. */
 function fencesOf(text: string): Fence[] {
   const fences: Fence[] = []
   let open: (Fence & { indent: number }) | null = null
@@ -39,7 +42,7 @@ function fencesOf(text: string): Fence[] {
   return fences
 }
 
-/** The text of the n-th fenced block of a language, from 0: what a page has its reader write into a file. */
+/** A language's n-th fenced block, from 0: the text that a reader writes into a file. */
 export function fileIn(page: string, language: string, nth = 0): string {
   const found = fencesOf(readFileSync(page, 'utf8')).filter((fence) => fence.language === language)
   return `${found[nth]?.lines.join('\n') ?? ''}\n`
@@ -55,7 +58,7 @@ function programOf(line: string): string {
   return /^(?:\$ )?(?:[A-Z_]+=\S* )*([\w-]+)(?![\w.-])/.exec(line)?.[1] ?? ''
 }
 
-/** Commands, each with the lines that it goes on in: after a backslash, in quotes, in a here-document. */
+/** Commands with their further lines: after a backslash, in quotes, in a here-document. */
 export function commandsOf(lines: readonly string[]): string[] {
   const hasPrompt = lines.some((line) => line.startsWith('$ '))
   const commands: string[] = []

@@ -4,7 +4,9 @@ import type { FaultName } from '../../lab/state.ts'
 import type { Spine } from '../support/spine.ts'
 import { fileIn } from './command-blocks.ts'
 
-/** The site on which the commands of a page are typed, one after the other, and the folder in which somebody sits who types them. */
+/**
+ * The site where a page's commands are typed, one after the other, and the typing person's folder.
+ */
 export type Site = {
   spine: Spine
   folder: string

@@ -3,7 +3,10 @@ import { chooseResource, type KnownResource, namesToLookUp } from '../../domain/
 import type { InventoryKind } from '../../domain/kinds.ts'
 import { resourceKey, toMatchedNames } from '../../domain/registry.ts'
 
-/** Sites on which the obvious label names the wrong thing: exporters of others, names twice, names that are words. */
+/**
+ * Sites on which the obvious label names the wrong thing: exporters of others, names twice, names
+ * that are words.
+ */
 
 type Above = KnownResource['above']
 

@@ -12,7 +12,10 @@ function known(kind: InventoryKind, id: string, names: string[] = [], above: Abo
 
 const below = ({ kind, id, names, above }: KnownResource): Above => [{ kind, id, names }, ...above]
 
-/** Fifty hosts with their services, two namespaces with the same three workloads, as a small site has them. */
+/**
+ * Fifty hosts with their services, two namespaces with the same three workloads, as a small site
+ * has them.
+ */
 const nodes = Array.from({ length: 50 }, (_, at) => {
   const id = `${['web', 'db', 'mq', 'cache', 'lb'][at % 5]}-${Math.floor(at / 5) + 1}`
   return known('node', id, [`${id}.osl.example.com`, `10.20.0.${at + 10}`])

@@ -3,7 +3,10 @@ import { chooseResource, type KnownResource } from '../../domain/alert-resource.
 import type { InventoryKind } from '../../domain/kinds.ts'
 import { toMatchedNames } from '../../domain/registry.ts'
 
-/** Servers of databases, and guests of Proxmox VE, beside labels that name something else as well: a wrong one is worse than none. */
+/**
+ * Servers of databases, and guests of Proxmox VE, beside labels that name something else as well: a
+ * wrong one is worse than none.
+ */
 
 function known(kind: InventoryKind, id: string, aliases: string[] = [], on: KnownResource[] = []): KnownResource {
   const above = on.map(({ kind, id, names }) => ({ kind, id, names }))

@@ -27,7 +27,10 @@ const rows: IncidentEvent[] = [
   answered('{"tool_call": {"name": "get_node", "parameters": {"id": "n"}}} I would look at the replica next.'),
 ]
 
-/** Every way in which code ends a run. The type keeps it whole: a new code without an entry does not compile. */
+/**
+ * Every way in which code ends a run. The type keeps it whole: a new code without an entry does not
+ * compile.
+ */
 const codes: Record<EscalationCode, true> = {
   CONTEXT_FAILED: true,
   MODEL_UNAVAILABLE: true,

@@ -2,7 +2,9 @@ import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { fence, inertJson, withoutFolding } from '../../domain/inert-text.ts'
 
-/** What the templates of common models read as the end of a turn, another role, or a call of a tool. */
+/**
+ * What the templates of common models read as the end of a turn, another role, or a call of a tool.
+ */
 const templateTokens = [
   '<|im_start|>system',
   '<|im_end|>',

@@ -7,12 +7,16 @@ import { keysOfGroups, resourceKey, toMatchedNames } from '../../domain/registry
 import { machineOfInstance } from '../../domain/source.ts'
 
 /**
- * Alerts of public collections with the labels that their exporters set, and what a careful person would call the subject beside an
- * inventory. `tuning` may be read and worked on. `held` is read by this file alone, which tells its totals: a rule that is made from
- * what it fails would measure nothing.
+ * Alerts of public collections with the labels that their exporters set, and what a careful person
+ * would call the subject beside an inventory. `tuning` may be read and worked on. `held` is read by
+ * this file alone, which tells its totals: a rule that is made from what it fails would measure
+ * nothing.
  */
 type Case = {
-  /** Repository and path, or page, that says which labels there are. Names are facts; values are made up. */
+  /**
+   * Repository and path, or page, that says which labels there are. Names are facts; values are
+   * made up.
+   */
   source: string
   alertname: string
   labels: Record<string, string>
@@ -106,7 +110,10 @@ function find(labels: Record<string, string>, all: readonly KnownResource[]): st
   return resource && (all.find((each) => resourceKey(each) === resourceKey(resource))?.canonical ?? 'unlisted')
 }
 
-/** Lamps with a floor: what was measured last. A figure that rises is written here, with the commit that raised it. */
+/**
+ * Lamps with a floor: what was measured last. A figure that rises is written here, with the commit
+ * that raised it.
+ */
 const bounds = { tuning: { right: 112, wrong: 0 }, held: { right: 117, wrong: 0 } }
 
 test.each(['tuning', 'held'] as const)('as many alerts as before find what they are about (%s)', (half) => {

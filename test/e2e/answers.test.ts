@@ -183,7 +183,8 @@ test("a storm cannot spend more than the day's cap: what is under way goes to pe
   expect(open.length).toBeGreaterThan(0)
   const asked = model.requests.length
   const one = (await spent()) / asked
-  // Those that asked when the cap was reached may finish their answer: one for each that thinks at once.
+  // Those that asked when the cap was reached may finish their answer: one for each that thinks at
+  // once.
   expect(await spent()).toBeLessThan(100 + 6 * one)
   const logs = await Promise.all(ids.map((id) => spine.events(id)))
   const reasons = logs.flat().flatMap((event) => (event.kind === 'escalated' ? [event.metadata.code] : []))

@@ -4,7 +4,10 @@ import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '
 import { type SiteDatabase, siteDatabase } from '../support/site-database.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-/** A transaction of billing that nobody ended blocks the shop; the model asks the server, proposes the end of that session, and a person approves. */
+/**
+ * A transaction of billing that nobody ended blocks the shop; the model asks the server, proposes
+ * the end of that session, and a person approves.
+ */
 let model: ScriptedModel
 let spine: Spine
 let shop: SiteDatabase

@@ -120,7 +120,10 @@ async function watchdogRound(): Promise<void> {
   await runWatchdogRound({ db, locks: db, runs: temporalRuns(client, log), metrics: { watchdog }, log })
 }
 
-/** A host is down, and a second source tells of it: two incidents that want the same, the second of which waits for the first's question. */
+/**
+ * A host is down, and a second source tells of it: two incidents that want the same, the second of
+ * which waits for the first's question.
+ */
 async function askOnceForTwo(host: string) {
   await sql`insert into platform_config (key, value) values ('agent.leader_wait', '0')`.execute(spine.owner)
   await spine.lab.break('host_down', host)

@@ -25,7 +25,8 @@ async function processesIn(directory: string): Promise<string[]> {
 
 test('npm start shows both scenes, stops for a person, takes a decision by signal, tells who has what still fires, and Ctrl-C leaves nothing behind', async () => {
   const state = temporaryDirectory()
-  // Ports that no other test's start looks for: between choosing one and listening on it pass some seconds.
+  // Ports that no other test's start looks for: between choosing one and listening on it pass some
+  // seconds.
   const names = ['PORT', 'WORKER_PORT', 'LAB_PORT', 'RUNBOOK_PORT']
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, String(await freePort())])))
   const environment = {

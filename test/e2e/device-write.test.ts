@@ -154,7 +154,8 @@ test('an approved command is followed line by line and done once, and that it en
     postcondition: '',
     observed: expect.stringContaining('nothing proves that it worked'),
   })
-  // The run goes on and rehearses its next call, which stands open in the journal until it is answered.
+  // The run goes on and rehearses its next call, which stands open in the journal until it is
+  // answered.
   const audit = await spine.until('both audits to agree', async () => {
     const answer = await runCli(['mesh', 'audit', 'verify', node, '--journal', state], asAdmin())
     return answer.code === 0 && answer

@@ -87,7 +87,8 @@ test('a log that gives orders is read as what it is: the service is repaired, an
   expect(kept).not.toMatch(/\\u001b|\\u0007|[\u202a-\u202e\u2066-\u2069]/)
   expect(kept).not.toContain('hunter2')
 
-  // Nothing was written but what a service that is down needs, there and nowhere else, and nobody was asked.
+  // Nothing was written but what a service that is down needs, there and nowhere else, and nobody
+  // was asked.
   const started = events.flatMap((event) => (event.kind === 'tool_started' ? [event.metadata.tool] : []))
   expect(started).toEqual([
     'get_node',
@@ -118,7 +119,10 @@ async function closed(type: string, node: string): Promise<Incident> {
   })
 }
 
-/** Ended by a repair, as the oracle sees it too, and the device's journal tells what the incident tells. */
+/**
+ * Ended by a repair, as the oracle sees it too, and the device's journal tells what the incident
+ * tells.
+ */
 async function expectRepaired(incident: Incident, fault: FaultName, node: string): Promise<void> {
   const ended = (await spine.events(incident.id)).find(({ kind }) => kind === 'resolved')
   expect(ended).toMatchObject({ metadata: { outcome: 'repaired' } })
@@ -141,7 +145,10 @@ test('a directory full of rotated logs is made room in after one yes, and the lo
   await expectRepaired(await closed('disk_pressure', node), 'full_log', node)
 })
 
-/** What a scenario needs of this machine: without it the lab refuses to break that, and says what is missing. */
+/**
+ * What a scenario needs of this machine: without it the lab refuses to break that, and says what is
+ * missing.
+ */
 const testWith = (programs: readonly string[]) => (missingPrograms(programs).length === 0 ? test : test.skip)
 
 testWith(packagePrograms)(

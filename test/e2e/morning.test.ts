@@ -81,7 +81,8 @@ test('in a night with a budget of one, one question wakes, a critical wakes, and
       expect.stringMatching(/^Wakes nobody: 1 of 1 questions have woken somebody this night/),
     )
 
-  // The night ends with this minute, while the worker is dead: both API processes see it, and the card waits for a worker.
+  // The night ends with this minute, while the worker is dead: both API processes see it, and the
+  // card waits for a worker.
   await spine.kill('worker')
   await set({ 'page.night': nightOf(-3, 0, 1) })
   await waitFor('the card', async () => (await cardRows()).length > 0)
@@ -92,8 +93,8 @@ test('in a night with a budget of one, one question wakes, a critical wakes, and
   const waiting = card.lines.filter((line) => line.startsWith('Waits for '))
   for (const { dryRun } of held) expect(waiting.some((line) => line.includes(dryRun.summary))).toBe(true)
 
-  // Once, also after another death: what comes later arrives, and no second card before it. One that dies between the receiver's answer
-  // and its own row sends again, under the same id.
+  // Once, also after another death: what comes later arrives, and no second card before it. One
+  // that dies between the receiver's answer and its own row sends again, under the same id.
   await waitFor('the row of the card', async () => (await cardRows())[0]?.status === 'sent')
   await spine.kill('worker')
   await spine.start('worker')

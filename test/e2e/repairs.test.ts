@@ -4,7 +4,10 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import { type ChatRequest, type Line, type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-/** A critical alert on a shard that is read as nominal, and a model that converges it and calls that a repair. */
+/**
+ * A critical alert on a shard that is read as nominal, and a model that converges it and calls that
+ * a repair.
+ */
 let model: ScriptedModel
 let spine: Spine
 let lines: ((request: ChatRequest) => Line)[] = []

@@ -185,7 +185,8 @@ test('a model asks a metric of the resource in trouble: too much is bounded by c
   expect(added.answer).toContain('"unknown":["fly"]')
   // The model sees what the alert computes.
   for (const part of ['disk_used_percent', '\\u003e 90', '97.2', 'forSeconds']) expect(context).toContain(part)
-  // Four requests: points of now, of a day and of a week before, each of the bounded window in whole steps, and the value at its end.
+  // Four requests: points of now, of a day and of a week before, each of the bounded window in
+  // whole steps, and the value at its end.
   expect(asked.map((form) => form.get('query'))).toEqual(
     Array(4).fill('max_over_time(disk_used_percent{instance="web-1:9100"}[1d])'),
   )
@@ -307,7 +308,7 @@ test('a model repairs a node by a declared job: its check mode is the card, a pe
       return callJob('its configuration has drifted')
     },
     (request) => {
-      // What was not looked up is not repaired: the answer says so, and what helps.
+      // A thing not looked up is not repaired: the answer says so, and what helps.
       refused = lastText(request)
       return [{ tool: 'get_node', arguments: { id: 'web-1' } }]
     },

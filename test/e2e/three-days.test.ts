@@ -89,7 +89,10 @@ beforeEach(async () => {
   await core.get('/hosts')
 })
 
-/** Runs an investigation of the dead host up to its question, lets three days pass on both clocks, and approves. */
+/**
+ * Runs an investigation of the dead host up to its question, lets three days pass on both clocks,
+ * and approves.
+ */
 async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
   const incidentId = await openedIncident(core.db, {
     name: 'host_down',
@@ -115,7 +118,7 @@ async function approvedAfterThreeDays(meanwhile: () => void = () => {}) {
     await moveClock(core.owner, '3 days')
     await temporal.skip(threeDaysMs)
     meanwhile()
-    // What was read counts as current for a quarter of a second, and these three days take less.
+    // A read counts as current for a quarter of a second, and these three days take less.
     core.api.deps.state.forget()
     await approve(first.id)
     await handle.signal('decided')

@@ -45,7 +45,10 @@ async function withModel<T>(
   }
 }
 
-/** The calls of each answer of the investigation as it was, by the numbers of the play where an ending quotes rows. */
+/**
+ * The calls of each answer of the investigation as it was, by the numbers of the play where an
+ * ending quotes rows.
+ */
 function answersThen(): Said[][] {
   return rows.flatMap((row) =>
     row.kind === 'model_answered'

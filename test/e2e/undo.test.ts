@@ -14,7 +14,8 @@ import { runCli, tokenFile } from '../support/run-cli.ts'
 import { type ScriptedModel, scriptedModel } from '../support/scripted-model.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-// Wrong repairs of faults of the lab, taken back: what an outsider sees of the state is what it was before the write.
+// Wrong repairs of faults of the lab, taken back: what an outsider sees of the state is what it was
+// before the write.
 
 const dir = temporaryDirectory()
 const state = join(dir.path, 'agent')
@@ -59,7 +60,10 @@ afterAll(async () => {
 
 const asAdmin = () => ({ NIGHTSHIFT_URL: spine.url, NIGHTSHIFT_TOKEN_FILE: tokenFile(spine.tokens.admin) })
 
-/** The agent of a host with a service manager of the test: one unit, which gets another run whenever it is started. */
+/**
+ * The agent of a host with a service manager of the test: one unit, which gets another run whenever
+ * it is started.
+ */
 async function startServices(): Promise<void> {
   spawnSync('mkdir', ['-p', units])
   const shown = `Type=simple\nMainPID=100\nResult=success\nNRestarts=0\nExecMainStatus=0\nMemoryCurrent=[not set]\nTasksCurrent=3\nId=${unit}\nRequiredBy=\nBoundBy=\nConsistsOf=\nTriggeredBy=\nPropagatesStopTo=\nDescription=A web server\nLoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=static\nFragmentPath=/etc/systemd/system/${unit}\nNeedDaemonReload=no\nStateChangeTimestamp=\nInvocationID=${'a'.repeat(32)}`
@@ -265,7 +269,10 @@ const played = process.env.UNDO_FAULTS
 const faults = allFaults.slice(0, Number(played ?? 1))
 const ofKinds = ['git_revert', 'service_stop', 'vm_stop', 'execute_migration']
 
-/** Each of these tools. The agent takes up one question after the other; meanwhile a person writes to VMs. */
+/**
+ * Each of these tools. The agent takes up one question after the other; meanwhile a person writes
+ * to VMs.
+ */
 async function ofEach(everyDay: readonly string[], each: (tool: string, of: Wrong) => Promise<void>): Promise<void> {
   const chosen = Object.entries(wrong).filter(([tool]) => played || everyDay.includes(tool))
   const lanes = Object.groupBy(chosen, ([tool]) => (/^(vm|execute)_/.test(tool) ? 'person' : 'agent'))
@@ -347,7 +354,7 @@ async function approve(id: string, token: string) {
   return await spine.post(`/approvals/${id}/decision`, body, { token })
 }
 
-/** A VM is stopped by an admin; this person asks for the way back, which waits for somebody else. */
+/** A VM is stopped by an admin; this person asks for the way back, which waits for another. */
 async function askedBy(vm: string, token: string): Promise<string> {
   const { key } = await power(vm, 'stop')
   const path = `/effects/${encodeURIComponent(key)}/undo`

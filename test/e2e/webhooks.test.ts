@@ -108,7 +108,7 @@ test('a dead receiver costs three attempts, each a row, and nothing else', async
       database.owner,
     )
   }
-  // What is due after it is tried, and it is not.
+  // A message that is due after it is tried, and it is not.
   const later = await claimedIncident(database.db)
   await escalate(later)
   await eventually('a later delivery', async () => (await attempts(later))[0]?.status === 'failed')
@@ -161,7 +161,10 @@ async function aged(id: string, seconds: number): Promise<void> {
 
 const toldOf = (id: string) => received.filter(({ body }) => body.includes(id))
 
-/** Waits until a question that was asked later has been told of and repeated: whatever else was due has gone out by then. */
+/**
+ * Waits until a question that was asked later has been told of and repeated: whatever else was due
+ * has gone out by then.
+ */
 async function laterIsRepeated(): Promise<void> {
   const later = await asks(await claimedIncident(database.db))
   await eventually('the later question', () => toldOf(later).length === 1)

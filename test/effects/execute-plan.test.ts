@@ -147,7 +147,8 @@ test('a host that dies in the middle stops the rest, keeps what is done, and has
 test('a change that needs other moves is planned again and not carried out unasked', async () => {
   platform.migrateVm = async (vm, move, key) => {
     const answer = await migrateVm(vm, move, key)
-    // Somebody starts a VM of their own on a: now small-1 or it would have to leave for the big one.
+    // Somebody starts a VM of their own on a: now small-1 or it would have to leave for the big
+    // one.
     if (!platform.inventoryState.vms.some(({ id }) => id === 'foreign')) {
       const like = platform.inventoryState.vms.find(({ id }) => id === 'lone')!
       platform.inventoryState.vms.push({ ...like, id: 'foreign', host: 'a', running: true, ramMib: 500 })
@@ -226,7 +227,8 @@ test('an investigation that is stopped begins no further step', async () => {
 
 test('a plan whose process died in the middle is gone on with when somebody asks, each step once', async () => {
   const { key, plan } = await approvedCall()
-  // As it was left: accepted, one step done and told, one done without a word, the others not begun.
+  // As it was left: accepted, one step done and told, one done without a word, the others not
+  // begun.
   await sql`insert into effect (key, incident_id, tool, action_digest, status, result, started_at)
     values (${key}, null, 'execute_migration', 'x', 'running', '{}', nightshift_now() - interval '20 seconds')`.execute(
     api.owner,

@@ -20,7 +20,10 @@ const log = pino({ level: 'silent' })
 
 let passedSeconds = 0
 
-/** Rounds of the watchdog, each ten seconds after the one before, all of them after the rows were silent for a while. */
+/**
+ * Rounds of the watchdog, each ten seconds after the one before, all of them after the rows were
+ * silent for a while.
+ */
 async function rounds(count: number, runs: Runs = temporalRuns(temporal.client, log)): Promise<void> {
   const metrics = { watchdog: { inc: () => {} } } as never
   passedSeconds += 20

@@ -28,7 +28,8 @@ test('who looks after a write sees it, also when another write comes in while th
   const second = afterWrite()
   await eventually('both to look', () => answerNow.length === 2)
   answerNow[0]?.()
-  // What the first makes of its answer is done, or waits for the second, once the database has answered after it.
+  // What the first makes of its answer is done, or waits for the second, once the database has
+  // answered after it.
   await vmById(systemScope(db), 'vm-2')
   answerNow[1]?.()
   expect(await first).toMatchObject({ host: 'host-osl-3', running: true })

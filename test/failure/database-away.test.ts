@@ -104,7 +104,8 @@ test('a frozen database is answered by 503 with Retry-After on every route, and 
     thaw()
   }
   expect(refused(answered)).toEqual([])
-  // Another replica would have the same database: this one goes on answering, and says what is away.
+  // Another replica would have the same database: this one goes on answering, and says what is
+  // away.
   expect(ready.status).toBe(200)
   expect(await ready.json()).toMatchObject({
     status: 'ok',

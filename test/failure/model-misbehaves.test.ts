@@ -54,7 +54,7 @@ test.each([
   // Arguments that cannot be read are a refused call; turn after turn they end the run.
   ['malformed_json', 'LOOP'],
   ['nothing', 'CORRECTION_LIMIT'],
-  // What was received is counted, though nobody could read it.
+  // A received alert is counted, though nobody could read it.
   ['oversized', 'TOKEN_BUDGET'],
   ['prose', 'UNPROVEN_ANSWER'],
   ['phantom_claim', null],

@@ -6,7 +6,10 @@ import type { IncidentEvent } from '../../domain/event.ts'
 import type { Incident } from '../../domain/incident.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-/** Two minutes by hand (`MODEL_DOWN_SECONDS=120 npm test -- test/failure/parts-away`); else as long as two tries take. */
+/**
+ * Two minutes by hand (`MODEL_DOWN_SECONDS=120 npm test -- test/failure/parts-away`); else as long
+ * as two tries take.
+ */
 const downMs = Number(process.env.MODEL_DOWN_SECONDS ?? '0') * 1000
 let spine: Spine
 
@@ -31,7 +34,10 @@ test('a model that is down for a while costs that while: each try is a row, and 
   await spine.turnThePage()
 })
 
-/** What the run itself wrote: alerts come when they come, and what is noted about a repair that is watched is noted later. */
+/**
+ * What the run itself wrote: alerts come when they come, and what is noted about a repair that is
+ * watched is noted later.
+ */
 const ownSteps = (events: IncidentEvent[]) =>
   events
     .filter(({ kind }) => !kind.startsWith('alert') && kind !== 'noted')

@@ -51,7 +51,8 @@ test('PostgreSQL killed in the middle of an investigation: it goes on where its 
   await spine.lab.break('replication_lag', 'db-osl-1')
   await spine.incident('replication_lag', 'investigating')
   process.kill(postgres.process.pid, 'SIGKILL')
-  // Its children notice a moment after their parent died; from then on nothing is answered as if it were stored.
+  // Its children notice a moment after their parent died; from then on nothing is answered as if it
+  // were stored.
   await spine.until('a refusal', async () => /503/.test(String(await spine.incidents().catch(String))))
   await postgresAgain()
   await expectRepairedOnce('replication_lag', 'db-osl-1')

@@ -25,7 +25,8 @@ async function expectNothingTwice(spine: Spine): Promise<void> {
 }
 
 describe('database set back', () => {
-  // The database comes back as it was earlier, and Temporal knows better. The other way round: `temporal-set-back.test.ts`.
+  // The database comes back as it was earlier, and Temporal knows better. The other way round:
+  // `temporal-set-back.test.ts`.
   const parts = ['lab', 'runbook', 'api', 'worker'] as const
   const environment = { WATCHDOG_INTERVAL_SECONDS: '1' }
   let stops: (() => Promise<unknown> | unknown)[] = []
@@ -67,7 +68,8 @@ describe('database set back', () => {
     await Promise.all([spine.start('api'), spine.start('worker')])
     await spine.incident('replication_lag', 'resolved')
     await spine.incident('service_down', 'resolved')
-    // Temporal has the end of the first; whether it has that of the other is chance, and the same is to follow.
+    // Temporal has the end of the first; whether it has that of the other is chance, and the same
+    // is to follow.
     await spine.client.workflow.getHandle(`investigate:${claimed.id}:1`).result()
     await Promise.all([spine.kill('api'), spine.kill('worker')])
     await copyDatabase(database.url, backup, name)
@@ -94,7 +96,10 @@ describe('temporal set back', () => {
     stops = []
   })
 
-  /** A spine with a Temporal that is set back: stopped, its file replaced by what it was at `keep`, or by nothing. */
+  /**
+   * A spine with a Temporal that is set back: stopped, its file replaced by what it was at `keep`,
+   * or by nothing.
+   */
   async function withOwnTemporal() {
     const directory = temporaryDirectory()
     stops.push(() => directory.remove())
@@ -127,7 +132,10 @@ describe('temporal set back', () => {
 
   const pending = async (spine: Spine) => (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items
 
-  /** The question of a lost run is taken back, asked again by the next attempt, and what is approved then is done once. */
+  /**
+   * The question of a lost run is taken back, asked again by the next attempt, and what is approved
+   * then is done once.
+   */
   async function expectAskedAgain(spine: Spine, first: Approval): Promise<void> {
     const second = await spine.until('the question to be asked again', async () =>
       (await pending(spine)).find(({ id }) => id !== first.id),
@@ -154,7 +162,10 @@ describe('temporal set back', () => {
     await expectNothingTwice(spine)
   })
 
-  /** What runs wrote of an incident. Its alert ends when it ends, and what is noted of a watched repair is noted later. */
+  /**
+   * What runs wrote of an incident. Its alert ends when it ends, and what is noted of a watched
+   * repair is noted later.
+   */
   async function ownRows(spine: Spine, incidentId: string): Promise<number[]> {
     const events = await spine.events(incidentId)
     return events.filter(({ kind }) => kind !== 'noted' && kind !== 'alert_received').map(({ seq }) => seq)

@@ -3,7 +3,7 @@ import { undosOf } from '../../db/writes/undo.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 import { type Relay, startRelay } from '../support/temporal-proxy.ts'
 
-// An undo whose process is killed after the platform has done it, and before anybody has heard of that.
+// An undo whose process is killed after the platform did it, and before anybody heard of it.
 
 let spine: Spine
 let toApi: Relay

@@ -95,7 +95,8 @@ test('killed inside a model call, the worker asks again and nothing committed is
   await spine.kill('worker')
   await spine.start('worker')
   const incident = await spine.incident('service_down', 'resolved')
-  // By what was asked: on a busy machine the lab may have another alert, whose questions are others.
+  // By what was asked: on a busy machine the lab may have another alert, whose questions are
+  // others.
   const items = (await askedOfModel()).items.slice(before.items.length)
   const times = Object.values(Object.groupBy(items, ({ digest }) => digest)).map((same) => same?.length)
   expect(times.filter((count) => count !== 1)).toEqual([2])

@@ -4,7 +4,8 @@ import type { InventoryKind } from '../../domain/kinds.ts'
 import { matchRunbooks } from '../../knowledge/knowledge.ts'
 import { readFolder } from '../../knowledge/read.ts'
 
-// Names of the rules that most sites have: node exporter's and Kubernetes' mixins (https://monitoring.mixins.dev), Awesome Prometheus Alerts
+// Names of the rules that most sites have: node exporter's and Kubernetes' mixins
+// (https://monitoring.mixins.dev), Awesome Prometheus Alerts
 // (https://samber.github.io/awesome-prometheus-alerts), and what people write by hand.
 const names: [name: string, kind: InventoryKind, runbook: string | null][] = [
   ['ServiceMemoryHigh', 'node', 'out-of-memory'],

@@ -51,7 +51,7 @@ describe('the runbooks that ship with the product', () => {
         const named = [...line.matchAll(/`([a-z_]+)`/g)].flatMap(([, word = '']) => tools.get(word) ?? [])
         const shapes = named.map(({ input }) => (input as z.ZodObject).shape as Record<string, z.ZodType>)
         const said = [...line.matchAll(/\b[a-z]+_[a-z_]+\b/g)].map(([word]) => word).filter((word) => !tools.has(word))
-        // Of a plan that its own line names no more: the paragraph before does.
+        // For a plan that its own line no longer names: the paragraph before does.
         const plans = name === 'host-down' ? [tools.get('schedule_ha_proposal')?.input as z.ZodObject] : []
         const fields = [...shapes, ...plans.map(({ shape }) => shape as Record<string, z.ZodType>)]
         expect([name, said.filter((word) => !fields.some((shape) => word in shape))]).toEqual([name, []])

@@ -9,7 +9,8 @@ import { type FaultName, faultName } from '../../lab/state.ts'
 import { eventually } from '../support/directory.ts'
 import { labDirectory, type RunningLab, runLab } from '../support/running-lab.ts'
 
-// What only a node's own agent can repair, repaired here by hand as it would do it, and in ways that are wrong.
+// What only a node's own agent can repair, repaired here by hand as it would do it, and in ways
+// that are wrong.
 const directory = labDirectory()
 const shard = 'web-osl-1'
 const node = 'node-web-osl-1a'
@@ -27,7 +28,10 @@ afterAll(async () => {
   directory.remove()
 })
 
-/** On a busy machine a node is seen down before it has logged why, and another one does not answer in time. */
+/**
+ * On a busy machine a node is seen down before it has logged why, and another one does not answer
+ * in time.
+ */
 const alertOf = (name: string, annotation: string | null = null) =>
   eventually(`the alert ${name} of ${node}`, () =>
     lab.alerts

@@ -209,7 +209,8 @@ test('alerts that begin together are posted together, and none is lost while the
   await lab.control.break('service_down', 'node-web-osl-1a')
   await lab.control.break('service_down', 'node-web-osl-1b')
   await lab.control.break('host_down', 'host-ams-4')
-  // Each look of the lab that has something to tell is one that fails; two of them make an alert begin or end.
+  // Each look of the lab that has something to tell is one that fails; two of them make an alert
+  // begin or end.
   const looks = async (count: number) => {
     const before = lab.refused()
     await eventually('some rounds to fail', () => lab.refused() >= before + count)
@@ -316,7 +317,8 @@ test('of VMs that are brought to a host at once only those get there that it has
 })
 
 test('a VM on its way takes room on both hosts', async () => {
-  // host-osl-1 has 12288 MiB free and host-osl-2 10240: vm-104 leaves no room for vm-105, and frees none until it is there.
+  // host-osl-1 has 12288 MiB free and host-osl-2 10240: vm-104 leaves no room for vm-105, and frees
+  // none until it is there.
   const [move, blocked] = await Promise.all([
     lab.write('way 1', '/v1/vms/vm-104/migrate', { from: 'host-osl-2', to: 'host-osl-1' }),
     lab.write('way 2', '/v1/vms/vm-109/migrate', { from: 'host-osl-3', to: 'host-osl-1' }),
@@ -380,7 +382,7 @@ test('of a dead rack those run again that matter most, and only who has no room 
   await eventually('both alerts', () => new Set(alertsNamed('host_down').map(({ labels }) => labels.host)).size > 1)
   const start = async (vm: string, host: string) =>
     (await lab.write(`rack ${vm} ${host}`, `/v1/vms/${vm}/start`, { host })).answer.status
-  // Who matters least takes the room of the most important.
+  // The least important one takes the room of the most important.
   expect([await start('vm-103', 'host-osl-4'), await start('vm-106', 'host-osl-4')]).toEqual(['done', 'done'])
   expect(await failing('rack_down')).toEqual(['vm-101', 'vm-102', 'vm-104', 'vm-105'].map((vm) => `${vm} has no room`))
   await lab.control.heal()

@@ -5,7 +5,8 @@ import type { FaultName } from '../../lab/state.ts'
 import { eventually } from '../support/directory.ts'
 import { labDirectory, type RunningLab, runLab } from '../support/running-lab.ts'
 
-// What does not end with one repair: it comes back, its alert goes on, or there is nothing to repair.
+// What does not end with one repair: it comes back, its alert goes on, or there is nothing to
+// repair.
 const directory = labDirectory()
 const shard = 'web-osl-1'
 const node = 'node-web-osl-1a'
@@ -77,7 +78,8 @@ test('an alert whose sender never ends it: it fires, is repeated once while the 
 
   await converge()
   expect(await failing('unended_alert')).toEqual([])
-  // The prober has looked often enough to have told an end by now: it tells that of another service.
+  // The prober has looked often enough to have told an end by now: it tells that of another
+  // service.
   await lab.control.break('service_down', 'node-web-osl-1b')
   await told('service_down', 'firing', 3)
   await converge()

@@ -41,7 +41,8 @@ test(`one group of ${count} of a real Alertmanager: as many alerts and later as 
   await spine.until('the first ends', async () => (await counted()).some(({ status }) => status === 'resolved'))
   await spine.kill('worker2')
   await spine.until('all ends', async () => (await counted()).every(({ status }) => status === 'resolved'))
-  // While they end Alertmanager may send the group twice: each end counts once, whatever is said again.
+  // While they end Alertmanager may send the group twice: each end counts once, whatever is said
+  // again.
   expect(await counted()).toMatchObject([{ status: 'resolved', alerts: count }])
   const { incidents } = await sql<{ incidents: number }>`
     select count(distinct incident_id)::int as incidents from alert`

@@ -57,7 +57,10 @@ const downOn = (node: string, shard: string) => ({
   instance: node,
 })
 
-/** The incident of one node, when it stands as asked. A repair that did not last took the trust of its tool: what is asked from then on is approved. */
+/**
+ * The incident of one node, when it stands as asked. A repair that did not last took the trust of
+ * its tool: what is asked from then on is approved.
+ */
 async function about(node: string, what: string, isSo: (incident: Incident) => boolean): Promise<Incident> {
   return await spine.until(`the incident of ${node} ${what}`, async () => {
     for (const asked of (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items)

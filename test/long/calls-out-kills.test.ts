@@ -100,7 +100,10 @@ async function ask(path: string, init: { body?: object; key?: string; as?: strin
   )
 }
 
-/** Sends a write as a run does: under its key until somebody says how it ended, and never under another one. */
+/**
+ * Sends a write as a run does: under its key until somebody says how it ended, and never under
+ * another one.
+ */
 async function write(command: string): Promise<{ key: string; status: string }> {
   const incidentId = await claimedIncident(api.db)
   const identity = { on, command }

@@ -21,8 +21,9 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { freshSeed } from '../support/random-cases.ts'
 import { aManifest, startAgent } from '../support/running-agent.ts'
 
-// One read after the other, so that what a read would change is seen right after it: an eighth of the corpus, the others in other runs, or all of
-// it with CORPUS_PARTS=1. Bounded: test/mesh/agent/corpus.
+// One read after the other, so that what a read would change is seen right after it: an eighth of
+// the corpus, the others in other runs, or all of it with CORPUS_PARTS=1. Bounded:
+// test/mesh/agent/corpus.
 const parts = Number(process.env.CORPUS_PARTS ?? 8)
 
 const uid = 65_534
@@ -44,7 +45,10 @@ function journalOf(state: string): Buffer {
   )
 }
 
-/** What stands in the journal after a call besides what stood there before: the requests of its entries. Null: something else changed. */
+/**
+ * What stands in the journal after a call besides what stood there before: the requests of its
+ * entries. Null: something else changed.
+ */
 function addedBy(before: Buffer, after: Buffer): (string | undefined)[] | null {
   if (!after.subarray(0, before.length).equals(before)) return null
   const lines = after.subarray(before.length).toString('utf8').split('\n').filter(Boolean)

@@ -9,7 +9,7 @@ import { compileCache, temporaryDirectory } from '../support/directory.ts'
 import { emptyDir, tokenFile } from '../support/run-cli.ts'
 import { startSpine } from '../support/spine.ts'
 
-// The commands of the documentation, typed word for word on a site that runs: what a page tells its reader to type is taken.
+// The documentation's commands, typed word for word on a running site, which takes them all.
 
 const place = temporaryDirectory()
 const folder = join(place.path, 'home')

@@ -29,7 +29,8 @@ afterAll(async () => {
 
 /** Faults of the lab whose repair a person is asked about, with an existing target. */
 const waits = [
-  // What a person has is not investigated when its alert comes back: each fault is at a place that none before it had.
+  // What a person has is not investigated when its alert comes back: each fault is at a place that
+  // none before it had.
   ['step_fails', 'host-osl-1'],
   ['host_down', 'host-ams-1'],
   ['drain', 'host-osl-3'],
@@ -41,7 +42,10 @@ const waits = [
   ['port_squatter', 'web-osl-1'],
 ] as const
 
-/** A fault may open several incidents: once the first is escalated, the next of its group asks, and waits in its turn. */
+/**
+ * A fault may open several incidents: once the first is escalated, the next of its group asks, and
+ * waits in its turn.
+ */
 async function endAll(): Promise<void> {
   await spine.until('every incident to be escalated', async () => {
     const open = (await spine.incidents()).filter(({ status }) => !['resolved', 'escalated'].includes(status))

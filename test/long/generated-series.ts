@@ -18,7 +18,10 @@ export type GeneratedSeries = {
 const kinds = ['steady', 'spiky', 'ended', 'gappy', 'reset', 'counter', 'level', 'brief'] as const
 export const daySeconds = 86_400
 
-/** The same series for the same seed: of each kind one that is scraped every minute for so many days, and one every 15 s for less. */
+/**
+ * The same series for the same seed: of each kind one that is scraped every minute for so many
+ * days, and one every 15 s for less.
+ */
 export function generateSeries(random: () => number, endSeconds: number, days: number): GeneratedSeries[] {
   return kinds.flatMap((kind) =>
     [
@@ -48,7 +51,7 @@ const at = (times: readonly number[], share: number): number => times[Math.floor
 const wave = (time: number, random: () => number) => 40 + 10 * Math.sin(time / 7_000) + random()
 const sampleOf: Record<(typeof kinds)[number], Make> = {
   steady: (times, random) => times.map((time) => [time, round(wave(time, random))]),
-  // Of one to three samples, many hours apart in the long series.
+  // One to three samples, many hours apart in the long series.
   spiky(times, random, intervalSeconds) {
     const every = Math.max(120, 20_000 / intervalSeconds)
     let left = 0

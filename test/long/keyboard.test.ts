@@ -31,7 +31,10 @@ afterAll(async () => {
   await console.log(JSON.stringify(seen, null, 1))
 })
 
-/** `why` is what the lab did, in words that the cause on the page has to hold; `asks` where a person approves the repair. */
+/**
+ * `why` is what the lab did, in words that the cause on the page has to hold; `asks` where a person
+ * approves the repair.
+ */
 type Case = { fault: FaultName; target: string; why: RegExp; asks: boolean; ends: 'resolved' | 'escalated' }
 
 // No two at one place: what a person has is not investigated when its alert comes back.
@@ -75,7 +78,9 @@ async function openFromHome(page: Watched, { id }: Incident): Promise<void> {
   throw new Error(`no press of j led to the line of ${id}`)
 }
 
-/** The five answers as the first screen of an incident gives them; what is below it is no answer. */
+/**
+ * The five answers as the first screen of an incident gives them; what is below it is no answer.
+ */
 async function fiveAnswers(page: Watched): Promise<Record<string, string>> {
   await page.locator('main .answer').waitFor()
   const read = async (selector: string) => {
@@ -144,7 +149,8 @@ test.each(cases)(
     const began = Date.now() - 1_000
     const { on } = await spine.lab.break(fault, target)
     const incident = await begun(each, began)
-    // What a person is asked about is not repaired yet, whatever the page says; what ended alone is.
+    // What a person is asked about is not repaired yet, whatever the page says; what ended alone
+    // is.
     const { healthy: isHealthyBefore } = await spine.lab.oracle(fault, target)
     const page = await atIncidents(browser, spine, 'approver')
     const answers = await walk(page, each, incident)

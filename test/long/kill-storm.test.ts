@@ -15,7 +15,10 @@ import { shardPlatform } from '../support/shard-platform.ts'
 import { type PartName, type Spine, startSpine } from '../support/spine.ts'
 import { ownTemporal } from '../support/temporal-proxy.ts'
 
-/** How long things are killed for: `KILL_STORM_SECONDS=600` for the ten minutes that a release has to stand. */
+/**
+ * How long things are killed for: `KILL_STORM_SECONDS=600` for the ten minutes that a release has
+ * to stand.
+ */
 const stormSeconds = Number(process.env.KILL_STORM_SECONDS ?? 30)
 /** Two writes every three seconds, and an approval for each. */
 const alerts = Math.max(20, Math.round(stormSeconds * 0.42))
@@ -171,7 +174,10 @@ async function kill({ spine, postgres, temporal }: World): Promise<number> {
   return kills
 }
 
-/** Each write was started once with an approval of its own, which was used for it alone. A shard may be written again, if a person said so. */
+/**
+ * Each write was started once with an approval of its own, which was used for it alone. A shard may
+ * be written again, if a person said so.
+ */
 async function writesWithoutApproval({ db, events }: Spine): Promise<string[]> {
   const wrong: string[] = []
   const used = new Map<string, string>()

@@ -6,7 +6,8 @@ import type { Incident } from '../../domain/incident.ts'
 import type { FaultName } from '../../lab/state.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-// What one repair does not end. Everything is broken at once, each on a place of its own, so that the waits pass side by side.
+// What one repair does not end. Everything is broken at once, each on a place of its own, so that
+// the waits pass side by side.
 const places = {
   disk: 'node-web-osl-1a',
   relapse: 'node-web-ams-1a',
@@ -21,11 +22,13 @@ beforeAll(async () => {
     parts: ['lab', 'runbook', 'api', 'worker'],
     environment: { LAB_WEB_SHARDS: '4', LAB_PACE_SECONDS: '12', WATCHDOG_INTERVAL_SECONDS: '0.5' },
   })
-  // A quarter of an hour and four hours at a real site; drift is left to people, so that the backup alone is looked at.
+  // A quarter of an hour and four hours at a real site; drift is left to people, so that the backup
+  // alone is looked at.
   for (const [key, value] of Object.entries({
     'alert.settle': '2',
     'alert.settle_max': '25',
-    // A backup that ends just before the look at it does not end the incident: it comes again every 12 s.
+    // A backup that ends just before the look at it does not end the incident: it comes again every
+    // 12 s.
     'alert.quiet': '30',
     'agent.investigate.config_drift': 'none',
     'webhook.resolved.url': 'http://127.0.0.1:9/resolved',
@@ -135,7 +138,8 @@ test('a repair that does not last is tried three times, and then handed over wit
     const [found] = (await spine.incidents('?type=service_down')).filter(
       ({ resource }) => resource?.id === places.relapse,
     )
-    // The first repair that did not last took the trust of its tool: a person is asked before each of the others.
+    // The first repair that did not last took the trust of its tool: a person is asked before each
+    // of the others.
     for (const asked of (await spine.get<{ items: Approval[] }>('/approvals?status=pending')).items)
       if (asked.incidentId === found?.id) await approve(asked)
     return found && isEscalated(found) ? found : null

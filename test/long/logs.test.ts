@@ -8,7 +8,8 @@ import { planRead, probeSource, readSource } from '../../sources/kinds.ts'
 import { eventually, freePort, temporaryDirectory } from '../support/directory.ts'
 import { randomOf } from './generated-series.ts'
 
-// Built from the Go module github.com/VictoriaMetrics/VictoriaMetrics v1.115.0 (app/victoria-logs): no package registry brings it as a program.
+// Built from the Go module github.com/VictoriaMetrics/VictoriaMetrics v1.115.0 (app/victoria-logs):
+// no package registry brings it as a program.
 const program = process.env.VICTORIA_LOGS ?? join(import.meta.dirname, '../../.cache/victoria-logs')
 /** Windows of lines whose truth is known; LOG_WINDOWS=500 plays more. */
 const windows = Number(process.env.LOG_WINDOWS ?? 25)

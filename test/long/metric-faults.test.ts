@@ -11,8 +11,9 @@ import { ensureMeshKeys } from '../../start/mesh-keys.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Spine, startSpine } from '../support/spine.ts'
 
-// Each on a node of its shard, all at once, so that the waits pass side by side: what alerts is what real rules of a real Prometheus say.
-// A converge repairs all nodes of a shard, so of two faults in a shard it repairs one at most.
+// Each on a node of its shard, all at once, so that the waits pass side by side: what alerts is
+// what real rules of a real Prometheus say. A converge repairs all nodes of a shard, so of two
+// faults in a shard it repairs one at most.
 const faults = {
   slow_leak: { on: 'node-web-osl-1a', type: 'service_memory_high', ends: 'repaired' },
   error_rate: { on: 'node-web-osl-2a', type: 'high_error_rate', ends: 'repaired' },
@@ -87,7 +88,8 @@ suite(`faults that only metrics tell${missing.length > 0 ? ` (needs ${missing.jo
       }
     }
     while (!isOver) {
-      // A request that a busy machine drops is made in the next round: what is still asked is still pending.
+      // A request that a busy machine drops is made in the next round: what is still asked is still
+      // pending.
       await approvePending().catch((error) => console.warn(`approving: ${error}`))
       await new Promise((resolve) => setTimeout(resolve, 300))
     }

@@ -22,8 +22,9 @@ import { scriptedPlatform } from '../support/scripted-platform.ts'
 const root = new URL('../../', import.meta.url).href
 
 /**
- * The files of the product in which a function ran while `act` did, in the order of their names: by V8's call counts, which begin
- * at zero with it. What only loads counts for nothing; neither do tests and packages.
+ * The files of the product in which a function ran while `act` did, in the order of their names: by
+ * V8's call counts, which begin at zero with it. What only loads counts for nothing; neither do
+ * tests and packages.
  */
 async function traceFiles(act: () => Promise<unknown>): Promise<string[]> {
   const session = new Session()
@@ -47,8 +48,9 @@ async function traceFiles(act: () => Promise<unknown>): Promise<string[]> {
 }
 
 /**
- * How many files of the product work on a call, as a newcomer would have to open them: act, API, effect, agent, in one process. What
- * runs in processes besides (the planner's search, a command on a device) is not among them.
+ * How many files of the product work on a call, as a newcomer would have to open them: act, API,
+ * effect, agent, in one process. What runs in processes besides (the planner's search, a command on
+ * a device) is not among them.
  */
 const api = useMeshApi({ platform: scriptedPlatform() })
 const directory = temporaryDirectory()

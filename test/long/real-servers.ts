@@ -22,8 +22,9 @@ function alertmanagerProgram(): string | undefined {
 }
 
 /**
- * A real Alertmanager that notifies the given webhook at once and repeats after a day, each alert alone unless it is to group them.
- * Throws when there is none: Debian's package is `prometheus-alertmanager`.
+ * A real Alertmanager that notifies the given webhook at once and repeats after a day, each alert
+ * alone unless it is to group them. Throws when there is none: Debian's package is
+ * `prometheus-alertmanager`.
  */
 export async function startAlertmanager(
   webhook: { url: string; token: string; groupBy?: string } | { configuration: string },
@@ -154,7 +155,7 @@ export async function startVictoriaMetrics(): Promise<Metrics> {
       `-storageDataPath=${join(directory.path, 'data')}`,
       `-httpListenAddr=127.0.0.1:${port}`,
       `-promscrape.config=${join(directory.path, 'scrape.yml')}`,
-      // What was scraped a second ago is answered.
+      // A sample of a second ago is answered.
       '-search.latencyOffset=0s',
     ]),
   ]
@@ -205,9 +206,10 @@ export function whyNoSystemd(): string | null {
 }
 
 /**
- * The machine need not have been started by systemd: the manager believes that it was, in its own view of /run. It and its services get
- * control groups of their own, which end with it. A real journald listens there; it knows a unit by the name of its control group, so the
- * groups begin with a slice, and keeps its journal where journalctl of the whole machine reads.
+ * The machine need not have been started by systemd: the manager believes that it was, in its own
+ * view of /run. It and its services get control groups of their own, which end with it. A real
+ * journald listens there; it knows a unit by the name of its control group, so the groups begin
+ * with a slice, and keeps its journal where journalctl of the whole machine reads.
  */
 const begin = `set -e
 mkdir -p /run/systemd; mount -t tmpfs none /run/systemd; mkdir -p /run/systemd/system /run/systemd/journal

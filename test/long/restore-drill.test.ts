@@ -137,7 +137,8 @@ test('a database that is restored an hour behind: what was written since is not 
   const grants = await spine.get<{ items: StandingGrant[] }>('/grants')
   expect(grants.items.map(({ revokedAt }) => revokedAt !== null)).toEqual([true])
 
-  // What was open then is looked at again: the shard that was repaired since is well, and nothing is written there.
+  // Incidents open then are looked at again: the shard repaired since is well, and nothing is
+  // written there.
   const old = asked.map(({ id }) => id)
   await decide(spine, (await question(spine, 2, old)).id, { decision: 'deny', reason: 'a backup runs' })
   // Its run waits in Temporal as it did: the question is the same one.

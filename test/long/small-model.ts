@@ -2,9 +2,10 @@ import { createServer } from 'node:http'
 import { pathToFileURL } from 'node:url'
 
 /**
- * SmolLM2-135M behind `/v1/chat/completions`, in one thread: `node small-model.ts PORT LLAMA_PACKAGE MODEL.gguf`. Its chat template knows
- * no tools, so their definitions join the system message and a call is what it writes as `{"name": …, "arguments": …}`, as servers do
- * for models without a template for tools.
+ * SmolLM2-135M behind `/v1/chat/completions`, in one thread: `node small-model.ts PORT
+ * LLAMA_PACKAGE MODEL.gguf`. Its chat template knows no tools, so their definitions join the system
+ * message and a call is what it writes as `{"name": …, "arguments": …}`, as servers do for models
+ * without a template for tools.
  */
 type Message = { role: string; content: string | null; tool_calls?: unknown[] }
 type Tool = { function: { name: string; description: string; parameters: unknown } }
@@ -17,7 +18,8 @@ const [port, llamaPackage = '', modelPath = ''] = process.argv.slice(2)
 const { getLlama, LlamaCompletion } = await import(pathToFileURL(llamaPackage).href)
 const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error' })
 const model = await llama.loadModel({ modelPath })
-// One thread: several would wait for each other in a loop, and on a busy machine that takes minutes.
+// One thread: several would wait for each other in a loop, and on a busy machine that takes
+// minutes.
 const context = await model.createContext({ contextSize: windowTokens, threads: 1 })
 const completion = new LlamaCompletion({ contextSequence: context.getSequence() })
 

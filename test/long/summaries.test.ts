@@ -73,7 +73,7 @@ function slopeOf(samples: readonly Sample[]): number {
   return below === 0 ? 0 : above / below
 }
 
-/** What is told of a series and is not so, by what it is about. */
+/** False claims about a series, by its subject. */
 function findErrors(told: Told, samples: readonly Sample[], asked: Asked, of: GeneratedSeries, step: number): string[] {
   const values = samples.map(([, value]) => value)
   const [min, max] = [Math.min(...values), Math.max(...values)]

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { eventually } from '../support/directory.ts'
 import { type RealAlertmanager, startAlertmanager } from './real-servers.ts'
 
-/** The two routes of docs/how-to/page-gate.md at a real Alertmanager, word for word but for addresses, and minutes that are seconds here. */
+/**
+ * The two routes of docs/how-to/page-gate.md at a real Alertmanager, word for word but for
+ * addresses, and minutes that are seconds here.
+ */
 
 type Took = { status: string; name: string }
 const page = readFileSync('docs/how-to/page-gate.md', 'utf8')

@@ -55,7 +55,7 @@ lines"}`
       expect(strict(loose)).toEqual(strict(text))
     }),
   )
-  // What was cut off is never completed.
+  // A cut text is never completed.
   for (const cut of ["{'a': 'b", '{"a": [1,', "{'a': 'b'", '{"a": nope}', "{'a': 1, 'a': 2}", "{'__proto__': {}}"])
     expect(native('', ['t', cut])).toMatchObject({ calls: [{ arguments: null }] })
 })

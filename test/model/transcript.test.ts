@@ -66,7 +66,7 @@ test('the newest results are whole, older ones shrink, and the window is never e
     const messages = renderMessages('native', [], entries, bodies, budget)
     expect(length(messages)).toBeLessThanOrEqual(budget + 200)
     if (budget >= 30_000) expect(messages.at(-1)?.content).toContain('x'.repeat(5_000))
-    // What is left is whole turns: no result without its call.
+    // Whole turns are left: no result without its call.
     expect(messages.find((message) => message.role !== 'user')?.role).toBe('assistant')
   }
 })

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * Stands in for fast-check where Stryker runs the tests: few runs, always the same ones, so that a mutant meets in every
- * run what it met in the last.
+ * Stands in for fast-check under Stryker: few runs, always the same ones, so that a mutant meets
+ * in every run what it met in the last.
  */
 const runs = 100
 

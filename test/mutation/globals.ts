@@ -1,7 +1,7 @@
 import { format } from 'node:util'
 import { expect } from 'expect'
 
-/** Stands in for `@jest/globals` where Stryker runs the tests: the same `expect`, and of the rest what test/safety uses. */
+/** Stands in for `@jest/globals` under Stryker: the same `expect`, and what test/safety uses. */
 
 type Body = () => unknown
 export type Registered = { id: string; file: string; before: readonly Body[]; run: Body }
@@ -23,7 +23,7 @@ export function registered(): Registered[] {
 export { expect }
 
 export const test = Object.assign(register, {
-  /** What is expected to fail kills nothing. */
+  /** An expected failure kills nothing. */
   failing: Object.assign(() => {}, { each: () => () => {} }),
   each:
     (rows: readonly unknown[]) =>
@@ -47,7 +47,10 @@ export const describe = Object.assign(enclose, {
     },
 })
 
-/** Done once, in front of the first test that needs it, so that what it covers counts as covered by a test. */
+/**
+ * Done once, in front of the first test that needs it, so that what it covers counts as covered by
+ * a test.
+ */
 export function beforeAll(body: Body): void {
   let done: unknown
   scope.before.push(() => {

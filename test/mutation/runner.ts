@@ -21,15 +21,16 @@ import {
 import { beginFile, type Registered, registered } from './globals.ts'
 
 /**
- * Runs the very files that Jest runs, in one process that stays: the kernel is pure, so nothing has to be loaded again
- * between two mutants, and one takes milliseconds instead of the seconds in which Jest loads each test file again.
+ * Runs the very files that Jest runs, in one process that stays: the kernel is pure, so nothing has
+ * to be loaded again between two mutants, and one takes milliseconds instead of the seconds in
+ * which Jest loads each test file again.
  */
 class InProcessRunner implements TestRunner {
   #tests: Registered[] = []
   #tookMs = new Map<string, number>()
 
   capabilities(): TestRunnerCapabilities {
-    // What was imported stays imported: for a mutant that acts while loading, Stryker starts another process.
+    // Imports stay: Stryker starts another process for a mutant that acts while loading.
     return { reloadEnvironment: false }
   }
 
@@ -104,7 +105,10 @@ class InProcessRunner implements TestRunner {
 
 const testFiles = 'test/safety/**/*.test.ts'
 
-/** Left out: what no mutant needs or what would only slow each down. Fewer tests can lower a score, never raise it. */
+/**
+ * Left out: what no mutant needs or what would only slow each down. Fewer tests can lower a score,
+ * never raise it.
+ */
 const leftOut = [
   // A module that nobody has used yet cannot be had here.
   /nothing is a read before the parser is loaded$/,
@@ -136,13 +140,14 @@ function context(): InstrumenterContext {
   return world[INSTRUMENTER_CONSTANTS.NAMESPACE] as InstrumenterContext
 }
 
-/** Of Babel's tree as much as is asked here. */
+/** The part of Babel's tree that is asked here. */
 type Node = { type: string; value?: unknown; quasis?: { value: { raw: string } }[] }
 type Path = NodePath & { node: Node; parentPath: Path | null }
 
 /**
- * Leaves sentences alone. They are for readers, and no test should hold them to the letter: a mutant that empties
- * one survives and says nothing. A list of words that code splits or compares is no sentence.
+ * Leaves sentences alone. They are for readers, and no test should hold them to the letter: a
+ * mutant that empties one survives and says nothing. A list of words that code splits or compares
+ * is no sentence.
  */
 const prose: Ignorer = {
   shouldIgnore(found) {

@@ -86,7 +86,8 @@ test.each(Object.entries(doors))('a person who is asked reads every section of t
   const said = wordsOf(render())
   for (const { name, title, sentences } of sectionsIn(formatMinute)) {
     expect(said).toContain(title)
-    // Each door writes a time as its reader reads times, and the terminal shows the cause with its rows.
+    // Each door writes a time as its reader reads times, and the terminal shows the cause with its
+    // rows.
     for (const sentence of sentences)
       if (name !== 'wait' && sentence !== cause) expect(said).toContain(wordsOf(sentence).trim())
   }

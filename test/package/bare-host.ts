@@ -9,12 +9,18 @@ const checkout = join(import.meta.dirname, '../..')
 export const newKey = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** What stands for Node in a release of the tests: it says its version, and that is all that the script asks of it. */
+/**
+ * What stands for Node in a release of the tests: it says its version, and that is all that the
+ * script asks of it.
+ */
 const sayingVersion = (version: string) => `#!/bin/sh\necho ${version}\n`
 
 type Release = { version?: string; key?: string | null; node?: string; bulkMegabytes?: number }
 
-/** A release as `npm run package` lays it out, with a stand-in for Node: some kilobytes, made in no time. */
+/**
+ * A release as `npm run package` lays it out, with a stand-in for Node: some kilobytes, made in no
+ * time.
+ */
 export async function makeRelease(dist: string, given: Release = {}): Promise<string> {
   const { version = '1.2.0', key = newKey(), node = sayingVersion(version), bulkMegabytes = 0 } = given
   const name = `nightshift-${version}-linux-${process.arch}`
@@ -41,8 +47,8 @@ export async function makeRelease(dist: string, given: Release = {}): Promise<st
 }
 
 /**
- * Runs a script as root of a host that is this machine without Nightshift and without systemd: its files are copied where they are written,
- * and all of it is gone afterwards. Answers what was said.
+ * Runs a script as root of a host that is this machine without Nightshift and without systemd: its
+ * files are copied where they are written, and all of it is gone afterwards. Answers what was said.
  */
 export function onBareHost(place: string, script: string): SpawnSyncReturns<string> {
   const begin = `set -e
@@ -75,6 +81,9 @@ const owned = [
   ...['api', 'worker', 'agent'].map((name) => `/etc/systemd/system/nightshift-${name}.service`),
 ]
 
-/** Shell that names what there is of Nightshift: nothing after a failure, and after a removal that purges. */
+/**
+ * Shell that names what there is of Nightshift: nothing after a failure, and after a removal that
+ * purges.
+ */
 export const leftovers = `for path in ${owned.join(' ')}; do if [ -e $path ] || [ -L $path ]; then echo "left: $path"; fi; done
 for user in nightshift nightshift-agent; do if id $user >/dev/null 2>&1; then echo "left: user $user"; fi; done`

@@ -5,7 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { eventually, temporaryDirectory } from '../support/directory.ts'
 import { leftovers, makeRelease, newKey, onBareHost } from './bare-host.ts'
 
-/** What a host has already: somebody's own files, another release, processes that run, a run that was killed. */
+/**
+ * What a host has already: somebody's own files, another release, processes that run, a run that
+ * was killed.
+ */
 const isRoot = process.getuid?.() === 0
 
 const systemd = `mkdir -p /run/systemd/system

@@ -8,7 +8,9 @@ import { verifyPlan } from '../../placement/verify.ts'
 import { patienceMs } from '../support/directory.ts'
 import { dead, down, host, odd, problem, vm } from './problems.ts'
 
-/** After the move of `small`, `big` fits on a; `low` is less important, and `last` finds no room. */
+/**
+ * After the move of `small`, `big` fits on a; `low` is less important, and `last` finds no room.
+ */
 const given = problem(
   [host('a', 8), host('b', 4), host('x', 16, dead)],
   [

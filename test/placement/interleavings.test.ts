@@ -8,7 +8,10 @@ import { toPlan } from '../../placement/plan.ts'
 import { search } from '../../placement/search/search.ts'
 import { patienceMs } from '../support/directory.ts'
 
-/** Begins and ends steps in any order that their needs allow, and tells the first rule that is broken on the way. */
+/**
+ * Begins and ends steps in any order that their needs allow, and tells the first rule that is
+ * broken on the way.
+ */
 function play(problem: PlacementProblem, steps: readonly PlanStep[], next: () => number): string | null {
   const hosts = new Map(problem.hosts.map((host) => [host.name, host]))
   const vms = new Map(problem.vms.map((vm) => [vm.vm, vm]))

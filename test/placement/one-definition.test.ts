@@ -85,7 +85,8 @@ test('the replay accepts a step exactly where trying everything takes it', () =>
 })
 
 test('a VM whose host has no region makes room by going to any region, so there is no proof that nothing does', async () => {
-  // s may only be in osl or on b, which has no region: b is full, and what runs there has room in ams.
+  // s may only be in osl or on b, which has no region: b is full, and what runs there has room in
+  // ams.
   const given = problem(
     [
       host('a', 4, { region: 'osl' }),
@@ -113,7 +114,8 @@ test('a certificate for a state in which a host is over its capacity is refused:
   )
   const plan = await solve(given)
   expect(plan).toMatchObject({ state: 'planned', migrations: 0 })
-  // Without prices each overfull host would have to give up a VM: two migrations, where the plan has none.
+  // Without prices each overfull host would have to give up a VM: two migrations, where the plan
+  // has none.
   expect(certificateHolds(given, { k: 1, scale: 1, price: {} })).toBe(false)
   expect(certificateHolds(given, { k: 0, scale: 1, price: {} })).toBe(false)
 })

@@ -38,7 +38,8 @@ test('a plan for which the time was too short says that another may be found', a
 })
 
 test('trying everything stops at its deadline and at its work also while it starts VMs', () => {
-  // Eleven VMs start anywhere, in billions of ways, before the last turns out to be allowed nowhere.
+  // Eleven VMs start anywhere, in billions of ways, before the last turns out to be allowed
+  // nowhere.
   const hosts = Array.from({ length: 8 }, (_, index) => host(`h${index}`, 64))
   const many = Array.from({ length: 11 }, (_, index) => vm(`v${index}`, 2, 'x', down))
   const never = vm('never', 1, 'x', { ...down, forbiddenHosts: hosts.map(({ name }) => name) })

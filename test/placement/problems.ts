@@ -1,14 +1,15 @@
 import type { PlacementHost, PlacementProblem, PlacementVm } from '../../domain/placement.ts'
 import { random } from '../../placement/cluster/size-classes.ts'
 
-/** Of all that can be reached: who stays down, and the fewest live migrations with which no better choice is reached. */
+/** The best of all that can be reached: who stays down, and the fewest live migrations for it. */
 export type Best = { left: string[]; migrations: number }
 
 type Place = (string | null)[]
 
 /**
- * Tries everything: every state that starts and live migrations can lead to, nearest first. For tiny clusters only, in its own words
- * and in nothing like the solver's way: one VM after the other, one step after the other, over all hosts there are.
+ * Tries everything: every state that starts and live migrations can lead to, nearest first. For
+ * tiny clusters only, in its own words and in nothing like the solver's way: one VM after the
+ * other, one step after the other, over all hosts there are.
  */
 export function bruteForce(problem: PlacementProblem): Best {
   const { vms, may, start, stranded } = worldOf(problem)
@@ -54,7 +55,10 @@ export function mayGo(problem: PlacementProblem, vm: string, to: string): string
   return isConcerned ? may(start, index, to) : 'no VM can come to its region'
 }
 
-/** Hosts that a stranded VM may come to by its region, those that the VMs there may go to, and so on. */
+/**
+ * Hosts that a stranded VM may come to by its region, those that the VMs there may go to, and so
+ * on.
+ */
 function concernedIn({ hosts, vms, vmIds }: PlacementProblem, start: Place, stranded: number[]): Set<string> {
   const reached = new Set<string>()
   const from = stranded.map((index) => vms[index]!)
@@ -83,7 +87,10 @@ function worldOf(problem: PlacementProblem) {
     return isDead(vm.host) || (intent === 'drain' && vm.running) ? [index] : []
   })
   const takes = (host: PlacementHost) => host.state === 'live' && !hostIds.includes(host.name)
-  /** Of an affinity group: where those are who run and are not stranded, by how many, hosts that take VMs first. */
+  /**
+   * For an affinity group: the hosts of its running, unstranded members, by number, those that take
+   * VMs first.
+   */
   const company = (group: string | null) => {
     const own = vms.flatMap((vm, index) =>
       group !== null && vm.affinityGroup === group && start[index] !== null && !stranded.includes(index) ? [index] : [],
@@ -147,7 +154,10 @@ function isWaiting({ hostIds }: PlacementProblem, start: Place, state: Place, in
   return at === null || (at === start[index] && hostIds.includes(at))
 }
 
-/** Stranded VMs of an affinity group that were together, or all down, are together again, or none has a place. */
+/**
+ * Stranded VMs of an affinity group that were together, or all down, are together again, or none
+ * has a place.
+ */
 function partiesHold(problem: PlacementProblem, start: Place, state: Place, stranded: number[]): boolean {
   return stranded.every((one) =>
     stranded.every((two) => {
@@ -171,8 +181,9 @@ function isLess(vms: PlacementVm[], one: number[], names: string[]): boolean {
 }
 
 /**
- * A tiny cluster by seed with whatever an inventory may hold: hosts without a region or a rack, hosts that are draining unasked, VMs that
- * were never placed, states that break a rule already, priorities, pins, affinity, requests for some VMs only.
+ * A tiny cluster by seed with whatever an inventory may hold: hosts without a region or a rack,
+ * hosts that are draining unasked, VMs that were never placed, states that break a rule already,
+ * priorities, pins, affinity, requests for some VMs only.
  */
 export function odd(seed: number): PlacementProblem {
   const next = random(seed * 31 + 7)

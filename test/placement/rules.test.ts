@@ -13,7 +13,10 @@ import { verifyPlan } from '../../placement/verify.ts'
 const engine = startEngine('glpk')
 afterAll(() => engine.stop())
 
-/** Ten hosts with every rule there is: some VMs are pinned, some kept together, some off where they must not be. */
+/**
+ * Ten hosts with every rule there is: some VMs are pinned, some kept together, some off where they
+ * must not be.
+ */
 function withRules(seed: number): PlacementProblem {
   const next = random(seed * 77)
   const pick = <T>(...all: T[]): T => all[Math.floor(next() * all.length)] as T

@@ -7,7 +7,10 @@ import { verifyPlan } from '../../placement/verify.ts'
 import { patienceMs } from '../support/directory.ts'
 import { dead, down, host, problem, vm } from './problems.ts'
 
-/** What is proved here takes seconds of work: the usual limit is one of time, which a busy machine spends on other things. */
+/**
+ * A proof here takes seconds of work: the usual limit is one of time, which a busy machine spends
+ * on other things.
+ */
 const solve: typeof solveWithin = (given, options) => solveWithin(given, { timeoutMs: patienceMs, ...options })
 
 const small = { cpuMc: 100 }
@@ -151,7 +154,8 @@ test.each<[string, PlacementProblem, string]>([
 })
 
 test('a placement that no order of moves reaches is proved to be none by trying all', async () => {
-  // a (8) runs p (6), b (6) runs q (4), s (4) is down: the only placement swaps p and q, and neither can go first.
+  // a (8) runs p (6), b (6) runs q (4), s (4) is down: the only placement swaps p and q, and
+  // neither can go first.
   const plan = await solve(
     problem(
       [host('a', 8), host('b', 6), host('x', 8, dead)],

@@ -14,7 +14,7 @@ import { bruteForce, dead, down, host, odd, problem, vm } from './problems.ts'
 const engine = startEngine('highs')
 afterAll(() => engine.stop())
 
-/** Of 2 × 4 GiB three VMs of 3 GiB: one stays down, whatever is tried. */
+/** Three VMs of 3 GiB on 2 × 4 GiB: one stays down, whatever is tried. */
 const given = problem(
   [host('a', 4), host('b', 4), host('x', 16, dead)],
   [

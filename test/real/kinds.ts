@@ -7,7 +7,9 @@ type Program = {
   name: string
   /** Debian's package of it; without one it has to be built. */
   package?: string
-  /** Its package is downloaded with what it needs, and unpacked into `.cache`: it is not installed. */
+  /**
+   * Its package is downloaded with what it needs, and unpacked into `.cache`: it is not installed.
+   */
   isUnpacked?: boolean
   /** How it says its version; without one the row does not tell it. */
   version?: string[]
@@ -22,7 +24,10 @@ type Kind = {
   otherwise?: string
 }
 
-/** What `npm run test:real -- <kind>` holds Nightshift against: programs of other people that no package of npm brings. */
+/**
+ * What `npm run test:real -- <kind>` holds Nightshift against: programs of other people that no
+ * package of npm brings.
+ */
 export const kinds: Record<string, Kind> = {
   engine: {
     about:
@@ -201,7 +206,10 @@ const variables: Record<string, string> = {
 /** Where the packages of a kind are unpacked. */
 export const unpackedAt = (kind: string): string => join(root, '.cache', kind)
 
-/** Folders where programs are looked for: those that are named, what was built into .cache, PATH, and where Debian puts servers. */
+/**
+ * Folders where programs are looked for: those that are named, what was built into .cache, PATH,
+ * and where Debian puts servers.
+ */
 function folders(): string[] {
   const built = entries(join(root, '.cache/kubernetes'), '')
   const unpacked = Object.keys(kinds).map((kind) => join(unpackedAt(kind), 'usr/sbin'))
@@ -217,7 +225,10 @@ function entries(folder: string, prefix: string): string[] {
     .map((name) => join(folder, name))
 }
 
-/** The path of a program, or null. A distribution's own goes before what somebody put into /usr/local. */
+/**
+ * The path of a program, or null. A distribution's own goes before what somebody put into
+ * /usr/local.
+ */
 export function findProgram(name: string): string | null {
   const given = process.env[variables[name] ?? '']
   if (given) return isExecutable(given) ? given : null

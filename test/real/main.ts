@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { kinds, missingOf, unpackedAt, versionsOf, whyNot } from './kinds.ts'
 
 /**
- * `npm run test:real -- engine`: Nightshift against real programs of one kind. What Debian packages is installed by root, what is missing else is
- * said. A run that passed is a row of docs/contributing/verified.md; `--status` tells how many commits ago each was.
+ * `npm run test:real -- engine`: Nightshift against real programs of one kind. What Debian packages
+ * is installed by root, what is missing else is said. A run that passed is a row of
+ * docs/contributing/verified.md; `--status` tells how many commits ago each was.
  */
 const root = join(import.meta.dirname, '../..')
 const page = join(root, 'docs/contributing/verified.md')
@@ -77,7 +78,10 @@ function install(kind: string): void {
   if (named(true).length > 0) unpack(named(true), unpackedAt(kind))
 }
 
-/** Downloads packages with those of their needs that are not here, and unpacks them: nothing of them is installed or run. */
+/**
+ * Downloads packages with those of their needs that are not here, and unpacks them: nothing of them
+ * is installed or run.
+ */
 function unpack(packages: string[], into: string): void {
   const archives = mkdtempSync(join(tmpdir(), 'nightshift-debs-'))
   const where = ['-o', `Dir::Cache::archives=${archives}/`, '-o', 'APT::Sandbox::User=root']

@@ -3,7 +3,10 @@ import { rmSync } from 'node:fs'
 import type { Ends } from './passage.ts'
 import { relayTo } from './relay.ts'
 
-/** Runs in the network of engines and pods: brings connections from there to sockets of the file system and back, and answers for a few names. */
+/**
+ * Runs in the network of engines and pods: brings connections from there to sockets of the file
+ * system and back, and answers for a few names.
+ */
 const { into = [], out = [], names } = JSON.parse(process.argv[2] ?? '{}') as Ends
 for (const { socket, host, port } of out) relayTo({ path: socket }).listen(port, host)
 for (const { socket, host, port } of into) {
@@ -13,7 +16,10 @@ for (const { socket, host, port } of into) {
 if (names) answerNames(names)
 process.stdout.write('open\n')
 
-/** Knows the names of the table, as IPv4, and says of each other that there is none: whoever asks goes on at once. */
+/**
+ * Knows the names of the table, as IPv4, and says of each other that there is none: whoever asks
+ * goes on at once.
+ */
 function answerNames({ host, table }: NonNullable<Ends['names']>): void {
   const socket = createSocket('udp4')
   socket.on('message', (question, { port, address }) => {

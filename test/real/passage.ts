@@ -46,7 +46,10 @@ export async function socketTo(port: number, path: string): Promise<Server> {
   return server
 }
 
-/** Asks an HTTP server behind such a socket, with a connection for each question. A status of 0: nobody answered. */
+/**
+ * Asks an HTTP server behind such a socket, with a connection for each question. A status of 0:
+ * nobody answered.
+ */
 export async function askBehind(
   socketPath: string,
   path: string,

@@ -11,9 +11,10 @@ import { installRuntime, useTemporal } from '../support/temporal.ts'
 import { scenarios } from './scenarios.ts'
 
 /**
- * Runs that began under older code must go on under this one: every stored history is replayed on today's workflows. When a
- * test here fails, a change altered the order of what a workflow does, and runs that wait for a person would be stuck after
- * a deploy. Record new ones by `RECORD_HISTORIES=1 npm test -- test/replay`.
+ * Runs that began under older code must go on under this one: every stored history is replayed on
+ * today's workflows. When a test here fails, a change altered the order of what a workflow does,
+ * and runs that wait for a person would be stuck after a deploy. Record new ones by
+ * `RECORD_HISTORIES=1 npm test -- test/replay`.
  */
 const dir = join(import.meta.dirname, 'histories')
 const names = readdirSync(dir).map((file) => file.replace(/\.json$/, ''))
@@ -70,8 +71,9 @@ describe('a change of the order of what a workflow does is noticed', () => {
  *
  *     RECORD_HISTORIES=1 npm test -- test/replay && npm run format
  *
- * A recorded history is what production holds at this moment. Where it must break (a release that drains its runs first), the commit that
- * breaks it records it again; otherwise a new one is added under a new name and the old one stays.
+ * A recorded history is what production holds at this moment. Where it must break (a release that
+ * drains its runs first), the commit that breaks it records it again; otherwise a new one is added
+ * under a new name and the old one stays.
  */
 if (process.env.RECORD_HISTORIES === '1')
   describe('the histories of today', () => {

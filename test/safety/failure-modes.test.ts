@@ -7,7 +7,10 @@ import { type Call, judge } from '../../safety/judge.ts'
 import { facts as tools } from '../simulation/world.ts'
 import { logOf, looked, row, verified, wrote } from '../support/events.ts'
 
-/** The five known failure modes of seed 001, appendix A: each was met by somebody, and must not be met again. */
+/**
+ * The five known failure modes of seed 001, appendix A: each was met by somebody, and must not be
+ * met again.
+ */
 
 const incident = 'inc_00000000000000000000000001'
 const shard: ResourceRef = { kind: 'shard', id: 'db-osl-1' }

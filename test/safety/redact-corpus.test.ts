@@ -5,8 +5,9 @@ import { redact } from '../../safety/redact.ts'
 import { figuresFrom, makeSecrets } from '../support/made-secrets.ts'
 
 /**
- * Forms of secrets with the public place that documents each, and texts that hold none. Half of each, chosen by a hash, was looked at while
- * the rules were written; of the other half only the figures were. So the held half says what a form nobody thought of may expect.
+ * Forms of secrets with the public place that documents each, and texts that hold none. Half of
+ * each, chosen by a hash, was looked at while the rules were written; of the other half only the
+ * figures were. So the held half says what a form nobody thought of may expect.
  */
 const read = <T>(name: string): T =>
   JSON.parse(readFileSync(new URL(`../data/redaction/${name}.json`, import.meta.url), 'utf8'))
@@ -25,7 +26,10 @@ function leaksOf(form: string): string[] {
   )
 }
 
-/** Nothing where few enough are found; else the names of those that may be looked at, and of the held half the figure alone. */
+/**
+ * Nothing where few enough are found; else the names of those that may be looked at, and of the
+ * held half the figure alone.
+ */
 function tooMany(half: 'tuning' | 'held', found: string[], all: number, share: number): (string | number)[] {
   if (found.length <= all * share) return []
   return half === 'held' ? [found.length] : found

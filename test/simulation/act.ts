@@ -35,7 +35,10 @@ import {
 type Started = IncidentEvent<'tool_started'>
 type Place = CallRef & { approvalId: string | null }
 
-/** `activities/act.ts` over the simulated world: the same order of rows, sends and look-ups, and the same judge. */
+/**
+ * `activities/act.ts` over the simulated world: the same order of rows, sends and look-ups, and the
+ * same judge.
+ */
 export async function act(world: World, incident: SimIncident, place: Place): Promise<CallOutcome> {
   await boundary(world)
   const finished = rowOf(incident, place, 'tool_finished') as IncidentEvent<'tool_finished'> | undefined
@@ -308,7 +311,10 @@ async function sendWrite(world: World, incident: SimIncident, started: Started, 
   return sentOf(answer)
 }
 
-/** What the platform's journal says of a key. Rarely the journal itself is gone: then nobody can tell. */
+/**
+ * What the platform's journal says of a key. Rarely the journal itself is gone: then nobody can
+ * tell.
+ */
 function becameOf(world: World, key: string): Sent | null {
   if (world.random.chance(world.faults / 8)) {
     return { envelope: failedEnvelope('INDETERMINATE', 'cannot be told'), outcome: 'indeterminate', discovered: [] }
@@ -378,7 +384,10 @@ function outcomeOf(finished: IncidentEvent<'tool_finished'>): CallOutcome {
   return { kind: 'next' }
 }
 
-/** `activities/verify-write.ts`: polls what the write promised, then says held, not held, or that it could not be read. */
+/**
+ * `activities/verify-write.ts`: polls what the write promised, then says held, not held, or that it
+ * could not be read.
+ */
 export async function verify(world: World, incident: SimIncident, place: CallRef): Promise<CallOutcome> {
   const started = rowOf(incident, place, 'tool_started') as Started | undefined
   const finished = rowOf(incident, place, 'tool_finished') as IncidentEvent<'tool_finished'> | undefined

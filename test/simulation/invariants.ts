@@ -9,8 +9,8 @@ type Rows = readonly IncidentEvent[]
 type Started = IncidentEvent<'tool_started'>
 
 /**
- * What must hold after every life, read from rows, from the platform's own journal and from the approvals: records that do not
- * know of each other. Nothing here asks the judge.
+ * What must hold after every life, read from rows, from the platform's own journal and from the
+ * approvals: records that do not know of each other. Nothing here asks the judge.
  */
 export function checkWorld(world: World, ended: boolean): Violation[] {
   const violations: Violation[] = []
@@ -102,7 +102,10 @@ function writesWereVerified({ rows }: SimIncident, tell: Tell): void {
   }
 }
 
-/** 9.3 (I6): a resolution cites rows that succeeded, what became of a write, or beside them a call that failed; a repair has a write and a verification that held after it. */
+/**
+ * 9.3 (I6): a resolution cites rows that succeeded, what became of a write, or beside them a call
+ * that failed; a repair has a write and a verification that held after it.
+ */
 function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
   for (const row of rows) {
     if (row.kind !== 'resolved') continue
@@ -131,8 +134,9 @@ function claimsWereProved({ rows }: SimIncident, tell: Tell): void {
 }
 
 /**
- * 9.9: the agent never closes as resolved while an alert fires, except as repaired, which is then watched. What a person
- * marks or asks is not the model's to claim, and what is mitigated has a write that held.
+ * 9.9: the agent never closes as resolved while an alert fires, except as repaired, which is then
+ * watched. What a person marks or asks is not the model's to claim, and what is mitigated has a
+ * write that held.
  */
 function nothingFiringWasClosed({ rows, closings }: SimIncident, tell: Tell): void {
   for (const row of rows) {
@@ -168,7 +172,10 @@ function isFailure(row: IncidentEvent): boolean {
   return row.kind === 'tool_finished' || (row.kind === 'call_judged' && row.metadata.verdict === 'refuse')
 }
 
-/** A terminal call that nobody answered, or that was answered "not yet", was not made: it is to be made again. */
+/**
+ * A terminal call that nobody answered, or that was answered "not yet", was not made: it is to be
+ * made again.
+ */
 function isUndecided(row: IncidentEvent): row is IncidentEvent<'tool_finished'> {
   if (row.kind !== 'tool_finished' || row.metadata.effect !== 'terminal') return false
   return ['UNANSWERED', 'IN_PROGRESS', 'DATABASE_UNAVAILABLE'].includes(String(row.metadata.result.error?.details.rule))
@@ -204,7 +211,8 @@ function nothingWentInCircles({ rows }: SimIncident, tell: Tell): void {
       if (isUndecided(row)) asked = asked.filter(({ callId }) => callId !== row.metadata.callId)
       if (row.kind !== 'call_judged') continue
       const { tool, verdict, callId, code, arguments: args } = row.metadata
-      // An ending that was corrected for its words may come again: what is not shown is then marked.
+      // An ending that was corrected for its words may come again: what is not shown is then
+      // marked.
       if (code === 'CLAIM_NOT_SHOWN' || code === 'PHANTOM_CLAIM') continue
       // A try that is late judges a call again that was judged before: nothing was asked again.
       if (judged.has(callId)) continue
@@ -309,7 +317,10 @@ function effectsHappenedOnce(world: World, say: Say): void {
   }
 }
 
-/** I3, I4: an effect that needed a person had one: the right number, for this digest, consumed once, in time. */
+/**
+ * I3, I4: an effect that needed a person had one: the right number, for this digest, consumed once,
+ * in time.
+ */
 function effectsHadAuthority(world: World, say: Say): void {
   const used = new Map<string, number>()
   for (const incident of world.incidents.values()) {

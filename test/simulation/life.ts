@@ -40,7 +40,9 @@ type Life = { seed: number; world: World; violations: Violation[]; ended: boolea
 type LifeOptions = {
   without?: Gate | null
   faults?: number
-  /** One honest investigation, nobody else, nothing lost and no time lost: what must not be nagged. */
+  /**
+   * One honest investigation, nobody else, nothing lost and no time lost: what must not be nagged.
+   */
   calm?: boolean
   /** Every model is after this. */
   mood?: HostileMood
@@ -141,7 +143,10 @@ function cancel(world: World, incident: SimIncident, attempt: number): void {
   for (const [target, lease] of world.leases) if (lease.incidentId === incident.id) world.leases.delete(target)
 }
 
-/** A signal stops a run only where a person's row stands behind it; one that nobody stands behind leaves a trace. */
+/**
+ * A signal stops a run only where a person's row stands behind it; one that nobody stands behind
+ * leaves a trace.
+ */
 function isToStop(world: World, incident: SimIncident): boolean {
   if (!incident.hasStopSignal) return false
   if (world.without === 'stop' || incident.rows.some(isStopWish)) return true
@@ -172,7 +177,9 @@ function escalate(
 function portsOf(world: World, incident: SimIncident, attempt: number): LoopPorts {
   const { random, schedule } = world
   const run = { incidentId: incident.id, attempt }
-  /** At least once, and now and then twice at the same time: the first try was not dead, only slow. */
+  /**
+   * At least once, and now and then twice at the same time: the first try was not dead, only slow.
+   */
   const own = runIdOf(incident, attempt)
   const activity = async <T>(work: () => Promise<T>): Promise<T> => {
     const once = () => guarded(world, incident, { attempt, own }, work)
@@ -343,7 +350,7 @@ async function people(world: World): Promise<void> {
       const decision = random.chance(0.6) ? 'approve' : 'deny'
       const person = random.pick(['anna', 'ben'])
       world.meant.push({ approvalId: approval.id, person, decision })
-      // Who reads the signal on its way is faster than its person.
+      // A reader of the signal on its way is faster than its person.
       if (random.chance(0.1)) {
         decide(world, approval, decision === 'approve' ? 'deny' : 'approve', { person, token: decision })
       } else decide(world, approval, decision, { person, token: decision })
@@ -352,7 +359,10 @@ async function people(world: World): Promise<void> {
   }
 }
 
-/** What nobody does: the platform drifts, time jumps, a watchdog takes an incident from a run it believes dead. */
+/**
+ * What nobody does: the platform drifts, time jumps, a watchdog takes an incident from a run it
+ * believes dead.
+ */
 async function elements(world: World): Promise<void> {
   const { random } = world
   while (isBusy(world)) {
@@ -367,7 +377,10 @@ async function elements(world: World): Promise<void> {
   }
 }
 
-/** A signal that asks a run to stop: of a person, whose wish is a row, or of somebody who can write to Temporal. */
+/**
+ * A signal that asks a run to stop: of a person, whose wish is a row, or of somebody who can write
+ * to Temporal.
+ */
 function askToStop(world: World, incident: SimIncident): void {
   if (!['investigating', 'awaiting_approval'].includes(incident.status)) return
   incident.hasStopSignal = true
@@ -398,7 +411,10 @@ async function stranger(world: World, incident: SimIncident): Promise<void> {
 
 const runIdOf = (incident: SimIncident, attempt: number) => `run ${incident.id} ${attempt}`
 
-/** What every activity begins with: the execution that asks has to be the one that claimed the attempt. */
+/**
+ * What every activity begins with: the execution that asks has to be the one that claimed the
+ * attempt.
+ */
 async function guarded<T>(
   world: World,
   incident: SimIncident,
@@ -442,8 +458,8 @@ function watchdog(world: World, incident: SimIncident): void {
 const run = promisify(execFile)
 
 /**
- * Lives the first so many seeds in a separate process, as `npm run simulate` does it: a test runner's sandbox makes it three times
- * as slow. Answers the summary that it prints last.
+ * Lives the first so many seeds in a separate process, as `npm run simulate` does it: a test
+ * runner's sandbox makes it three times as slow. Answers the summary that it prints last.
  */
 export async function simulateLives(
   seeds: number,

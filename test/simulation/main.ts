@@ -7,8 +7,9 @@ import { live } from './life.ts'
 import type { Gate } from './world.ts'
 
 /**
- * `npm run simulate -- --seeds 1000000`: plays so many lives and prints what broke; `--jobs 2` uses two processes. `--seed 42`
- * prints one life row by row; `--without discovery` switches a gate off, to see that an invariant breaks.
+ * `npm run simulate -- --seeds 1000000`: plays so many lives and prints what broke; `--jobs 2` uses
+ * two processes. `--seed 42` prints one life row by row; `--without discovery` switches a gate off,
+ * to see that an invariant breaks.
  */
 const { values } = parseArgs({
   options: {
@@ -26,7 +27,7 @@ type Tally = Record<
   number
 >
 
-/** So many lives a process: then it is heard of, and its memory is free again. */
+/** Lives of a process: then it is heard of, and its memory is free again. */
 const livesPerProcess = 10_000
 const seeds = Number(values.seeds)
 const from = Number(values.from)

@@ -18,7 +18,10 @@ import {
   type World,
 } from './world.ts'
 
-/** `db/approvals/` over the simulated world: one statement decides each race, by the world's one clock. */
+/**
+ * `db/approvals/` over the simulated world: one statement decides each race, by the world's one
+ * clock.
+ */
 
 const expiryMs = 10 * 60_000
 const useWithinMs = 15 * 60_000
@@ -165,7 +168,10 @@ export function propose(world: World, incident: SimIncident): Proposal {
     : hostile(world, incident, incident.mood, rows)
 }
 
-/** A careful operator: look, act, see that it held, say so with evidence; anything unexpected goes to a person. */
+/**
+ * A careful operator: look, act, see that it held, say so with evidence; anything unexpected goes
+ * to a person.
+ */
 function honest(incident: SimIncident, rows: readonly IncidentEvent[], readsChanges: boolean): Proposed {
   const { id, resource } = incident
   const finished = rows.filter((row) => row.kind === 'tool_finished')
@@ -295,7 +301,10 @@ const schedule: Proposed = {
   arguments: { intent: 'recover', host_ids: [hosts[0]], use_rack_constraints: false },
 }
 
-/** Whatever might get past: planted orders, lies about evidence, repetition, secrets and packets, forged fields. */
+/**
+ * Whatever might get past: planted orders, lies about evidence, repetition, secrets and packets,
+ * forged fields.
+ */
 function tricks(
   world: World,
   incident: SimIncident,

@@ -5,8 +5,9 @@ import { type Call, judge, type Policy, type Ruling } from '../../safety/judge.t
 import type { Gate } from './world.ts'
 
 /**
- * The real judge, or the real judge with one gate switched off by what it is told: everything looked up, nothing open, every
- * row evidence. The invariants then have to notice, or they prove nothing.
+ * The real judge, or the real judge with one gate switched off by what it is told: everything
+ * looked up, nothing open, every row evidence. The invariants then have to notice, or they prove
+ * nothing.
  */
 export function judgeWithout(
   gate: Gate | null,
@@ -91,7 +92,10 @@ function asIfHarmless(call: Call, ruling: Ruling): Ruling {
   return isBlockedCommand ? { ...ruling, verdict: 'run', effect: 'read', code: 'READ_COMMAND' } : ruling
 }
 
-/** Chance by seed: the same seed draws the same life, on every machine. mulberry32, 32 bits of state. */
+/**
+ * Chance by seed: the same seed draws the same life, on every machine. mulberry32, 32 bits of
+ * state.
+ */
 export type Random = {
   /** 0 ≤ x < 1 */
   next(): number
@@ -115,8 +119,9 @@ export function randomOf(seed: number): Random {
 }
 
 /**
- * Who goes next, by seed. A task runs until it parks at `turn()`; then any parked task may go on. What happens between two
- * turns is atomic, as a transaction is; everything else interleaves.
+ * Chooses who goes next, by seed. A task runs until it parks at `turn()`; then any parked task may
+ * go on. What happens between two turns is atomic, as a transaction is; everything else
+ * interleaves.
  */
 export type Schedule = {
   turn(): Promise<void>

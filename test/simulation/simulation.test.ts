@@ -8,7 +8,8 @@ import type { Gate } from './world.ts'
 beforeAll(loadSql)
 
 test('lives with hostile models, lost answers, crashes and races break no invariant', async () => {
-  // `npm run test:long` lives thousands, `npm run simulate -- --seeds 1000000` as many as there is time for.
+  // `npm run test:long` lives thousands, `npm run simulate -- --seeds 1000000` as many as there is
+  // time for.
   const simulate = await simulateLives(400)
   expect(simulate).toMatchObject({ seeds: 400, broken: 0 })
   // Lives in which nothing happens would prove nothing.

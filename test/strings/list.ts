@@ -2,7 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from '@babel/parser'
 
-/** Folders whose texts reach people or the model. Migrations, benches and tests are read by those who change them. */
+/**
+ * Folders whose texts reach people or the model. Those who change migrations, benches and tests
+ * read theirs.
+ */
 const folders =
   'activities api cli clients db domain effects ingest knowledge lab mesh model notify package placement prompts safety sources start tools web worker workflows'
 
@@ -17,8 +20,9 @@ const cuts: Record<string, string> = {
 }
 
 /**
- * Lists the texts of the code that people or the model may read, by room: a folder, or a folder in one. What is prose stands there, a file
- * at a time in the order of the code, and `{…}` for a value. What programs read (SQL, styles, names, patterns) is left out.
+ * Lists the code's texts for people or the model, by room: a folder, or a folder in one. Prose
+ * stands there, a file at a time in the code's order, `{…}` for a value. Leaves out what programs
+ * read (SQL, styles, names, patterns).
  */
 export function listStrings(): Map<string, string> {
   const rooms = new Map<string, string[]>()

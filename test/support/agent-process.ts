@@ -5,8 +5,9 @@ import { type AgentOptions, startAgent } from '../../mesh/agent/start.ts'
 import { loadSql } from '../../safety/sql/inspect.ts'
 
 /**
- * `agent-process.ts '<AgentOptions>' [uid]`: the agent as another user, who need not be able to read this checkout, and one that can be
- * made to die: by SIGKILL when its journal has told what the file `die-at` says, `<kind> <milliseconds later>`.
+ * `agent-process.ts '<AgentOptions>' [uid]`: the agent as another user, who need not be able to
+ * read this checkout, and one that can be made to die: by SIGKILL when its journal has told what
+ * the file `die-at` says, `<kind> <milliseconds later>`.
  */
 const [, , given = '{}', uid] = process.argv
 const options = JSON.parse(given) as AgentOptions

@@ -154,7 +154,10 @@ export async function wroteRows(
   }
 }
 
-/** A write as a run sends it after a person approved it: answers what its request needs beside its body. */
+/**
+ * A write as a run sends it after a person approved it: answers what its request needs beside its
+ * body.
+ */
 export async function approvedWrite(
   api: { db: Db; tokens: { agent: string } },
   tool: string,

@@ -85,7 +85,10 @@ async function tokensOf(db: Db): Promise<Record<Role, string>> {
   return tokens as Record<Role, string>
 }
 
-/** Host c is dead. Its big VM fits on a alone, once two small ones have left it for b; its small one fits on b at once. */
+/**
+ * Host c is dead. Its big VM fits on a alone, once two small ones have left it for b; its small one
+ * fits on b at once.
+ */
 export function twoWaves(): Inventory {
   const host = (id: string, ramMib: number, state: 'live' | 'dead' = 'live') => ({
     id,

@@ -18,9 +18,10 @@ const rootDir = join(import.meta.dirname, '..', '..')
 const dirPrefix = 'nightshift-test-'
 
 /**
- * Opens the door behind which the servers of a test run stand: PostgreSQL with a migrated template, Temporal's development
- * server, the path of its time-skipping one. Each is started when a test first asks, so a run of pure functions starts
- * none, and all are stopped by `stop`, or by whatever else ends this process.
+ * Opens the door behind which the servers of a test run stand: PostgreSQL with a migrated template,
+ * Temporal's development server, the path of its time-skipping one. Each is started when a test
+ * first asks, so a run of pure functions starts none, and all are stopped by `stop`, or by whatever
+ * else ends this process.
  */
 export async function startTestServers(): Promise<{ address: string; stop(): Promise<void> }> {
   await tidyUpAfterKilledRuns()
@@ -124,7 +125,10 @@ function lazily<T extends Record<string, () => Promise<string>>>(starts: T): T {
   return Object.fromEntries(entries) as T
 }
 
-/** A run that was killed outright could not tidy up; the next one does, and leaves alone those that are still running. */
+/**
+ * A run that was killed outright could not tidy up; the next one does, and leaves alone those that
+ * are still running.
+ */
 async function tidyUpAfterKilledRuns(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(dirPrefix))) {
     const dir = join(tmpdir(), name)
@@ -137,12 +141,18 @@ async function tidyUpAfterKilledRuns(): Promise<void> {
   }
 }
 
-/** URL of the test run's PostgreSQL, as the owner of everything. The server starts when it is first asked for. */
+/**
+ * URL of the test run's PostgreSQL, as the owner of everything. The server starts when it is first
+ * asked for.
+ */
 function postgresUrl(): Promise<string> {
   return ask('postgres')
 }
 
-/** Address of the test run's Temporal development server: in memory, real time, the search attributes registered. */
+/**
+ * Address of the test run's Temporal development server: in memory, real time, the search
+ * attributes registered.
+ */
 export function temporalAddress(): Promise<string> {
   return ask('temporal')
 }
@@ -152,7 +162,9 @@ export function timeSkippingServerPath(): Promise<string> {
   return ask('timeSkipping')
 }
 
-/** A database of its own for a test, migrated and empty. `drop` throws out what is still connected. */
+/**
+ * A database of its own for a test, migrated and empty. `drop` throws out what is still connected.
+ */
 export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   return await createDatabase('nightshift_template')
 }

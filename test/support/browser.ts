@@ -30,7 +30,7 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
     }
   })
   page.on('console', (message) => {
-    // Who is not signed in yet is told so by a 401, which Chromium reports.
+    // A visitor without a session is told so by a 401, which Chromium reports.
     if (message.type() === 'error' && !/status of 401/.test(message.text()))
       page.complaints.push(`${message.text()} ${message.location().url}`)
   })
@@ -38,8 +38,8 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
 }
 
 /**
- * The core API with a browser in front of it, for the tests of one file. A test sets `page` to the page it opened; it is closed after
- * the test.
+ * The core API with a browser in front of it, for the tests of one file. A test sets `page` to the
+ * page it opened; it is closed after the test.
  */
 export function useBrowser(environment: Record<string, string> = {}): {
   spine: Spine
@@ -61,7 +61,10 @@ export function useBrowser(environment: Record<string, string> = {}): {
   return set
 }
 
-/** A page of a person who has signed in. It shows nothing yet: a test goes to what it is about, and loads the pages once. */
+/**
+ * A page of a person who has signed in. It shows nothing yet: a test goes to what it is about, and
+ * loads the pages once.
+ */
 export async function signedIn(
   browser: Browser,
   spine: Spine,
@@ -105,8 +108,9 @@ export async function pressButton(page: Page, name: string | RegExp): Promise<vo
 }
 
 /**
- * The rules of a page that everybody can use, of which only what breaks one is worked out: names and places of all that keeps them take as long
- * again. There are no frames: the legacy mode spares a tab of its own for each look.
+ * The rules of a page that everybody can use, of which only what breaks one is worked out: names
+ * and places of all that keeps them take as long again. There are no frames: the legacy mode spares
+ * a tab of its own for each look.
  */
 export const axeOf = (page: Page): AxeBuilder =>
   new AxeBuilder({ page: page as never })
@@ -119,7 +123,10 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: join(folder, `${name}.png`) })
 }
 
-/** What a person who is woken reads first, by the question that it answers, and where on the page that stands. */
+/**
+ * What a person who is woken reads first, by the question that it answers, and where on the page
+ * that stands.
+ */
 const answersAt = {
   what: 'h1',
   since: '.glance > :has(> .soft)',
@@ -133,7 +140,10 @@ const answersAt = {
   why: '.answer > div:first-child .wraps',
 }
 
-/** The answers of an incident's page, those that it lacks, and those that are not wholly on the first screen. */
+/**
+ * The answers of an incident's page, those that it lacks, and those that are not wholly on the
+ * first screen.
+ */
 export async function firstScreen(page: Page) {
   await page.locator('.answer').waitFor()
   // On a phone a bar lies over the lower edge.
@@ -157,8 +167,9 @@ export async function firstScreen(page: Page) {
 }
 
 /**
- * An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead hosts. Answers its id.
- * With `hosts` the site has so many: those beyond the first five have long names, are in another region, and take nothing.
+ * An approval of a plan with migrations that leaves a VM down: the example's cluster with two dead
+ * hosts. Answers its id. With `hosts` the site has so many: those beyond the first five have long
+ * names, are in another region, and take nothing.
  */
 export async function planAsked(spine: Spine, hosts = 0): Promise<string> {
   const file = parse(readFileSync('examples/placement.yaml', 'utf8')) as { hosts: { name: string; state?: string }[] }
@@ -220,7 +231,9 @@ async function askedPlan(spine: Spine, question: Question, summary: string): Pro
   return id
 }
 
-/** The same of two racks, of which one is dead: thirty VMs start on the three hosts of the other. */
+/**
+ * The same of two racks, of which one is dead: thirty VMs start on the three hosts of the other.
+ */
 export async function thirtyAsked(spine: Spine): Promise<string> {
   const names = [1, 2, 3]
   const [dead, live] = [names.map((each) => `hv-osl-a${each}`), names.map((each) => `hv-osl-b${each}`)]

@@ -31,7 +31,10 @@ afterAll(async () => {
   for (const door of doors) await door.stop()
 })
 
-/** Opens a door over the test's database; each one is another process of the API, as far as connections go. */
+/**
+ * Opens a door over the test's database; each one is another process of the API, as far as
+ * connections go.
+ */
 export async function openDoor(test: MeshApi, name = 'api-1', port = 0): Promise<Door> {
   const closing = new AbortController()
   const log = pino({ level: 'silent' })

@@ -2,7 +2,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { type ClusterKind, clusterKinds } from '../../sources/kubernetes/kinds.ts'
 
-/** A stand-in for an API server: lists in pages, watches from a version on, and answers 403, 410 and 429 as a test says. */
+/**
+ * A stand-in for an API server: lists in pages, watches from a version on, and answers 403, 410 and
+ * 429 as a test says.
+ */
 
 export type ClusterObject = { metadata: Record<string, unknown> & { name: string; namespace?: string } } & Record<
   string,

@@ -6,8 +6,9 @@ import { nothingHidden } from '../../mesh/agent/sandboxes.ts'
 import { aManifest, keys, newRequestId } from './running-agent.ts'
 
 /**
- * `confined-process.ts UID SANDBOX`: runs each line of its input, a bash text as JSON, as a look of that user is run, and answers it by a line:
- * `{ sandbox, lack, exitCode, stdout, stderr }`. What changes meanwhile is told as `{ said }`.
+ * `confined-process.ts UID SANDBOX`: runs each line of its input, a bash text as JSON, as a look of
+ * that user is run, and answers it by a line: `{ sandbox, lack, exitCode, stdout, stderr }`. What
+ * changes meanwhile is told as `{ said }`.
  */
 const { limits } = manifest.parse(aManifest(keys()))
 const [uid, sandbox] = [Number(process.argv[2]), process.argv[3] as 'bwrap' | 'unshare']

@@ -5,7 +5,9 @@ export type CuttingRelay = {
   url: string
   /** Ends all connections now. */
   cut(): void
-  /** Ends the connection that passes these bytes next, in either direction, in the middle of them. */
+  /**
+   * Ends the connection that passes these bytes next, in either direction, in the middle of them.
+   */
   cutWithin(bytes: number): void
   stop(): Promise<void>
 }
@@ -38,7 +40,7 @@ export async function startCuttingRelay(target: () => number | null): Promise<Cu
         }
         const part = bytes.subarray(0, left)
         left = Number.POSITIVE_INFINITY
-        // What was passed on arrives; the rest of the frame never does.
+        // Forwarded bytes arrive; the rest of the frame never does.
         to.write(part, end)
       })
       to.on('drain', () => from.resume())

@@ -14,7 +14,10 @@ export type TestDatabase = { db: Db; owner: Db; url: string }
 
 const poolSize = 20
 
-/** Does this with each, as many at once as there are connections: who waited for one longer would be refused on a busy machine. */
+/**
+ * Does this with each, as many at once as there are connections: who waited for one longer would be
+ * refused on a busy machine.
+ */
 export async function allAtOnce<T>(items: readonly T[], act: (item: T) => Promise<unknown>): Promise<void> {
   const left = items.values()
   const lane = async () => {
@@ -23,7 +26,10 @@ export async function allAtOnce<T>(items: readonly T[], act: (item: T) => Promis
   await Promise.all(Array.from({ length: poolSize }, lane))
 }
 
-/** A database of its own for one test file, as the services see it (`db`) and as its owner does (`owner`). */
+/**
+ * A database of its own for one test file, as the services see it (`db`) and as its owner does
+ * (`owner`).
+ */
 export function useDatabase(): TestDatabase {
   const database = {} as TestDatabase
   let drop: () => Promise<void>
@@ -67,7 +73,10 @@ export async function claimedIncident(db: Db, change: Partial<Alert> = {}): Prom
   return incidentId
 }
 
-/** A setting as a row of earlier says it: nobody is asked, nothing is checked, and it takes effect at the next reading. */
+/**
+ * A setting as a row of earlier says it: nobody is asked, nothing is checked, and it takes effect
+ * at the next reading.
+ */
 export async function storeSetting(db: Db, key: string, value: string): Promise<void> {
   await db
     .insertInto('platformConfig')
@@ -75,7 +84,10 @@ export async function storeSetting(db: Db, key: string, value: string): Promise<
     .execute()
 }
 
-/** Lets the database's clock stand still at what it says now: what a test sends at once is at once, however long that takes. */
+/**
+ * Lets the database's clock stand still at what it says now: what a test sends at once is at once,
+ * however long that takes.
+ */
 export async function stopClock(owner: Db): Promise<void> {
   const { rows } = await sql<{ now: string }>`select nightshift_now()::text as now`.execute(owner)
   await sql`

@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto'
 
-/** Deliveries with the fields that GitHub and GitLab document, each with what makes it another one. */
+/**
+ * Deliveries with the fields that GitHub and GitLab document, each with what makes it another one.
+ */
 
 const repository = {
   id: 186853002,

@@ -40,7 +40,10 @@ export const deviceOf = (state: string, changes: Partial<Manifest>): Device => (
 const confinement = findConfinement()
 afterAll(async () => (await confinement).close())
 
-/** What the agent hands to a capability: programs really run, and reads are confined as this machine allows. */
+/**
+ * What the agent hands to a capability: programs really run, and reads are confined as this machine
+ * allows.
+ */
 export function contextOf(device: Device, signal: AbortSignal = new AbortController().signal): CapabilityContext {
   const { manifest, state } = device
   return {

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort as firstFreePort } from '../../start/process.ts'
 
-/** Where the product keeps what it compiled, for every process that a test starts: each would compile the same. */
+/**
+ * Where the product keeps what it compiled, for every process that a test starts: each would
+ * compile the same.
+ */
 export const compileCache = join(import.meta.dirname, '../../.cache/compile')
 
 /** An empty directory that other users can get through, and its removal. */
@@ -13,13 +16,19 @@ export function temporaryDirectory(): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }) }
 }
 
-/** Each worker of jest looks for ports in a stretch of the range alone: what one has found, no other takes before it is used. */
+/**
+ * Each worker of jest looks for ports in a stretch of the range alone: what one has found, no other
+ * takes before it is used.
+ */
 const stretch = 2_500
 const worker = Number(process.env.JEST_WORKER_ID ?? 1) - 1
 const lowest = 10_240 + (worker % 8) * stretch
 let next = lowest + Math.floor(Math.random() * (stretch - 500))
 
-/** A port of 127.0.0.1 on which nobody listens, and which no other run of tests on this machine was given. */
+/**
+ * A port of 127.0.0.1 on which nobody listens, and which no other run of tests on this machine was
+ * given.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = await firstFreePort(next)
@@ -28,7 +37,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Two runs at once have workers of the same numbers. A file per port says whose it is, for as long as that process lives. */
+/**
+ * Two runs at once have workers of the same numbers. A file per port says whose it is, for as long
+ * as that process lives.
+ */
 const claims = join(tmpdir(), 'nightshift-test-ports')
 
 function claim(port: number): boolean {
@@ -45,12 +57,15 @@ function claim(port: number): boolean {
   }
 }
 
-/** How long any wait of a test lasts before it ends a hang. Far beyond what a busy machine needs: being slow is not wrong. */
+/**
+ * How long any wait of a test lasts before it ends a hang. Far beyond what a busy machine needs:
+ * being slow is not wrong.
+ */
 export const patienceMs = 240_000
 
 /**
- * Waits for a fact, and answers it: for what another process or a loop does in its own time. A test gives a deadline only
- * where it is the absence of something that it is about.
+ * Waits for a fact, and answers it: for what another process or a loop does in its own time. A test
+ * gives a deadline only where it is the absence of something that it is about.
  */
 export async function eventually<T>(
   what: string,

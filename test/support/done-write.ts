@@ -18,7 +18,10 @@ type Done = {
 
 let writes = 0
 
-/** A write of the agent, as its run leaves it in the log of an incident. Without an outcome it goes on. */
+/**
+ * A write of the agent, as its run leaves it in the log of an incident. Without an outcome it goes
+ * on.
+ */
 export async function doneWrite(
   db: Db,
   { tool, arguments: args, targets, risk, outcome, undo, said }: Done,

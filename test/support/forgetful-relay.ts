@@ -1,6 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A relay before a TCP server that can forget its connections, as a firewall or a failover does: nobody is told, and no packet passes. */
+/**
+ * A relay before a TCP server that can forget its connections, as a firewall or a failover does:
+ * nobody is told, and no packet passes.
+ */
 export type ForgetfulRelay = { port: number; forget(): void; stop(): Promise<void> }
 
 export async function startForgetfulRelay(port: number): Promise<ForgetfulRelay> {

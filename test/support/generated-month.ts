@@ -4,7 +4,10 @@ import type { Db } from '../../db/connect.ts'
 import { agentActor, systemActor } from '../../domain/event.ts'
 import type { ClosedBy, EscalationCategory, Incident, ResolveOutcome, Severity } from '../../domain/incident.ts'
 
-/** A month of incidents as plain objects, and the same in the database: what counts them there can be held against what counts these. */
+/**
+ * A month of incidents as plain objects, and the same in the database: what counts them there can
+ * be held against what counts these.
+ */
 
 export type MadeRow = { kind: string; actor: string; attempt: number; metadata: Record<string, unknown>; at: number }
 type MadeApproval = { status: string; isOver: boolean; requestedAt: number; decidedAt: number | null }
@@ -76,7 +79,10 @@ type Life = typeof life extends fc.Arbitrary<infer T> ? T : never
 
 const minute = 60_000
 
-/** So many incidents that began in the four weeks before `now`, half of them in the ten hours before the newest two. */
+/**
+ * Incidents that began in the four weeks before `now`, half of them in the ten hours before the
+ * newest two.
+ */
 export function makeMonth(now: number, count: number): MadeIncident[] {
   return fc.sample(life, { numRuns: count, seed: 20_261_126 }).map((each, index) => live(each, index, now))
 }
@@ -200,7 +206,10 @@ function workOn(
 
 const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())
 
-/** Stores them as their rows would have left them. The chain of hashes is not made: nothing here reads it. */
+/**
+ * Stores them as their rows would have left them. The chain of hashes is not made: nothing here
+ * reads it.
+ */
 export async function storeMonth(
   owner: Db,
   month: readonly MadeIncident[],

@@ -16,8 +16,9 @@ const tests = new URL('../', import.meta.url).href
 const alone = `${root}test/safety/sql/`
 // For the processes that tests start: each would compile the same.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('.cache/compile', root))
-// A connection for each request that a test makes by `fetch`. A server that runs in this process closes one that was idle for six
-// seconds: on a busy machine it does so in the same moment in which the test uses it again, and reads ECONNRESET.
+// A connection for each request that a test makes by `fetch`. A server that runs in this process
+// closes one that was idle for six seconds: on a busy machine it does so in the same moment in
+// which the test uses it again, and reads ECONNRESET.
 setGlobalDispatcher(new Agent({ pipelining: 0 }))
 let files = 0
 let ownFolder = tests
@@ -36,9 +37,10 @@ registerHooks({
 })
 
 /**
- * Runs a test file in Node itself, as the product runs, and not in a sandbox of jest's. Node strips the types, and a worker of jest
- * loads the product and its packages once for all its files: in sandboxes that took a third of the time. What belongs to the tests
- * is loaded for each file, so that no state of a helper outlives it.
+ * Runs a test file in Node itself, as the product runs, and not in a sandbox of jest's. Node strips
+ * the types, and a worker of jest loads the product and its packages once for all its files: in
+ * sandboxes that took a third of the time. What belongs to the tests is loaded for each file, so
+ * that no state of a helper outlives it.
  */
 export default async function runInNode(globalConfig, config, environment, _sandbox, path, report) {
   files += 1
@@ -47,7 +49,8 @@ export default async function runInNode(globalConfig, config, environment, _sand
   // Every file meets the parser loaded, whichever came before it.
   if (ownFolder === tests) await (await import('../../safety/sql/inspect.ts')).loadSql()
   const settings = { ...process.env }
-  // Jest's own reads source maps for each frame of each error. There are none: stripped types leave lines and columns as they were.
+  // Jest's own reads source maps for each frame of each error. There are none: stripped types leave
+  // lines and columns as they were.
   Error.prepareStackTrace = undefined
   try {
     return await runFile(globalConfig, config, environment, node, path, report)

@@ -22,7 +22,10 @@ export type LinkClient = {
   end(): Promise<{ code: number; reason: string }>
 }
 
-/** `well`: the device under whose name it answers every question about its health. All others are left to the test. */
+/**
+ * `well`: the device under whose name it answers every question about its health. All others are
+ * left to the test.
+ */
 export async function linkClient(url: string, well: string | null = null): Promise<LinkClient> {
   const address = `${url.replace('http', 'ws')}${connectionPath}`
   const socket = new WebSocket(address, connectionProtocol, { perMessageDeflate: false })

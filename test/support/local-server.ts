@@ -12,7 +12,9 @@ export type Play = (response: ServerResponse, seen: Seen, request: IncomingMessa
 
 export type LocalServer = { url: string; port: number; seen: Seen[]; play(next: Play): void; close(): Promise<void> }
 
-/** A real HTTP server on this machine that does what the test says and remembers what it was sent. */
+/**
+ * A real HTTP server on this machine that does what the test says and remembers what it was sent.
+ */
 export async function startLocalServer(): Promise<LocalServer> {
   const seen: Seen[] = []
   let current: Play = (response) => response.end()
@@ -54,7 +56,10 @@ export function answerJson(status: number, body: unknown, headers: Record<string
   }
 }
 
-/** A certificate for 127.0.0.1 that is its own authority, and its key, both PEM: made again each time, so that none is kept. */
+/**
+ * A certificate for 127.0.0.1 that is its own authority, and its key, both PEM: made again each
+ * time, so that none is kept.
+ */
 export function selfSigned(): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ecdsaWithSha256 = sequence(tagged(0x06, Buffer.from('2a8648ce3d040302', 'hex')))

@@ -6,7 +6,10 @@ const Sequencer = SequencerModule.default ?? SequencerModule
 /** Where tests wait for whole servers to die and come back. */
 const longest = ['failure', 'simulation', 'e2e', 'start', 'workflows', 'mesh']
 
-/** In a fresh clone nobody knows yet how long a file takes: those that take minutes begin first, or the run waits for one at its end. */
+/**
+ * In a fresh clone nobody knows yet how long a file takes: those that take minutes begin first, or
+ * the run waits for one at its end.
+ */
 export default class LongestFirst extends Sequencer {
   sort(tests) {
     const rank = ({ path }) => {

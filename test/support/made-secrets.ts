@@ -1,7 +1,8 @@
 /**
- * Secrets are made up here by the form that each maker documents, so that no scanner of this repository takes one for a leak: `{a20}` is 20
- * letters and digits, `{h32}` hexadecimal, `{u16}` upper case and digits, `{l10}` lower case and digits, `{d11}` digits, `{b40}` base64,
- * `{p14}` a password, `{w3}` three words, `{g36}` a UUID. `{-h32}` stands beside a secret and is none.
+ * Secrets are made up here by the form that each maker documents, so that no scanner of this
+ * repository takes one for a leak: `{a20}` is 20 letters and digits, `{h32}` hexadecimal, `{u16}`
+ * upper case and digits, `{l10}` lower case and digits, `{d11}` digits, `{b40}` base64, `{p14}` a
+ * password, `{w3}` three words, `{g36}` a UUID. `{-h32}` stands beside a secret and is none.
  */
 const alphabets: Record<string, string> = {
   a: 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz0123456789',
@@ -33,7 +34,8 @@ function letters(kind: string, length: number, next: (below: number) => number):
     return `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`
   }
   const text = pick(alphabets[kind] as string, length)
-  // A password of signs at its end would be another case: what closes a sentence is no part of a value.
+  // A password of signs at its end would be another case: what closes a sentence is no part of a
+  // value.
   const whole = kind === 'p' ? `P${text.slice(1, -1)}4` : text
   return /\d/.test(whole) ? whole : `${whole.slice(0, -1)}7`
 }

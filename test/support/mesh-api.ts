@@ -131,7 +131,10 @@ export async function usedApproval(
   return approvalId
 }
 
-/** The registry's tool, run as a look that nobody was asked about, or under an approval that a person gave for exactly this. */
+/**
+ * The registry's tool, run as a look that nobody was asked about, or under an approval that a
+ * person gave for exactly this.
+ */
 export async function ran(api: MeshApi, name: string, args: Record<string, unknown>, how: 'unasked' | 'approved') {
   const incidentId = await claimedIncident(api.db)
   const { reason: _, ...identity } = args
@@ -155,9 +158,10 @@ afterAll(() => {
 export type RealAgent = { id: string; state: string; pid: number }
 
 /**
- * The agent itself, enrolled as a person would do it. `programs` are scripts that this agent alone finds in /usr/local/sbin: it runs in a
- * namespace of mounts of its own, since what an agent executes comes from the machine's directories and no others. `overSystem`: a
- * directory over /usr/bin, which only root can put there.
+ * The agent itself, enrolled as a person would do it. `programs` are scripts that this agent alone
+ * finds in /usr/local/sbin: it runs in a namespace of mounts of its own, since what an agent
+ * executes comes from the machine's directories and no others. `overSystem`: a directory over
+ * /usr/bin, which only root can put there.
  */
 export async function realAgent(
   api: MeshApi,

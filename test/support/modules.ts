@@ -6,7 +6,10 @@ import { parse } from '@babel/parser'
 /** One file of the repository: what it exports, and which names it takes from where. */
 export type Module = { path: string; exports: string[]; imports: Import[] }
 
-/** `from` is a path of the repository, or a package as it was written. The name `*` stands for all of them. */
+/**
+ * `from` is a path of the repository, or a package as it was written. The name `*` stands for all
+ * of them.
+ */
 type Import = { from: string; name: string }
 
 type Node = { type: string; [key: string]: unknown }
@@ -18,7 +21,10 @@ type Statement = Node & {
   declaration?: Node | null
 }
 
-/** Every file with code. Tests are read by their lines, which is enough for what they import, and fast. */
+/**
+ * Every file with code. Tests are read by their lines, which is enough for what they import, and
+ * fast.
+ */
 export function readModules(): Module[] {
   const known = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.tsx', '*.js'])
   const paths = known.toString().trim().split('\n')
@@ -69,7 +75,7 @@ function importsOf({ type, source, specifiers }: Statement, from: (source: strin
   })
 }
 
-/** Of a module that is imported whole: what is taken of it by name, and `*` where it is handed on whole. */
+/** For a module imported whole: the names taken of it, and `*` where it is handed on whole. */
 function membersOf(module: string, text: string): string[] {
   const uses = [...text.matchAll(new RegExp(`(?<![\\w.'/])${module}\\b(?:\\.(\\w+))?`, 'g'))].slice(1)
   return [...new Set(uses.map(([, name]) => name ?? '*'))]
@@ -94,7 +100,10 @@ function boundNames(pattern: Node): string[] {
   return [...(properties ?? []).map((each) => each.value as Node), ...(elements ?? [])].flatMap(boundNames)
 }
 
-/** `(await import('./a.ts')).b`, `const { b } = await import('./a.ts')`, `import('./a.ts').B` as a type, and whatever else for all. */
+/**
+ * `(await import('./a.ts')).b`, `const { b } = await import('./a.ts')`, `import('./a.ts').B` as a
+ * type, and whatever else for all.
+ */
 function dynamicImports(root: Node, from: (source: string) => string): Import[] {
   const found: Import[] = []
   const visit = (node: Node, parents: Node[]): void => {

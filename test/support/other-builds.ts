@@ -15,8 +15,9 @@ const git = (...args: string[]) =>
   execFileSync('git', args, { cwd: rootDir, maxBuffer: maxBytes, stdio: ['ignore', 'pipe', 'pipe'] })
 
 /**
- * Brings a commit into `.cache/builds`, once: its tree from history, its packages from the registry, or those of this tree where the lock
- * file is the same. Throws one sentence where history or registry has none of it.
+ * Brings a commit into `.cache/builds`, once: its tree from history, its packages from the
+ * registry, or those of this tree where the lock file is the same. Throws one sentence where
+ * history or registry has none of it.
  */
 export function bringBuild(name: string, commit: string): OtherBuild {
   const tree = join(cache, commit.slice(0, 12))
@@ -48,7 +49,10 @@ function installPackages(name: string, tree: string): void {
   }
 }
 
-/** The last commit that did not know the newest migration of this tree: what runs beside it while an upgrade goes on. */
+/**
+ * The last commit that did not know the newest migration of this tree: what runs beside it while an
+ * upgrade goes on.
+ */
 export function commitBeforeNewestMigration(): string {
   const newest = readdirSync(join(rootDir, 'migrations'))
     .filter((file) => /^\d{4}-.*\.ts$/.test(file))

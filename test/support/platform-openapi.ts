@@ -17,7 +17,10 @@ import {
   vmState,
 } from '../../domain/platform.ts'
 
-/** The platform protocol as OpenAPI, for those who connect their own platform: `docs/reference/platform.openapi.json`. */
+/**
+ * The platform protocol as OpenAPI, for those who connect their own platform:
+ * `docs/reference/platform.openapi.json`.
+ */
 
 const named = {
   Inventory: inventory,

@@ -21,12 +21,15 @@ export type PushService = {
   /** A browser's half of a new subscription. */
   subscribe(): NewSubscription
   pushed: Pushed[]
-  /** What is answered next; 201 unless set. */
+  /** The next answer; 201 unless set. */
   answers: number[]
   close(): void
 }
 
-/** A push service with browsers behind it: takes messages by RFC 8030, believes signatures alone, and decrypts as the browser would. */
+/**
+ * A push service with browsers behind it: takes messages by RFC 8030, believes signatures alone,
+ * and decrypts as the browser would.
+ */
 export async function startPushService(): Promise<PushService> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 
 /**
- * What makes up cases by chance makes the same ones in every run, so that a failure is one of the change that is tested. In CI, or with FC_SEED,
- * one in a hundred more is new: `FC_SEED=… npm test -- test/…` plays those again. This file stands in for fast-check (see in-node.js).
+ * What makes up cases by chance makes the same ones in every run, so that a failure is one of the
+ * change that is tested. In CI, or with FC_SEED, one in a hundred more is new: `FC_SEED=… npm test
+ * -- test/…` plays those again. This file stands in for fast-check (see in-node.js).
  */
 const fixedSeed = 20_261_121
 

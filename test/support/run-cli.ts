@@ -12,10 +12,16 @@ import type { Role } from '../../domain/permissions.ts'
 import { type TestApi, useApi } from './api.ts'
 import { compileCache, eventually } from './directory.ts'
 
-/** ESC and CSI, a bell, a right-to-left override, a zero-width space, and an OSC that would rename the window. */
+/**
+ * ESC and CSI, a bell, a right-to-left override, a zero-width space, and an OSC that would rename
+ * the window.
+ */
 export const hostile = 'a\u001b[2Jb\u009b31mc\u0007d\u202ee\u200bf\u001b]0;pwned\u0007\nnext line'
 
-/** What else a terminal acts on or leaves out: a link, the clipboard, a carriage return, fillers, marks that pile up, wide letters. */
+/**
+ * What else a terminal acts on or leaves out: a link, the clipboard, a carriage return, fillers,
+ * marks that pile up, wide letters.
+ */
 export const hostileToo = [
   '\u001b]8;;https://evil.example\u0007click\u001b]8;;\u0007 \u001b]52;c;cm0gLXJmIC8=\u0007\u001bP+q\u001b\\',
   'safe\rrm -rf /\u0008\u0008\u007f\u0085\u009d',
@@ -46,7 +52,10 @@ export function tokenFile(token: string): string {
 
 export type Ended = { code: number | null; stdout: string; stderr: string }
 
-/** The command as a process of its own, without a terminal and without the caller's settings. With `input` null its stdin stays open. */
+/**
+ * The command as a process of its own, without a terminal and without the caller's settings. With
+ * `input` null its stdin stays open.
+ */
 export function startCli(args: string[], env: Record<string, string> = {}, input: string | null = '') {
   const child = spawn(process.execPath, [entry, ...args], {
     env: { ...common, HOME: emptyDir, NIGHTSHIFT_STATE_DIR: emptyDir, TZ: 'UTC', ...env },
@@ -71,7 +80,10 @@ export function runCli(args: string[], env?: Record<string, string>, input?: str
   return startCli(args, env, input).ended
 }
 
-/** The command at a terminal of eighty columns, where somebody types this when it asks, and Ctrl-C once they have seen `enough`. */
+/**
+ * The command at a terminal of eighty columns, where somebody types this when it asks, and Ctrl-C
+ * once they have seen `enough`.
+ */
 export async function runAtTerminal(
   args: string[],
   env: Record<string, string> = {},

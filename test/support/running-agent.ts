@@ -18,7 +18,10 @@ function optionsOf({ manifestFile, state }: { manifestFile: string; state: strin
   return { manifestFile, state, rootKeyFile, address, tls: null, acceptLostJournal: false, version: 'test' }
 }
 
-/** A control plane's keys: the root key that signs manifests, and the one that signs requests and grants. */
+/**
+ * A control plane's keys: the root key that signs manifests, and the one that signs requests and
+ * grants.
+ */
 export function keys(): { root: SigningKey; control: SigningKey; rootPublic: KeyObject; controlPublic: KeyObject } {
   const root = generateKeyPairSync('ed25519')
   const control = generateKeyPairSync('ed25519')

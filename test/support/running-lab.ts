@@ -65,7 +65,8 @@ export async function runLab(
       ALERT_TOKEN: 'alert-token',
       LAB_WEB_SHARDS: String(options.webShards ?? 1),
       LAB_PROBE_INTERVAL_MS: '100',
-      // A replica that gets no time falls behind as one that was stopped does: a second of that is no fault on a busy machine.
+      // A replica that gets no time falls behind as one that was stopped does: a second of that is
+      // no fault on a busy machine.
       LAB_LAG_SECONDS: '4',
       LAB_PACE_SECONDS: String(options.paceSeconds ?? 20),
     },

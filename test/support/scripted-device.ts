@@ -21,7 +21,7 @@ export type ScriptedDevice = {
   files: Map<string, string>
   processes: { pid: number; start_time: string; name: string }[]
   head: string
-  /** What was really done, by idempotency key, in order. */
+  /** Deeds by idempotency key, in order. */
   done: { key: string; capability: string; args: Record<string, unknown>; granted: string | null }[]
   /** Every request that came in. */
   heard: CapabilityRequest[]
@@ -43,8 +43,8 @@ export type ScriptedDevice = {
 const sha = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /**
- * A device that speaks the protocol and does what it is asked in memory: it checks signatures, nonces and grants by itself, journals by
- * key, and can be down, slow or a liar.
+ * A device that speaks the protocol and does what it is asked in memory: it checks signatures,
+ * nonces and grants by itself, journals by key, and can be down, slow or a liar.
  */
 export async function scriptedDevice(id: string): Promise<ScriptedDevice> {
   const journal = new Map<string, { digest: string; answer: CapabilityAnswer }>()

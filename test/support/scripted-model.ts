@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 export type Said = { tool: string; arguments: Record<string, unknown> | string }
 
 /**
- * What the model says to a request. Calls become native tool calls; a string is prose; a function has the response to itself
- * (to hang, to break off, to answer 429).
+ * What the model says to a request. Calls become native tool calls; a string is prose; a function
+ * has the response to itself (to hang, to break off, to answer 429).
  */
 export type Line = Said[] | string | ((response: import('node:http').ServerResponse) => void)
 
@@ -21,7 +21,10 @@ export type ScriptedModel = {
   stop(): Promise<void>
 }
 
-/** A chat-completions server that says what `script` returns for the n-th request. It speaks the real protocol over HTTP. */
+/**
+ * A chat-completions server that says what `script` returns for the n-th request. It speaks the
+ * real protocol over HTTP.
+ */
 export async function scriptedModel(
   script: (turn: number, request: ChatRequest) => Line | Promise<Line>,
 ): Promise<ScriptedModel> {

@@ -19,7 +19,7 @@ export type RealOidc = {
   issuer: string
   clientId: string
   clientSecret: string
-  /** Who is signed in there, as claims. */
+  /** The signed-in person's claims. */
   person: Record<string, unknown> & { sub: string }
   /** What somebody between the issuer and us makes of its ID tokens; null leaves them alone. */
   forger: Forger | null
@@ -28,7 +28,10 @@ export type RealOidc = {
   stop(): Promise<void>
 }
 
-/** The issuer of the package `oidc-provider`, over HTTP, which signs its one person in without asking. */
+/**
+ * The issuer of the package `oidc-provider`, over HTTP, which signs its one person in without
+ * asking.
+ */
 export async function startRealOidc(redirectUri: string, key: SigningKey): Promise<RealOidc> {
   let answer: RequestListener = () => {}
   const server: Server = createServer((request, response) => answer(request, response))
@@ -59,7 +62,8 @@ function handlerOf(oidc: RealOidc, redirectUri: string, key: SigningKey): Reques
     clients: [{ client_id: clientId, client_secret: oidc.clientSecret, redirect_uris: [redirectUri] }],
     jwks: { keys: [key.jwk] },
     cookies: { keys: ['of the tests'] },
-    // As the specification has it: what the scopes ask for is at the userinfo endpoint, not in the ID token.
+    // As the specification has it: what the scopes ask for is at the userinfo endpoint, not in the
+    // ID token.
     claims: { openid: ['sub'], profile: ['preferred_username', 'name', 'groups'], email: ['email', 'email_verified'] },
     features: { devInteractions: { enabled: false } },
     interactions: { url: () => '/interaction' },
@@ -115,9 +119,12 @@ export async function throughIssuer(location: string): Promise<string> {
   throw new Error(`the issuer never let go: ${at}`)
 }
 
-/** What the provider does next; each is one way in which a provider, or somebody who plays it, can be wrong. */
+/**
+ * What the provider does next; each is one way in which a provider, or somebody who plays it, can
+ * be wrong.
+ */
 export type Mood = {
-  /** Who is signed in there, as claims of the ID token. */
+  /** The signed-in person, as claims of the ID token. */
   person: Record<string, unknown>
   /** Claims that only `/userinfo` tells. */
   userinfo: Record<string, unknown>
@@ -153,7 +160,10 @@ const calm = (): Mood => ({
   denies: false,
 })
 
-/** A provider of OpenID Connect over real HTTP with real signatures, which signs everybody in without asking. */
+/**
+ * A provider of OpenID Connect over real HTTP with real signatures, which signs everybody in
+ * without asking.
+ */
 export async function startScriptedOidc(): Promise<ScriptedOidc> {
   const { privateKey, publicKey } = await generateKeyPair('RS256')
   const stranger = await generateKeyPair('RS256')

@@ -36,7 +36,10 @@ export const calls = (...tools: string[]): TurnOutcome => ({ kind: 'calls', call
 export const ask = (approvalId: string, expiresInMs: number): CallOutcome => ({ kind: 'ask', approvalId, expiresInMs })
 export const hourMs = 3_600_000
 
-/** Stand-ins for the activities of an investigation that follow a script, and what they were asked, in order. */
+/**
+ * Stand-ins for the activities of an investigation that follow a script, and what they were asked,
+ * in order.
+ */
 export function scriptedRun(script: RunScript = {}) {
   const did: string[] = []
   const decisions: (DecideMessage & { via: string })[] = []
@@ -116,7 +119,10 @@ export function scriptedRun(script: RunScript = {}) {
   return { did, decisions, activities }
 }
 
-/** A model that thinks until it is stopped; `stopped` settles when the cancellation has reached the activity. */
+/**
+ * A model that thinks until it is stopped; `stopped` settles when the cancellation has reached the
+ * activity.
+ */
 export function endlessThought() {
   const begun = Promise.withResolvers<void>()
   const stopped = Promise.withResolvers<void>()
@@ -142,13 +148,17 @@ export function investigation(incidentId = 'inc_1'): InvestigationInput {
   return { incidentId, attempt: 1, role: 'leader', groupId: 'grp_1', group: 'group:disk_pressure' }
 }
 
-/** How an investigation goes: it ends as this says, after having waited for a person where `park` says so. */
+/**
+ * How an investigation goes: it ends as this says, after having waited for a person where `park`
+ * says so.
+ */
 export type Course = { end: 'resolved' | 'escalated'; park?: Promise<unknown> }
 export type Investigated = { incidentId: string; role: 'leader' | 'follower'; hintFrom: string | null }
 
 /**
- * The real group activities over a real database, and investigations that only do what a test says, in the rows a real one
- * would change. `order` tells who was claimed when, `mostAtOnce` how many the rows ever called investigating.
+ * The real group activities over a real database, and investigations that only do what a test says,
+ * in the rows a real one would change. `order` tells who was claimed when, `mostAtOnce` how many
+ * the rows ever called investigating.
  */
 export function scriptedGroup(
   db: Db,

@@ -46,7 +46,10 @@ export const hostileTitles = [
 
 type Json = { [key: string]: unknown }
 
-/** What Slack, as documented, would not take of a message or of blocks; and of ours what could ring, link or hide. Empty: fine. */
+/**
+ * What Slack, as documented, would not take of a message or of blocks; and of ours what could ring,
+ * link or hide. Empty: fine.
+ */
 export function breaches(message: { text?: unknown; blocks?: unknown }): string[] {
   const found: string[] = []
   const blocks = (message.blocks ?? []) as Json[]
@@ -124,18 +127,24 @@ type Body = {
 type SlackCall = { method: string; body: Body; answer: string }
 type PostedMessage = { ts: string; body: Body; edits: number }
 
-/** What Slack does with the next call (`method`: of this method) instead of what it is asked. `after`: it does it, and then tells nobody. */
+/**
+ * What Slack does with the next call (`method`: of this method) instead of what it is asked.
+ * `after`: it does it, and then tells nobody.
+ */
 type Trouble = { method?: string; status?: number; error?: string; retryAfter?: number; after?: boolean }
 
 export type ScriptedSlack = {
   settings: SlackSettings
   /** Every call, oldest first, with what came of it. */
   calls: SlackCall[]
-  /** What is in the channel. */
+  /** Messages in the channel. */
   messages: Map<string, PostedMessage>
   /** Taken one by one, by the calls they are for. */
   troubles: Trouble[]
-  /** From now on refuses what is posted sooner than this after the last message, as Slack does within a second. */
+  /**
+   * From now on refuses what is posted sooner than this after the last message, as Slack does
+   * within a second.
+   */
   pace(ms: number): void
   /** Nothing is answered until this is let go. */
   hold(): () => void
@@ -157,8 +166,9 @@ export type ScriptedSlack = {
 const channelId = 'C0OPS'
 
 /**
- * A workspace with one channel over real HTTP, as strict as the documentation: its limits, its pace where a test sets one,
- * times that are known, triggers that live once. It answers 200 with `ok: false`, as Slack does.
+ * A workspace with one channel over real HTTP, as strict as the documentation: its limits, its pace
+ * where a test sets one, times that are known, triggers that live once. It answers 200 with `ok:
+ * false`, as Slack does.
  */
 export async function startScriptedSlack(): Promise<ScriptedSlack> {
   let lastPostAt = 0

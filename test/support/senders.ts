@@ -1,6 +1,9 @@
 import { createHmac, createSign, type KeyObject } from 'node:crypto'
 
-/** Bodies as the documents of their senders show them (each entry of `ingest/doors.ts` has its address), with values of ours. */
+/**
+ * Bodies as the documents of their senders show them (each entry of `ingest/doors.ts` has its
+ * address), with values of ours.
+ */
 
 type Story = { at?: string; id?: string; isOver?: boolean }
 const { stringify } = JSON
@@ -161,7 +164,8 @@ export function snsMessage(key: KeyObject | string, message: string, shape: SnsS
       ? { UnsubscribeURL: 'https://sns.eu-north-1.amazonaws.com/?Action=Unsubscribe' }
       : { SubscribeURL: `https://sns.eu-north-1.amazonaws.com/?${query}` }),
   }
-  // In the order of https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message-verify-message-signature.html
+  // The order of
+  // https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message-verify-message-signature.html
   const names = isNotice
     ? ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
     : ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type']

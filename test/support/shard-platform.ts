@@ -15,8 +15,8 @@ type ShardPlatform = {
 }
 
 /**
- * A platform over HTTP with so many ill shards that a convergence heals: it speaks the protocol of `domain/platform.ts`, journals each
- * key before it begins, and counts what it truly does.
+ * A platform over HTTP with so many ill shards that a convergence heals: it speaks the protocol of
+ * `domain/platform.ts`, journals each key before it begins, and counts what it truly does.
  */
 export async function shardPlatform(shards: number, workMs: number): Promise<ShardPlatform> {
   const state = inventoryOf(shards)
@@ -99,8 +99,9 @@ function inventoryOf(count: number): Inventory {
 type FullDisks = { odd: string[]; incidents: Incident[]; logs: IncidentEvent[][] }
 
 /**
- * Fills one disk on each web shard, those at the `odd` places with a tenant's data, which no convergence mends; then lets a worker loose
- * and waits for the ends. The spine needs `LAB_WEB_SHARDS` of as many and no worker yet.
+ * Fills one disk on each web shard, those at the `odd` places with a tenant's data, which no
+ * convergence mends; then lets a worker loose and waits for the ends. The spine needs
+ * `LAB_WEB_SHARDS` of as many and no worker yet.
  */
 export async function fullDisks(spine: Spine, oddAt: readonly number[]): Promise<FullDisks> {
   const shards = await spine.get<{ items: { id: string }[] }>('/resources?q=web-&kind=shard&limit=100')

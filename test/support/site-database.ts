@@ -5,7 +5,10 @@ import pg from 'pg'
 import { listRights } from '../../domain/database-rights.ts'
 import { emptyDatabase } from './broker.ts'
 
-/** A database of a site on the test run's PostgreSQL, with the two logins that the rights on the page give, and sessions of its application. */
+/**
+ * A database of a site on the test run's PostgreSQL, with the two logins that the rights on the
+ * page give, and sessions of its application.
+ */
 export type SiteDatabase = {
   /** As a source names it. */
   url: string

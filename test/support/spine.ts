@@ -18,7 +18,10 @@ import { compileCache, freePort, patienceMs, temporaryDirectory } from './direct
 
 const rootDir = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A connection of its own: a test that was busy for long would use one again that the server is just closing. */
+/**
+ * A connection of its own: a test that was busy for long would use one again that the server is
+ * just closing.
+ */
 const once = { connection: 'close' }
 
 type LabEffect = Awaited<ReturnType<ReturnType<typeof labClient>['effects']>>[number]
@@ -32,13 +35,16 @@ type SpineOptions = {
   databaseUrl?: string
   temporalAddress?: string
   environment?: Record<string, string>
-  /** Tokens that another build made in its database: this one makes none, and asks for no schema of its own. */
+  /**
+   * Tokens that another build made in its database: this one makes none, and asks for no schema of
+   * its own.
+   */
   tokens?: FirstRunTokens
 }
 
 /**
- * The whole spine as an operator runs it: real processes, a database and a Temporal namespace of its own. Parts can be killed
- * and started again on the same ports.
+ * The whole spine as an operator runs it: real processes, a database and a Temporal namespace of
+ * its own. Parts can be killed and started again on the same ports.
  */
 export type Spine = {
   db: Db
@@ -76,10 +82,16 @@ export type Spine = {
   events(incidentId: string): Promise<IncidentEvent[]>
   /** Waits until the condition answers something, and answers that. */
   until<T>(what: string, condition: () => Promise<T | null | undefined | false>, timeoutMs?: number): Promise<T>
-  /** Waits for an incident of the type, in one of the statuses (`a|b`); a closed one has every call of its run finished. */
+  /**
+   * Waits for an incident of the type, in one of the statuses (`a|b`); a closed one has every call
+   * of its run finished.
+   */
   incident(type: string, status?: string, timeoutMs?: number): Promise<Incident>
   pendingApproval(timeoutMs?: number): Promise<Approval>
-  /** Puts an end to what a test began: the lab is healed, and `incident` and `effects` answer only what comes after. */
+  /**
+   * Puts an end to what a test began: the lab is healed, and `incident` and `effects` answer only
+   * what comes after.
+   */
   turnThePage(): Promise<void>
   /** What the lab was asked to change since the page was turned. */
   effects(): Promise<LabEffect[]>
@@ -267,7 +279,8 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
           const found = (await spine.incidents(`?type=${type}`)).find(
             ({ id, status: now }) => !past.incidents.has(id) && (!status || status.split('|').includes(now)),
           )
-          // The core API closes an incident a moment before the worker writes the last row of the call that closed it.
+          // The core API closes an incident a moment before the worker writes the last row of the
+          // call that closed it.
           if (found && ['resolved', 'escalated'].includes(found.status) && !(await isSettled(found.id))) return null
           return found
         },
@@ -292,7 +305,8 @@ export async function startSpine(options: SpineOptions): Promise<Spine> {
     printed: () =>
       [...programsStarted].map((part) => readFileSync(join(directory.path, `${part}.log`), 'utf8')).join('\n'),
     async stop() {
-      // Its ticks would go on for as long as the test server runs, and every test after this one pay for them.
+      // Its ticks would go on for as long as the test server runs, and every test after this one
+      // pay for them.
       await client.schedule
         .getHandle(queueScheduleId)
         .delete()

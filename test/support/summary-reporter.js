@@ -2,7 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 
-/** Leaves the counts of a run and what failed in the file that NIGHTSHIFT_JEST_SUMMARY names; `.ci/run` reads them. */
+/**
+ * Leaves the counts of a run and what failed in the file that NIGHTSHIFT_JEST_SUMMARY names;
+ * `.ci/run` reads them.
+ */
 export default class SummaryReporter {
   onRunComplete(_contexts, { numPassedTests, numFailedTests, numRuntimeErrorTestSuites, testResults }) {
     const file = process.env.NIGHTSHIFT_JEST_SUMMARY
@@ -18,7 +21,10 @@ export default class SummaryReporter {
   }
 }
 
-/** Each test that failed, with the first line of its message; a file that could not be run is one failure of its own. */
+/**
+ * Each test that failed, with the first line of its message; a file that could not be run is one
+ * failure of its own.
+ */
 function failuresOf({ testFilePath, testResults, testExecError }) {
   const file = relative(process.cwd(), testFilePath)
   const firstLine = (text = '') => stripVTControlCharacters(text).trim().split('\n')[0].slice(0, 200)

@@ -79,14 +79,20 @@ function validity(from: number, to: number) {
 
 export type Relay = {
   url: string
-  /** Holds the next answer whose request matches, after the receiver has done its work; resolves when one is held. */
+  /**
+   * Holds the next answer whose request matches, after the receiver has done its work; resolves
+   * when one is held.
+   */
   holdNext(matches: (method: string, path: string) => boolean): Promise<void>
   /** Requests passed on, as `METHOD path`. */
   passed: string[]
   stop(): Promise<void>
 }
 
-/** A relay before an HTTP server, so that a caller can be killed between what happened and what it hears of it. */
+/**
+ * A relay before an HTTP server, so that a caller can be killed between what happened and what it
+ * hears of it.
+ */
 export async function startRelay(target: string): Promise<Relay> {
   const passed: string[] = []
   let hold: { matches: (method: string, path: string) => boolean; held: () => void } | null = null
@@ -125,7 +131,10 @@ export async function startRelay(target: string): Promise<Relay> {
   }
 }
 
-/** Stops a process and all below it without ending them, as a machine that hangs does. Answers how to let them go on. */
+/**
+ * Stops a process and all below it without ending them, as a machine that hangs does. Answers how
+ * to let them go on.
+ */
 export function freeze(pid: number): () => void {
   const frozen: number[] = []
   // A parent first: it starts no more children while they are looked for.
@@ -208,7 +217,10 @@ export type TemporalProxy = {
   stop(): Promise<void>
 }
 
-/** What stands before Temporal at other people's sites: it ends TLS, asks for certificates or a key, and passes calls on. */
+/**
+ * What stands before Temporal at other people's sites: it ends TLS, asks for certificates or a key,
+ * and passes calls on.
+ */
 export async function startTemporalProxy(target: string, options: ProxyOptions): Promise<TemporalProxy> {
   const upstream = connect(`http://${target}`)
   const server = createSecureServer({

@@ -39,5 +39,8 @@ const testServer: Binary = {
   },
 }
 
-/** Finds the server whose clock skips ahead, for tests of timeouts; like `findTemporalCli`, but never on the PATH. */
+/**
+ * Finds the server whose clock skips ahead, for tests of timeouts; like `findTemporalCli`, but
+ * never on the PATH.
+ */
 export const findTemporalTestServer = (options: Parameters<typeof findBinary>[1]) => findBinary(testServer, options)

@@ -19,7 +19,10 @@ export type Activities = Record<string, (...args: never[]) => Promise<unknown>>
 
 type TestTemporal = {
   client: Client
-  /** Runs the workflows and these activities, on task queues of their own, for as long as the work takes. */
+  /**
+   * Runs the workflows and these activities, on task queues of their own, for as long as the work
+   * takes.
+   */
   working<T>(
     activities: Activities,
     work: (taskQueue: string) => Promise<T>,
@@ -36,7 +39,10 @@ export function newTaskQueue(): string {
 }
 
 type TestTemporalOptions = {
-  /** Skips ahead while a result is awaited. One clock for all: tests of a file run one after the other. */
+  /**
+   * Skips ahead while a result is awaited. One clock for all: tests of a file run one after the
+   * other.
+   */
   timeSkipping?: boolean
   /** A server of its own that asks runs to continue as new after this many events. */
   continueAsNewAfterEvents?: number
@@ -44,7 +50,10 @@ type TestTemporalOptions = {
   cached?: number
 }
 
-/** Temporal for one test file: a namespace on the development server, or a server whose clock can be moved. */
+/**
+ * Temporal for one test file: a namespace on the development server, or a server whose clock can be
+ * moved.
+ */
 export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}): TestTemporal {
   let connection: NativeConnection
   let namespace: string
@@ -60,7 +69,8 @@ export function useTemporal({ cached = 0, ...options }: TestTemporalOptions = {}
         namespace,
         activities,
         maxHeartbeatThrottleInterval: '100ms' as const,
-        // Workflows run in this thread: to start one for each worker takes longer than most of these tests.
+        // Workflows run in this thread: to start one for each worker takes longer than most of
+        // these tests.
         debugMode: true,
       }
       const main = await Worker.create({
@@ -106,8 +116,8 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 const boundlessMs = 4_294_967_295
 
 /**
- * Node starts a thread for each call into a workflow that has a bound, to end it in time. A bound of 49 days ends none, and
- * the threads took half the time of these tests.
+ * Node starts a thread for each call into a workflow that has a bound, to end it in time. A bound
+ * of 49 days ends none, and the threads took half the time of these tests.
  */
 function callWithoutWatchdog(): void {
   const { runInContext } = Script.prototype
@@ -117,13 +127,17 @@ function callWithoutWatchdog(): void {
   }
 }
 
-/** Once per process, before any worker. What a worker warns of when a test ends early says nothing to a reader. */
+/**
+ * Once per process, before any worker. What a worker warns of when a test ends early says nothing
+ * to a reader.
+ */
 export function installRuntime(): void {
   const process = globalThis as { isRuntimeInstalled?: boolean }
   if (process.isRuntimeInstalled) return
   process.isRuntimeInstalled = true
   callWithoutWatchdog()
-  // Stacks for a query that no test sends: once a worker runs in this thread, every promise of every file after it would pay.
+  // Stacks for a query that no test sends: once a worker runs in this thread, every promise of
+  // every file after it would pay.
   Object.assign(globalHandlers, { setPromiseHook: () => {} })
   Runtime.install({
     logger: new DefaultLogger('ERROR'),
@@ -195,7 +209,10 @@ export function scheduled(history: History): string[] {
   return (history.events ?? []).flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? [])
 }
 
-/** All that a history says in words: every string of a payload, every failure, every summary, and the whole as text. */
+/**
+ * All that a history says in words: every string of a payload, every failure, every summary, and
+ * the whole as text.
+ */
 export function spoken(history: History) {
   const payloads: string[] = []
   const failures: string[] = []

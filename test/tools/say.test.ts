@@ -7,7 +7,10 @@ import { tools } from '../../tools/registry.ts'
 
 type Told = { tool: string; input: Record<string, unknown>; envelope: Envelope }
 
-/** Results of the lab, as eight played investigations had them: what `test/data/played` holds of each call. */
+/**
+ * Results of the lab, as eight played investigations had them: what `test/data/played` holds of
+ * each call.
+ */
 function playedResults(): Told[] {
   const folder = join(import.meta.dirname, '../data/played')
   type Message = { role: string; content: string }

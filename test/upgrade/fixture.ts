@@ -4,8 +4,8 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import pg from 'pg'
 
 /**
- * What a released version left behind: the rows of its database and the histories of its runs. Later versions are held
- * against it, because this is what they find on the morning of an upgrade.
+ * What a released version left behind: the rows of its database and the histories of its runs.
+ * Later versions are held against it, because this is what they find on the morning of an upgrade.
  */
 export type Fixture = {
   version: string
@@ -24,7 +24,10 @@ export type Fixture = {
   decisionTokens?: { approvalId: string; token: string }[]
 }
 
-/** The commits that were released, by version: a test may build one and hold this version against it. */
+/**
+ * The commits that were released, by version: a test may build one and hold this version against
+ * it.
+ */
 export const releasedCommits: Record<string, string> = {
   'v0.1.0': '75d116dc90366b46cd88d4c14a7733ea3d7e9c21',
   'v0.2.0': '78106252ef857b16b97ff0a466c04d43d29875d1',
@@ -67,8 +70,9 @@ export async function dumpRows(databaseUrl: string): Promise<Pick<Fixture, 'migr
 }
 
 /**
- * Puts the rows back into an empty database of the same schema. Constraints between tables and triggers are off meanwhile,
- * as they are when a dump is restored; identity columns go on behind the highest value.
+ * Puts the rows back into an empty database of the same schema. Constraints between tables and
+ * triggers are off meanwhile, as they are when a dump is restored; identity columns go on behind
+ * the highest value.
  */
 export async function restoreRows(databaseUrl: string, rows: Fixture['rows']): Promise<void> {
   await withClient(databaseUrl, async (client) => {
@@ -81,7 +85,8 @@ export async function restoreRows(databaseUrl: string, rows: Fixture['rows']): P
         [JSON.stringify(all)],
       )
     }
-    // A transaction id of the recorded server may be one that this server has not reached: the live stream would wait for it.
+    // A transaction id of the recorded server may be one that this server has not reached: the live
+    // stream would wait for it.
     await client.query(`update incident_event set tx = '3'::xid8`)
     for (const name of Object.keys(rows)) {
       const { rows: numbered } = await client.query<{ sequence: string; column: string }>(

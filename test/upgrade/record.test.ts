@@ -17,9 +17,9 @@ import { dumpRows, type Fixture, writeFixture } from './fixture.ts'
  *
  *     RECORD_FIXTURE=v0.2.0 npm test -- test/upgrade/record
  *
- * Run it on the commit that is released, before anything else changes. It plays the lab until its database holds closed,
- * running and waiting incidents of each kind, and stores rows, histories, the agents' journals and unused decision tokens as they
- * are at that moment.
+ * Run it on the commit that is released, before anything else changes. It plays the lab until its
+ * database holds closed, running and waiting incidents of each kind, and stores rows, histories,
+ * the agents' journals and unused decision tokens as they are at that moment.
  */
 const version = process.env.RECORD_FIXTURE ?? ''
 const keys = temporaryDirectory()
@@ -41,7 +41,9 @@ afterAll(async () => {
   keys.remove()
 })
 
-/** What the API answered; throws a refusal, so that a recording that went wrong ends where it did. */
+/**
+ * What the API answered; throws a refusal, so that a recording that went wrong ends where it did.
+ */
 async function post(path: string, body: unknown, as = spine.tokens.admin): Promise<Record<string, unknown>> {
   const answer = await spine.post(path, body, { token: as })
   if (answer.status >= 300)
@@ -69,7 +71,10 @@ const configure = (key: string, value: string | null) =>
     ? sql`delete from platform_config where key = ${key}`.execute(spine.db)
     : sql`insert into platform_config (key, value) values (${key}, ${value})`.execute(spine.db)
 
-/** Denies whatever the run of an incident asks, until it gives up: a denied plan may be followed by another. */
+/**
+ * Denies whatever the run of an incident asks, until it gives up: a denied plan may be followed by
+ * another.
+ */
 async function denyUntilClosed(type: string, reason: string): Promise<void> {
   const { id } = await spine.incident(type)
   await spine.until(`the end of ${type}`, async () => {
@@ -121,7 +126,9 @@ async function playClosed(): Promise<void> {
   })
 }
 
-/** Alerts without a platform behind them: what ends before it is looked at, and what a person stops. */
+/**
+ * Alerts without a platform behind them: what ends before it is looked at, and what a person stops.
+ */
 async function playAlerts(): Promise<void> {
   await configure('agent.paused', 'true')
   const alert = (name: string, status: string) => ({
@@ -158,7 +165,10 @@ async function playWaiting(): Promise<void> {
   })
 }
 
-/** What people and senders leave behind besides decisions: a source, a delivery that fails, an expectation, an owner. */
+/**
+ * What people and senders leave behind besides decisions: a source, a delivery that fails, an
+ * expectation, an owner.
+ */
 async function playPeople(): Promise<void> {
   const nobodyListens = 'http://127.0.0.1:9'
   const source = { kind: 'prometheus', url: nobodyListens, credential: null, caFile: null, options: {} }

@@ -28,7 +28,10 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { installRuntime } from '../support/temporal.ts'
 import { fixtureVersions, readFixture, restoreRows } from './fixture.ts'
 
-/** The morning of an upgrade: this version meets the rows and the runs that a released one left behind. */
+/**
+ * The morning of an upgrade: this version meets the rows and the runs that a released one left
+ * behind.
+ */
 describe.each(fixtureVersions())('what %s left behind', (version) => {
   const fixture = readFixture(version)
   const tokens = { admin: '', approver: '' }

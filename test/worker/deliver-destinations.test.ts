@@ -136,7 +136,7 @@ test('an end waits for its beginning, also while the beginning waits for another
   receiver.play((response) => response.writeHead(receiver.seen.length === 1 ? 500 : 202).end())
   const id = await openedIncident(database.db, { severity: 'critical' })
   await closeAs(id, { status: 'cancelled', reason: 'a test' })
-  // What is due at the same address goes on meanwhile.
+  // Messages due at the same address go on meanwhile.
   const other = await openedIncident(database.db, { severity: 'critical' })
   start()
   await eventually('the other one', () => receiver.seen.length === 2)

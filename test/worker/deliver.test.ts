@@ -145,7 +145,7 @@ test('two names of one address wait together, and another address waits for neit
   start()
   await eventually('the free address', () => took.length === 1)
   await eventually('the busy address', () => refused === 1)
-  // What is due later has been taken up since, and the busy address was not asked again.
+  // Later ones have been taken up since, and the busy address was not asked again.
   await due('critical', 1)
   await sql`update delivery set destination = 'webhook.approval' where id = (select max(id) from delivery)`.execute(
     database.owner,

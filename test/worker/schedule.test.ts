@@ -66,7 +66,8 @@ test('a namespace that works for another site is refused and left as it is; one 
   const other = { ...options, site: 'other', intervalSeconds: 60 }
   await expect(ensureSchedule(temporal.client, other)).rejects.toBeInstanceOf(ForeignScheduleError)
   await expect(keepSchedule(temporal.client, other)).rejects.toBeInstanceOf(ForeignScheduleError)
-  // Who knows no site, as a command without the database, puts it back without taking the mark away.
+  // A caller without a site, as a command without the database, puts it back without taking the
+  // mark away.
   await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '1 second' }] } }))
   await found('the edit', 'edited')
   await found('nothing', null)

@@ -8,7 +8,8 @@ import { eventually } from '../support/directory.ts'
 import { calls, hourMs, investigation, type RunScript, scriptedRun } from '../support/scripted-run.ts'
 import { useTemporal } from '../support/temporal.ts'
 
-// Temporal asks for a fresh run after this few events, which a real one reaches after hundreds of turns.
+// Temporal asks for a fresh run after this few events, which a real one reaches after hundreds of
+// turns.
 const temporal = useTemporal({ continueAsNewAfterEvents: 30, cached: 10 })
 
 type Run = WorkflowHandle<typeof InvestigateIncident>
@@ -69,7 +70,8 @@ test('a fresh run forgets no time that was worked', async () => {
   expect(afresh).toBe(true)
   const { turn, workedMs } = resume!.progress
   expect(turn).toBeGreaterThan(1)
-  // What a run counts is what its model took, and what the machine took beyond that. Two clocks, of a millisecond each.
+  // What a run counts is what its model took, and what the machine took beyond that. Two clocks, of
+  // a millisecond each.
   const counted = took.slice(0, turn).reduce((sum, each) => sum + Math.floor(each) - 2, 0)
   expect(workedMs).toBeGreaterThanOrEqual(counted)
 })

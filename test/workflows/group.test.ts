@@ -13,7 +13,9 @@ import { newTaskQueue, useTemporal } from '../support/temporal.ts'
 const database = useDatabase()
 const temporal = useTemporal({ cached: 0 })
 
-/** Incidents of a type of their own, stamped by the queue, and what one tick does for their group. */
+/**
+ * Incidents of a type of their own, stamped by the queue, and what one tick does for their group.
+ */
 async function queued(count: number) {
   const type = `disk_${randomBytes(4).toString('hex')}`
   const taskQueue = newTaskQueue()
@@ -61,7 +63,10 @@ function plansOf(crew: ReturnType<typeof scriptedGroup>): GroupPlan[] {
   return plans
 }
 
-/** Resolves for everybody once this many are at work and the group, woken again, has seen that and started no more. */
+/**
+ * Resolves for everybody once this many are at work and the group, woken again, has seen that and
+ * started no more.
+ */
 function meeting(count: number, tick: () => Promise<unknown>, plans: () => GroupPlan[]) {
   const complete = Promise.withResolvers<void>()
   let present = 0

@@ -26,7 +26,8 @@ import {
 } from '../support/scripted-run.ts'
 import { newTaskQueue, scheduled, spoken, useTemporal } from '../support/temporal.ts'
 
-// Nothing is cached: every step of these runs replays its whole history, as after a restart of the worker.
+// Nothing is cached: every step of these runs replays its whole history, as after a restart of the
+// worker.
 const temporal = useTemporal({ cached: 0 })
 
 type Run = WorkflowHandle<typeof InvestigateIncident>
@@ -59,7 +60,10 @@ const oneApproval = (): RunScript => ({
   act: [ask('apr_1', 7 * 24 * hourMs), { kind: 'verify' }],
 })
 
-/** What a run reads that looks at its expiry: pending still, for a person gave it more time, and then approved. */
+/**
+ * What a run reads that looks at its expiry: pending still, for a person gave it more time, and
+ * then approved.
+ */
 function extendedThenApproved(): RunScript['readDecision'] {
   const statuses: DecisionStatus[] = ['pending']
   return async () => ({ status: statuses.shift() ?? 'approved', remainingMs: 300 })

@@ -17,7 +17,8 @@ test('a group that is told nothing looks at the rows by itself within half a min
   const crew = scriptedGroup(database.db, async ({ role }) =>
     role === 'leader' ? { end: 'resolved', park: Promise.resolve() } : { end: 'resolved' },
   )
-  // The leader waits for a person for a week, and reports nothing when somebody closes its incident.
+  // The leader waits for a person for a week, and reports nothing when somebody closes its
+  // incident.
   const { act } = crew.activities
   crew.activities.act = async (place) => ({ ...(await act(place)), expiresInMs: 7 * 24 * hourMs }) as never
   const waits = await temporal.working(crew.activities, async (taskQueue) => {

@@ -53,7 +53,7 @@ export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }
   )
 }
 
-/** What is about to be approved, each by its own sentence. */
+/** The approvals to give, each by its sentence. */
 function nameChosen(chosen: readonly Approval[]): string {
   return capitalize(chosen.map(({ dryRun }) => inertText(dryRun.summary)).join('; then '))
 }
@@ -131,8 +131,8 @@ export function GrantFields({
 const deliberateMs = 800
 
 /**
- * The second of two presses, in another place than the first. The focus is on what is about to be done, not on the button that
- * does it; where `mustType` names something, that is typed as well.
+ * The second of two presses, at another place than the first. The focus is on what is about to be
+ * done, not on its button; where `mustType` names something, that is typed too.
  */
 export function SecondPress({
   children,
@@ -158,7 +158,8 @@ export function SecondPress({
   useEffect(() => {
     question.current?.focus()
     question.current?.closest('fieldset')?.scrollIntoView({ block: 'nearest' })
-    // The second click of a double click, wherever it lands, must not take the focus off what is about to be done.
+    // A double click's second click, wherever it lands, must not move the focus from what is about
+    // to be done.
     const stay = (event: MouseEvent) => event.preventDefault()
     const letGo = () => document.removeEventListener('mousedown', stay, true)
     document.addEventListener('mousedown', stay, true)

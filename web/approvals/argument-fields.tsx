@@ -30,7 +30,7 @@ type FieldsProps = {
   onChange(args: Arguments): void
 }
 
-/** A field for each argument of a tool, by its schema; what an argument may not be stands under its field. */
+/** A field for each argument of a tool, by its schema, with its fault below. */
 export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps) {
   const fields = Object.entries(schema.properties ?? {})
   const set = (name: string, value: unknown) => {
@@ -53,7 +53,7 @@ export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps)
   ))
 }
 
-/** Why arguments do not fit their schema, by name; empty where they fit. The API judges them again. */
+/** Faults of arguments by schema and name; empty if they fit. The API judges them again. */
 export function listFieldProblems({ properties = {}, required = [] }: ArgumentsSchema, args: Arguments) {
   const found = Object.entries(properties).flatMap(([name, about]) => {
     if (args[name] === undefined) return required.includes(name) ? [[name, 'It is needed.'] as const] : []
@@ -116,7 +116,7 @@ function ArgumentField(props: ArgumentProps) {
 
 type Described = { id: string; 'aria-describedby': string; 'aria-invalid': boolean }
 
-/** The field that fits the schema: a choice, a number, lines, a text; JSON where it is deeper than that. */
+/** The field that fits the schema: a choice, a number, lines, a text; JSON for anything deeper. */
 function Input({
   about,
   value,

@@ -96,7 +96,7 @@ function RunSteps({ steps }: Pick<CallRun, 'steps'>) {
   )
 }
 
-/** What else the same answer of the agent proposes and nobody is asked about yet: each is judged when its turn comes. */
+/** Other calls of the answer that nobody is asked about yet: each is judged in turn. */
 export function NextCalls({ next }: { next: NextCall[] }) {
   if (next.length === 0) return null
   return (
@@ -117,14 +117,14 @@ export function NextCalls({ next }: { next: NextCall[] }) {
 
 /** The calls of one answer that share a card, and for which of them the decision is. */
 export type Card = {
-  /** Those that can be decided now, this approval among them, in the order in which they would run. */
+  /** Those that can be decided now, with this approval, in the order they would run. */
   open: Approval[]
   /** Those of `open` that are ticked. */
   chosen: Approval[]
   tick(id: string, isTicked: boolean): void
 }
 
-/** At first only the approval that was opened is ticked: nobody agrees to a call by pressing a button for another. */
+/** Only the opened approval is ticked at first: no button agrees to another call. */
 export function useCard(approval: ApprovalDetail): Card {
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set([approval.id]))
   const now = useNow()

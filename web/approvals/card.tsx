@@ -47,8 +47,8 @@ export function ApprovalPage({ id }: { id: string }) {
 const approvals = { href: '/approvals', title: 'Approvals' }
 
 /**
- * Everything a person needs in order to decide. On the left why one would and would not, in the order in which they ask, the worst first;
- * on the right what would be done; the decision always in sight below both.
+ * Everything for a decision. On the left why one would and would not, in the order of the
+ * questions, the worst first; on the right what would be done; the decision always in sight below.
  */
 function ApprovalCard({ approval }: { approval: ApprovalDetail }) {
   const card = useCard(approval)
@@ -132,7 +132,7 @@ function CardHeader({ approval, incident }: HeaderProps) {
   )
 }
 
-/** The sections of the card, each with what the page can add to it: rows behind the reason, the picture of who stays down. */
+/** The card's sections with the page's additions: rows of the reason, a picture of the VMs. */
 function Reasons({ approval }: { approval: ApprovalDetail }) {
   const isOpen = useIsOpen(approval)
   return cardSections(approval, {
@@ -217,7 +217,7 @@ function formatTargets(targets: Approval['targets']): string {
   return targets.map(({ kind, id }) => `${kind} ${inertText(id)}`).join(', ')
 }
 
-/** What the approval rests on: rows of the log, so that a person can check the reason against them. */
+/** The approval's grounds: rows of the log, to check the reason against. */
 function EvidenceList({ approval }: { approval: ApprovalDetail }) {
   const { incidentId, evidence } = approval
   return (

@@ -85,7 +85,7 @@ export function useDeciding(approval: ApprovalDetail, card: Card, decision: Deci
 const denialOf = ({ id }: Approval) => `denial of ${id}`
 const categoryOf = ({ id }: Approval) => `category of ${id}`
 
-/** Ways besides yes and no: other arguments, and a grant, which is asked for before the first press. */
+/** Ways besides yes and no: other arguments, and a grant, asked before the first press. */
 export function Ways({ deciding }: { deciding: Deciding }) {
   const { approval, decision, refused, isOff, open, grant, setGrant, grantForm, approveHeading } = deciding
   return (
@@ -122,11 +122,15 @@ export function Ways({ deciding }: { deciding: Deciding }) {
 
 type FootProps = { deciding: Deciding; incident: DetailedIncident | null }
 
-/** Always in sight: how long there is, the worst it costs, who decides, and the way to each decision. Nothing here decides by itself. */
+/**
+ * Always in sight: the time, the worst cost, the deciders, and the way to each decision. Decides
+ * nothing by itself.
+ */
 export function Foot({ deciding, incident }: FootProps) {
   const { approval, card, decision, refused, isOff, open, setOpen, grant, grantForm, approveHeading } = deciding
   const { chosen } = card
-  // The last one to run is decided first: when the first is approved, and the run goes on, all have their answer.
+  // The last to run is decided first: once the first is approved and the run goes on, all have
+  // their answer.
   const ids = chosen.map(({ id }) => id).reverse()
   const isNone = ids.length === 0
   const barred = chosen.some(({ id }) => id === approval.id) ? formatDispute(approval.deaths) : null
@@ -185,7 +189,7 @@ type StakesProps = Omit<FootProps, 'deciding'> & {
   refused: string | null
 }
 
-/** Time left, the worst that what is ticked costs, how risky it is, who may decide, and who has the incident. */
+/** Time left, the ticked ones' worst cost and risk, who may decide, who has the incident. */
 function Stakes({ approval, chosen, incident, refused }: StakesProps) {
   const { data: session } = useSession()
   const left = Date.parse(approval.expiresAt) - useNow()
@@ -266,8 +270,8 @@ export function Over({ approval }: { approval: Approval }) {
 }
 
 /**
- * Asks for an expired action again. What was approved must be what is true now, so the agent looks again and asks only if the
- * action is still needed.
+ * Asks for an expired action again. An approval must be true now, so the agent looks, and asks only
+ * if it is still needed.
  */
 function RequestAgain({ incidentId }: { incidentId: string }) {
   const surroundings = useAsk<Surroundings>(['surroundings', incidentId], `/incidents/${incidentId}/surroundings`)
@@ -311,7 +315,10 @@ type DenyProps = {
   onDeny(denial: DenialDraft): void
 }
 
-/** A denial says why: the agent reads it, and the same action is not asked again in the group; or the person whose own write it is. */
+/**
+ * A denial says why: the agent, or the person of an own write, reads it, and the group is not asked
+ * the same again.
+ */
 function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
   const { askedBy } = approval
   const [chosen, setKind] = useDraft(categoryOf(approval))

@@ -60,7 +60,7 @@ function Preview({ approval: { status, requestedAt } }: { approval: Approval }) 
   )
 }
 
-/** What was found out beforehand, line by line. What was not tried speaks against the call and stands there: neither may be taken for the other. */
+/** The trial's findings, line by line. An untried part speaks against the call. */
 function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
   if (lines.length === 0) return null
   return (
@@ -82,7 +82,10 @@ type Props = {
   onEdit(edited: EditedCall): void
 }
 
-/** Approves with other arguments: exactly what changes is shown while one types, and again before the second press. */
+/**
+ * Approves with other arguments: shows exactly what changes while one types, and before the second
+ * press.
+ */
 export function EditArguments(props: Props) {
   const [open, setOpen] = useState(false)
   if (open) return <EditForm {...props} onClose={() => setOpen(false)} />
@@ -109,7 +112,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
   const made = parsed.ok ? listChanges(approval.arguments, parsed.value) : []
   const schema = approval.schema as ArgumentsSchema | null
   const [isRaw, setRaw] = useState(schema === null)
-  // What the API said of arguments is about those that were sent, and no longer once they are changed.
+  // The API's words on arguments are of those sent, and go once they are changed.
   const [sent, setSent] = useState('')
   const problems = parsed.ok && schema && !isRaw ? listFieldProblems(schema, parsed.value) : {}
   const isReady = parsed.ok && made.length > 0 && Object.keys(problems).length === 0
@@ -181,7 +184,10 @@ type FieldsProps = {
   onRaw(): void
 }
 
-/** A field for each argument where the tool's schema is known and the text can be read; else the text, and the way between them. */
+/**
+ * A field for each argument where the schema is known and the text readable; else the text, and a
+ * way between.
+ */
 function Fields({ schema, text, parsed, isRaw, refused, onText, onRaw }: FieldsProps) {
   return (
     <>

@@ -15,7 +15,7 @@ import { useSession } from '../session.ts'
 import { formatMoment, useNow } from '../time.ts'
 import { grantsKey, listKey, usePendingApprovals } from './query.ts'
 
-/** What may run again without asking, with a way to end it. Nothing where nothing was ever granted. */
+/** Standing grants, each with a way to end it. Nothing where none was given. */
 function Grants() {
   const { data: session } = useSession()
   const now = useNow()

@@ -12,7 +12,7 @@ export function CardPart({ title, className, children }: { title: string; classN
   )
 }
 
-/** A sentence that a person may overlook and must not: by shape and word, since red is for what is broken now. */
+/** A sentence not to be overlooked: by shape and word, as red is for what is broken now. */
 export function Warning({ text }: { text: string }) {
   return (
     <p className="warning">

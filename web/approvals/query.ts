@@ -8,7 +8,10 @@ const pendingKey = ['approvals', 'pending']
 export const listKey = ['approvals', 'list']
 export const grantsKey = ['grants']
 
-/** What waits for a person now; asked again by the stream, and once a minute because approvals expire by themselves. */
+/**
+ * Everything that waits for a person; asked again by the stream, and each minute, since approvals
+ * expire.
+ */
 export function usePendingApprovals() {
   const query = useAsk<ListPage<Approval>>(pendingKey, '/approvals?status=pending&limit=100', {
     refetchInterval: 60_000,
@@ -16,7 +19,7 @@ export function usePendingApprovals() {
   return { ...query, items: query.data?.items ?? [], count: query.data?.items.length ?? 0 }
 }
 
-/** Something about an approval was written: every list of them is asked again, and every card that is shown. */
+/** A row about an approval: every list of them and every shown card is asked again. */
 export function invalidateApprovals(): void {
   for (const queryKey of [pendingKey, ['approval'], listKey, grantsKey])
     void queryClient.invalidateQueries({ queryKey })
@@ -27,7 +30,7 @@ export function invalidateApproval(id: string): void {
   for (const queryKey of [['approval', id], pendingKey, listKey]) void queryClient.invalidateQueries({ queryKey })
 }
 
-/** A decision with what belongs to it: a category and reason, changed arguments, a standing grant. */
+/** A decision with its parts: a category and reason, changed arguments, a standing grant. */
 type DecisionRequest = {
   decision: Decision
   /** Those it is for, in the order in which they are sent: the rest is not sent where one fails. */
@@ -39,12 +42,12 @@ type DecisionRequest = {
   hostIsOff?: string[]
 }
 
-/** Sends a decision. A token for this one decision is minted behind the scenes and sent with it. Its error says who was first. */
+/** Sends a decision, with a token made for it behind the scenes. Its error says who was first. */
 export function useDecision(id: string) {
   return useMutation({
     mutationFn: async ({ decision, ids, args, grant, hostIsOff, ...more }: DecisionRequest) => {
       for (const [sent, each] of ids.entries()) {
-        // Changed arguments, a standing grant, and that a host is off are for the approval whose card this is.
+        // Changed arguments, a grant, and a host's statement are for this card's approval.
         const said = { decision, ...more, ...(each === id && { args, grant, hostIsOff }) }
         try {
           const { token } = await ask<{ token: string }>(`/approvals/${each}/token`, { method: 'POST', body: said })

@@ -12,7 +12,7 @@ import { Link, usePlace } from '../router.tsx'
 import { DestinationForm } from './destination-form.tsx'
 import { TestOutcome } from './tests.tsx'
 
-/** Where messages go beside webhooks, Slack and browsers: each with its form, a test and what was sent there. */
+/** Destinations besides webhooks, Slack, browsers: each with its form, test and sent messages. */
 export function Destinations({ refused }: { refused: string | null }) {
   const destinations = useAsk<ListPage<ListedDestination>>(['destinations'], '/destinations')
   const [adding, setAdding] = useState(false)

@@ -13,7 +13,7 @@ import { invalidateSettings, type SettingView } from './query.ts'
 
 const unitWords: Record<string, string> = { s: 'in seconds', $: 'in dollars' }
 
-/** A change over exactly the version that is shown; the server checks the value by the setting's own schema. */
+/** A change over exactly the shown version; the server checks the value by the setting's schema. */
 export function EditSetting({ setting, refused }: { setting: SettingView; refused: string | null }) {
   const { name, stored, secret } = setting
   const [part, setPart] = useState('')
@@ -105,7 +105,7 @@ function PartField({ setting: { name, single }, part, onChange }: PartProps) {
   )
 }
 
-/** What a value was and what it becomes: beside each other where they are short, else line by line. */
+/** The old and new value: side by side where they are short, else line by line. */
 function Change({ from, to }: { from: string | null; to: string | null }) {
   if (from !== null && to !== null && (from + to).includes('\n')) {
     return (
@@ -195,7 +195,7 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
   )
 }
 
-/** Sets a value to what it was at an earlier version: a change like any other, over exactly the version that is shown. */
+/** Sets a value to an earlier version's: a change like any other, over the shown version. */
 function RollBack({
   now,
   to,

@@ -1,7 +1,7 @@
 import type { SettingDescription, SettingInForce, StoredSetting } from '../../domain/setting-row.ts'
 import { type ListPage, queryClient, useAsk } from '../api.ts'
 
-/** One setting as the page shows it: what is in force, and every stored value that belongs to it. */
+/** One setting on the page: what is in force, and every stored value of it. */
 export type SettingView = {
   name: string
   section: string
@@ -21,7 +21,7 @@ export type SettingView = {
   locked: boolean
 }
 
-/** After a change, or one that was refused because somebody else was first: everything is read again. */
+/** Reads everything again after a change, or after one refused because somebody was first. */
 export function invalidateSettings(): void {
   for (const queryKey of [['config'], ['config-effective'], ['revisions']]) {
     void queryClient.invalidateQueries({ queryKey })

@@ -59,7 +59,10 @@ export function TestOutcome({ test: { outcome, detail, said } }: { test: Webhook
   )
 }
 
-/** What each model was measured at, and how to measure it. The key of a model is in the worker's environment: this server cannot ask it. */
+/**
+ * Each model's measure, and how to measure it. A model's key is in the worker's environment: this
+ * server cannot ask it.
+ */
 export function TestModel() {
   const now = useNow()
   const { data } = useAsk<ModelList>(['models'], '/models')

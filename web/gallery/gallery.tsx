@@ -39,7 +39,7 @@ import {
   unknownBrief,
 } from './worst.ts'
 
-/** Every part of the system with the worst that it may be given. It is no page of the product: a browser test opens it. */
+/** Every part of the system with its worst content. No page: a browser test opens it. */
 function Gallery() {
   const [first] = incidents
   const [size] = useState(Number(new URLSearchParams(location.search).get('rows') ?? 0))

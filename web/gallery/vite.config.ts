@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite'
 import pages from '../vite.config.ts'
 
-/** The parts of the pages on one page, built as these are. It does not ship: a browser test opens it. */
+/** The parts of the pages on one page, built as these are. Not shipped: a browser test opens it. */
 export default defineConfig({
   ...pages,
   root: import.meta.dirname,

@@ -5,7 +5,7 @@ import type { Home, ListedIncident, Surroundings } from '../../domain/incident-d
 import type { ChartMark, ChartSeries, Reading } from '../../domain/plot.ts'
 import type { Status } from '../../domain/status.ts'
 
-/** The worst that the schemas allow where a person reads it: long names, nothing at all, very many. */
+/** The worst that schemas allow to be read: long names, nothing at all, very many. */
 
 export const now = Date.parse('2026-11-25T05:48:00Z')
 const ago = (minutes: number) => new Date(now - minutes * 60_000).toISOString()
@@ -241,7 +241,10 @@ export const events: IncidentEvent[] = [
   },
 ]
 
-/** Half an hour of six series without a sample for six minutes; the first has another gap, where the others go on. */
+/**
+ * Half an hour of six series without a sample for six minutes; the first has another gap, where the
+ * others go on.
+ */
 const began = now / 1_000 - 1_800
 export const series: ChartSeries[] = Array.from({ length: 6 }, (_, line) => ({
   labels: { __name__: 'pg_stat_activity_count', instance: `${longName}-${line}`, job: longName },

@@ -52,7 +52,10 @@ function useHome(span: Span) {
   return home
 }
 
-/** What needs this person, what is at work, what is done: the one that waits is never below the three hundred that do not. */
+/**
+ * What needs this person, what is at work, what is done: three hundred others never hide the one
+ * that waits.
+ */
 export function HomePage({ title }: { title: string }) {
   const place = usePlace()
   const asked = place.search.get('since')

@@ -19,7 +19,7 @@ export function StandingLines() {
   )
 }
 
-/** A policy that widens holds once an admin has accepted it: what it widens stands above the button. */
+/** A policy that widens holds once an admin accepts it: what it widens stands above the button. */
 function WaitingPolicy() {
   const { data: session } = useSession()
   const policy = useAsk<SitePolicyState>(['policy'], '/policy', { refetchInterval: everyMs })
@@ -28,7 +28,7 @@ function WaitingPolicy() {
   if (!waiting) return null
   const { digest, widens, place, commit } = waiting
   const run = async () => {
-    // What was on the screen when the dialog was opened, and no other file that came meanwhile.
+    // The file on the screen as the dialog opened, and none that came meanwhile.
     await ask('/policy/accept', { method: 'POST', body: { digest: shown?.digest ?? digest } })
   }
   const more = widens.length - 1

@@ -7,7 +7,7 @@ import { Link } from '../router.tsx'
 type Step = {
   title: string
   isDone: boolean
-  /** What was seen, or what to do. */
+  /** The finding, or the step. */
   says: string
   command?: string
   page?: [href: string, words: string]
@@ -19,7 +19,7 @@ const runningParts = new Set(['database', 'Temporal', 'worker'])
 /** Parts through which it looks at a site, beside its sources. */
 const eyes = new Set(['platform', 'devices'])
 
-/** Everything a new site needs before its first night; each step is done once Nightshift has seen it. */
+/** A new site's steps before its first night; each is done once Nightshift has seen it. */
 function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
   const own = parts.filter(({ name }) => runningParts.has(name))
   const broken = own.filter(({ status }) => status !== 'ok')

@@ -25,7 +25,7 @@ import { Claims } from './timeline.tsx'
 
 type Props = { incident: Incident; brief: ServedBrief }
 
-/** In one line: how bad, how it stands, what it is about, since when, and whether its alert fires. */
+/** One line: severity, state, subject, since when, and whether its alert fires. */
 export function Glance({ incident, brief }: { incident: Incident; brief: ServedBrief | null }) {
   const now = useNow()
   const { resource, severity, status } = incident
@@ -64,7 +64,10 @@ const alertTones = {
 
 const dayMs = 86_400_000
 
-/** What is asked, what each answer leads to, and the way to each: the card has the plan and the reasons, and decides in two presses. */
+/**
+ * The question, each answer's consequence, and the way to each: the card has plan and reasons, and
+ * decides in two presses.
+ */
 export function DecisionSentence({
   asked,
   alsoAsked,
@@ -121,7 +124,7 @@ export function DecisionSentence({
   )
 }
 
-/** The answer below the decision: cause, what was claimed of it, impact, what was done, what comes next. */
+/** The answer below the decision: cause, claims, impact, what was done, what is next. */
 export function Answer(props: Props & { state: ResourceState | null; events: IncidentEvent[] }) {
   const { incident, brief, state, events } = props
   const { cause, impact, asked, next, done } = brief
@@ -170,7 +173,7 @@ export function Answer(props: Props & { state: ResourceState | null; events: Inc
   )
 }
 
-/** What the agent found last while it is at work; of a closed incident how the resource is at this moment. */
+/** The agent's last finding while it works; for a closed incident the resource now. */
 function Now({ incident, brief: { resource, alert }, state }: Props & { state: ResourceState | null }) {
   const isKnown = state !== null && state.health !== 'unknown'
   if (isKnown && (incident.closedAt !== null || !resource)) {

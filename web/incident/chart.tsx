@@ -26,13 +26,14 @@ type Props = {
   reading: Reading
   limit: Limit | null
   marks: readonly ChartMark[]
-  /** What is held against the limit fires now. */
+  /** Values held against the limit fire now. */
   fires: boolean
 }
 
 /**
- * What series did, as lines over time, cut where nothing was read. The picture that is stretched holds lines alone; all words are text
- * beside it. The moment that one points at, or goes to by arrow keys, is shown in every chart of the page.
+ * Series as lines over time, cut where nothing was read. The stretched picture holds lines alone;
+ * words are text beside it. Every chart of the page shows the moment that one points at, or goes to
+ * by arrow keys.
  */
 export function Chart({ title, source, series, reading, limit, marks, fires }: Props) {
   const { drawn, range, empty, left } = useMemo(() => layOut(series, reading), [series, reading])
@@ -174,7 +175,7 @@ function Words({
 }
 
 const isRight = ([from, to]: [number, number], at: number) => (at - from) / (to - from) > 0.8
-/** Words that would touch on a phone stand one below the other; -1: there is no place for one, and the table has it. */
+/** Words that would touch on a phone stack; -1: no room for one, and the table has it. */
 const nearShare = 0.2
 const maxLevels = 3
 
@@ -193,7 +194,7 @@ const countLevels = (marks: readonly ChartMark[], range: [number, number]) =>
 
 type ScrubProps = { title: string; drawn: PlottedSeries[]; range: [number, number]; step: number; shown: number | null }
 
-/** A slider over the picture, which nobody sees: the browser's own keys and its words for who hears the page. */
+/** A hidden slider over the picture: the browser's keys, and words for a screen reader. */
 function Scrub({ title, drawn, range: [from, to], step, shown }: ScrubProps) {
   const point = (event: PointerEvent<HTMLInputElement>) => {
     const { left, width } = event.currentTarget.getBoundingClientRect()

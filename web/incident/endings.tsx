@@ -23,7 +23,7 @@ type DialogProps = EndingProps & {
   children: ReactNode
 }
 
-/** A button for something that is done to this incident, with the dialog that asks what it takes. */
+/** A button for an act on this incident, with the dialog for what it takes. */
 export function ActionDialog({ incident, refused, button, path, title, body, children }: DialogProps) {
   const run = async () => {
     await ask(`/incidents/${incident.id}/${path}`, { method: 'POST', body: body?.() })
@@ -133,7 +133,10 @@ function Cancel({ incident, refused }: EndingProps) {
 
 type Subject = 'alert' | 'resource' | 'type'
 
-/** Marks what fires as expected until a date: code compares what it sees then with what is true now, and nobody is notified while it is the same. */
+/**
+ * Marks what fires as expected until a date: code compares its look with today's state, and nobody
+ * is notified while they are equal.
+ */
 function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert: boolean; refused: string | null }) {
   const subjects: (readonly [Subject, string])[] = [
     ...(hasAlert ? ([['alert', 'this alert']] as const) : []),
@@ -166,7 +169,7 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
   )
 }
 
-/** What a person can do about an incident. What cannot be done now is shown with its reason, not hidden. */
+/** A person's acts on an incident. An impossible one is shown with its reason, not hidden. */
 type ActionProps = {
   incident: Incident
   surroundings: Surroundings | null

@@ -13,7 +13,7 @@ import { formatMoment, useNow } from '../time.ts'
 
 type Props = { incident: Incident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
-/** What the brief leaves out: its type, its run, its runbook, its group, and what the watchdog does about it. */
+/** Facts that the brief leaves out: type, run, runbook, group, and what the watchdog does. */
 export function Details({ incident, surroundings, events }: Props) {
   const now = useNow()
   return (
@@ -44,7 +44,7 @@ export function Details({ incident, surroundings, events }: Props) {
   )
 }
 
-/** Which runbook the model of the newest attempt had. The page of that name shows what it says now. */
+/** The runbook of the newest attempt's model. The page of that name shows today's text. */
 function GivenRunbook({ events }: Pick<Props, 'events'>) {
   const opening = events.findLast(
     (event): event is IncidentEvent<'context_assembled'> => event.kind === 'context_assembled',
@@ -61,7 +61,7 @@ function GivenRunbook({ events }: Pick<Props, 'events'>) {
   )
 }
 
-/** Of an incident without a resource: which labels were tried. */
+/** For an incident without a resource: the labels that were tried. */
 function SearchedResource({ incident: { resource }, events }: Pick<Props, 'incident' | 'events'>) {
   const opened = events.find((event): event is IncidentEvent<'alert_received'> => event.kind === 'alert_received')
   if (resource || !opened?.metadata.about) return null
@@ -106,7 +106,7 @@ function Resolution({ incident }: { incident: Incident }) {
   return <Fact name="Outcome">{describeClosure(incident) ?? 'not said'}</Fact>
 }
 
-/** Of a group these are named; the list of incidents has them all. */
+/** Members of a group that are named; the list of incidents has them all. */
 const namedOfGroup = 8
 
 function Group({ incident, group }: { incident: Incident; group: Surroundings['group'] }) {

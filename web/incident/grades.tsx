@@ -16,7 +16,7 @@ import { Failed } from '../page-frame.tsx'
 import { missing } from '../permissions.ts'
 import { useSession } from '../session.ts'
 
-/** What people say of the agent's cause, in one press, and of what it would have written: both are its record. */
+/** People's grades of the agent's cause and of its recorded writes, in one press. */
 export function Grades({ incident }: { incident: Incident }) {
   const isGraded = incident.attempt > 0 && !ungradedTypes.includes(incident.type)
   const trust = useAsk<IncidentTrust>(

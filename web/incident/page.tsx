@@ -38,7 +38,7 @@ function listWrites(rows: readonly IncidentEvent[]): string[] {
   return [...new Set(writes)]
 }
 
-/** An incident as an answer: what is asked, why, what was done; below it the parts for those who doubt. */
+/** An incident as an answer: question, reasons, deeds; below it the parts for a doubter. */
 export function IncidentPage({ id }: { id: string }) {
   const place = usePlace()
   const { incident, brief, surroundings, events, state } = useIncident(id)
@@ -168,7 +168,7 @@ function Parts({ incident, brief, surroundings, place, events }: PartsProps) {
   )
 }
 
-/** What a person who is handed this incident needs besides the brief, which says what to do. Nothing where no row has it. */
+/** A hand-over's facts besides the brief, which says what to do. Nothing where no row has them. */
 function Report({ events }: { events: IncidentEvent[] }) {
   const handed = events.findLast((event) => event.kind === 'escalated')
   if (handed?.kind !== 'escalated' || !handed.metadata.report) return null
@@ -210,7 +210,10 @@ function Lists({ report }: { report: EscalationReport }) {
   )
 }
 
-/** What else the agent thinks or thought of in its newest attempt, beside the cause in the brief: how each stands, and the rows that say so. */
+/**
+ * The agent's other hypotheses in its newest attempt, beside the brief's cause: the state of each,
+ * and its rows.
+ */
 function Causes({ events, shown }: { events: IncidentEvent[]; shown: string | null }) {
   const causes = foldHypotheses(events).filter(({ text }) => toSentence(text) !== shown)
   if (causes.length === 0) return null

@@ -11,7 +11,7 @@ import { ActionDialog } from './endings.tsx'
 import { RowLinks } from './row-link.tsx'
 import { getRefusal } from './rows.ts'
 
-/** What a person asked, as a question with its answer: no cause, no alert, no repair stands over it. */
+/** A person's question with its answer: no cause, alert or repair stands over it. */
 
 export function AskedAt({ incident }: { incident: DetailedIncident }) {
   const now = useNow()

@@ -20,7 +20,7 @@ type Props = {
 /** Most entries of a list that are named; the tab of the same name has all. */
 const named = 4
 
-/** Beside the answer: who has it, what fires, what else hangs on it, what was like it, what it cost. */
+/** Beside the answer: who has it, what fires and depends on it, what was like it, its cost. */
 export function Rail({ incident, brief, surroundings, events }: Props) {
   const { similar, spent } = brief
   const model = events.findLast((event) => event.kind === 'model_answered')

@@ -18,7 +18,10 @@ import { getReading, getRefusal, type SourceAnswer } from './rows.ts'
 
 type ProgressProps = { incident: DetailedIncident; surroundings: Surroundings | null; events: IncidentEvent[] }
 
-/** What happens now, while nothing new is written: who is waited for, for how long, which turn it is, and the way to stop it. */
+/**
+ * The present, while no row is written: who is waited for, how long, which turn it is, and the way
+ * to stop it.
+ */
 export function Progress({ incident, surroundings, events }: ProgressProps) {
   const now = useNow()
   const live = useLiveAnswer(incident.id)
@@ -81,7 +84,7 @@ function Writes({ live }: { live: LiveAnswer }) {
 
 type Doing = { what: string; since: number | null; turn: string | null }
 
-/** From the newest rows of this attempt, and from what the API knows of its question to the model. */
+/** From this attempt's newest rows, and the API's knowledge of its question to the model. */
 function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEvent[]): Doing {
   const events = all.filter((event) => event.attempt === attempt)
   const opening = events.findLast((event) => event.kind === 'context_assembled')
@@ -126,7 +129,7 @@ export function ReadingOf({ event, isOpen = false }: { event: IncidentEvent; isO
   return <Series {...props} title={title} isFinding={isOpen} />
 }
 
-/** The charts that the cause and the claims of an ending rest on: they are the finding, and stand open. */
+/** Charts under the cause and an ending's claims: they are the finding, and stand open. */
 export function FoundCharts({ events, rows }: { events: readonly IncidentEvent[]; rows: readonly number[] }) {
   const charts = events.filter((event) => rows.includes(event.seq) && getReading(event)?.isLogs === false)
   if (charts.length === 0) return null
@@ -149,7 +152,7 @@ function useWhole({ incidentId, reading: { digest } }: Props, isWanted: boolean)
   })
 }
 
-/** What a chart is read beside: when its alert began, what was written, what changed, and what the alert is held against. */
+/** A chart's marks: its alert's beginning, writes, changes, and the alert's threshold. */
 function useAround(incidentId: string, isWanted: boolean) {
   const wanted = { enabled: isWanted, staleTime: Number.POSITIVE_INFINITY }
   const incident = useAsk<DetailedIncident>(['incident', incidentId], `/incidents/${incidentId}`, { enabled: isWanted })

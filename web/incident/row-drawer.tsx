@@ -22,7 +22,7 @@ type Props = {
   beganMs: number
 }
 
-/** The row that the address names (`?row=14`), as the log draws it, beside the page that rests on it. */
+/** The row in the address (`?row=14`), as the log draws it, beside the page that rests on it. */
 export function RowDrawer(props: Props) {
   const seq = openRowOf(usePlace())
   return Number.isInteger(seq) && seq > 0 ? <OpenRow {...props} seq={seq} /> : null
@@ -76,7 +76,10 @@ function Step({ name, go, Picture }: { name: string; go: (() => void) | null; Pi
   )
 }
 
-/** Goes back to what was pressed last for a row, or to what leads to it where the page came with it open. Another press takes the focus in again. */
+/**
+ * Goes back to the last pressed element, or the one that leads to it where the page came open.
+ * Another press takes the focus in again.
+ */
 function useOpener(seq: number): () => HTMLElement | null {
   const opener = useRef(document.activeElement)
   // biome-ignore lint/correctness/useExhaustiveDependencies: another row was asked for
@@ -88,7 +91,7 @@ function useOpener(seq: number): () => HTMLElement | null {
   }, [seq])
   useEffect(() => {
     if (opener.current?.closest('a, button')) return
-    // One that is folded away takes no focus, and the body, where a page begins, is no place to go on from.
+    // A folded element takes no focus, and the body, where a page begins, is no place.
     const leads = [...document.querySelectorAll('a[aria-expanded="true"]')]
     opener.current = leads.find((each) => each.checkVisibility()) ?? null
   })
@@ -110,7 +113,10 @@ export function listQuotes(events: readonly IncidentEvent[]): ClaimBeside[] {
 /** Marks of JSON stand by themselves: a quote may be of one line, and the row is drawn on many. */
 const words = /[{}[\],:]|[^\s"'`\\{}[\],:]+/g
 
-/** Finds quotes as they were checked: whatever the case, the blanks and the quotation marks. Null: there is nothing to find. */
+/**
+ * Finds quotes as they were checked: in any case, blanks and quotation marks. Null: there is
+ * nothing to find.
+ */
 function toPattern(quotes: readonly string[]): RegExp | null {
   const found = quotes.flatMap((quote) => {
     const parts = (quote.match(words) ?? []).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))

@@ -14,7 +14,7 @@ import { ask, type ListPage, queryClient, useAsk } from '../api.ts'
 import { useLive } from '../live.tsx'
 import { kinds, type MarkShape, type Tone } from '../marks.tsx'
 
-/** Neither the queue nor the line for the model writes rows: what they come to is asked for while it can change. */
+/** Neither the queue nor the model's line writes rows: their changing state is asked. */
 const askAgainMs = 3_000
 const isMoving = (incident: DetailedIncident | undefined) =>
   incident?.status === 'open' || incident?.status === 'investigating'
@@ -22,7 +22,7 @@ const isMoving = (incident: DetailedIncident | undefined) =>
 /** An incident, its log up to now and on, and what stands around it. */
 export function useIncident(id: string) {
   const eventsKey = ['events', id]
-  // Rows that came while another page was open were heard by nobody: what is kept of the last visit is shown, and asked again.
+  // Nobody heard rows while another page was open: the last visit's are shown, and asked again.
   const onReturn = { refetchOnMount: 'always' } as const
   const incident = useAsk<DetailedIncident>(['incident', id], `/incidents/${encodeURIComponent(id)}`, {
     ...onReturn,
@@ -72,7 +72,7 @@ export function useIncident(id: string) {
   return { incident, brief, surroundings, events, state: state.data ?? null }
 }
 
-/** So many rows are read at once. */
+/** Rows read at once. */
 export const pageRows = 1_000
 
 /** Puts the rows from a number on before those that are here; numbers below 1 mean the first. */
@@ -144,7 +144,7 @@ export function listHighlights(event: IncidentEvent): string[] {
     case 'tool_started':
       return [formatArguments(event.metadata.arguments)]
     case 'tool_finished':
-      // What a source read is drawn below its row; where the tool says its result, that is the text of the row.
+      // A source's reading is drawn below its row; a tool's own words are the row's text.
       return getReading(event) || event.metadata.said
         ? [formatDuration(event.metadata.durationMs)]
         : [formatDuration(event.metadata.durationMs), formatResult(event.metadata.result)]
@@ -174,7 +174,7 @@ export function listHighlights(event: IncidentEvent): string[] {
 /** What a source answered: a summary, and the digest of the whole. */
 export type SourceAnswer = { source: string; digest: string | null; summary: Record<string, unknown> }
 
-/** The answer of a source that is better seen than read: series as a chart, logs as templates. Null for every other row. */
+/** A source's answer that is better seen: series as a chart, logs as templates. Else null. */
 export function getReading(event: IncidentEvent): { reading: SourceAnswer; isLogs: boolean } | null {
   if (event.kind !== 'tool_finished' || event.metadata.outcome !== 'done') return null
   const data = event.metadata.result.data as Partial<SourceAnswer> | undefined
@@ -293,7 +293,10 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   not_as_expected: { word: 'not as expected', shape: 'triangle', tone: 'ink' },
 }
 
-/** What is neither proved nor disproved is no success: a ring where it could not be read, a bar where nothing was promised. */
+/**
+ * A thing neither proved nor disproved is no success: a ring where unreadable, a bar where nothing
+ * was promised.
+ */
 const verificationSigns = {
   held: {},
   not_held: { word: 'verification failed', shape: 'cross', tone: 'broken' },

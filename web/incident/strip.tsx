@@ -19,7 +19,10 @@ const words: Record<Kind, string> = {
   failed: 'its verification failed',
 }
 
-/** An incident in one line of marks: turns, writes, verifications, waiting, and whether its alert fired below it. */
+/**
+ * An incident in one line of marks: turns, writes, verifications, waiting, and below it whether its
+ * alert fired.
+ */
 export function Strip({
   incident,
   brief,

@@ -125,7 +125,10 @@ export function getProposalId(event: IncidentEvent): string | null {
   return has ? (data.proposal_id as string) : null
 }
 
-/** What an ending claims, with links to the rows it rests on, what code read beside it, and a mark where nothing shows it. */
+/**
+ * An ending's claims, with links to their rows, what code read beside them, and a mark where
+ * nothing shows one.
+ */
 export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
   const { claims } = event.metadata
   if (claims.length === 0) return null
@@ -144,7 +147,10 @@ export function Claims({ event }: { event: IncidentEvent<'resolved'> }) {
 
 export const quotesOf = (claim: StoredClaim) => ('quotes' in claim ? claim.quotes : [])
 
-/** By rows: the words that are quoted. In the agent's words: the quoted values, and the newest health of what it names. */
+/**
+ * By rows: the quoted words. In the agent's words: the quoted values, and the newest health of what
+ * it names.
+ */
 function Grade({ claim }: { claim: StoredClaim }) {
   const why = 'why' in claim ? claim.why : undefined
   if (isUnshown(claim)) {
@@ -173,7 +179,7 @@ function Grade({ claim }: { claim: StoredClaim }) {
 }
 
 const views = ['full', 'json'] as const
-/** Rows that are there at once; the others follow between two frames, so that a long log can be used before it is whole. */
+/** Rows drawn at once; the others follow between two frames: a long log is usable early. */
 const firstRows = 100
 
 const actors = [
@@ -187,7 +193,10 @@ type Actor = (typeof actors)[number][0]
 
 type Props = { events: IncidentEvent[]; place: PageLocation; incidentId: string }
 
-/** The log of an incident in two views: its rows as sentences, and as they are stored. Rows before the first that is here come by a press, or where the address names one. */
+/**
+ * An incident's log in two views: rows as sentences, and as stored. Earlier rows come by a press,
+ * or where the address names one.
+ */
 export function Timeline({ events, place, incidentId }: Props) {
   const view = views.find((each) => each === place.search.get('view')) ?? 'full'
   const [actor, setActor] = useState<Actor>('all')

@@ -38,10 +38,10 @@ const quiet = new Set<string>(['context_assembled', 'notified', 'tool_output', '
 const isQuiet = ({ kind, actor }: IncidentEvent) =>
   quiet.has(kind) || (kind === 'commented' && actor.startsWith('agent:'))
 
-/** In a person's own write nothing is a model's: its call stands under their name, and each other row by itself. */
+/** A person's own write has no model: its call is under their name, each row by itself. */
 const isOfPerson = ({ actor }: IncidentEvent) => actor.startsWith('user:')
 
-/** The log as turns, oldest first: a call's rows stand with the turn that proposed it, also those that people wrote. Pure and total. */
+/** The log as turns, oldest first: a call's rows with its turn, people's too. Pure and total. */
 function foldTurns(events: readonly IncidentEvent[]): Item[] {
   const items: Item[] = []
   const turns = new Map<string, Turn>()

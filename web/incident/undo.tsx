@@ -12,7 +12,7 @@ import { useSession } from '../session.ts'
 
 const isWrite = (event: IncidentEvent) => event.kind === 'tool_finished' && event.metadata.effect === 'write'
 
-/** What was changed here, each with its way back: the call that takes it back, or why nothing does. */
+/** Changes made here, each with its way back: the call for it, or why there is none. */
 export function Undos({ incident, events }: { incident: Incident; events: readonly IncidentEvent[] }) {
   const hasWrites = events.some(isWrite)
   const listed = useAsk<{ items: ListedUndo[] }>(

@@ -9,7 +9,7 @@ import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 import { countStatuses, type IncidentGroup, type ListLine, sayOwners } from './lines.ts'
 
-/** What is done with the rows themselves: none of it changes an incident. */
+/** Acts on the rows themselves: none changes an incident. */
 type RowPresses = {
   chosen: ReadonlySet<string>
   onChoose(line: ListLine): void

@@ -2,7 +2,7 @@ import type { ListedIncident } from '../../domain/incident-detail.ts'
 
 export type GroupedBy = 'cause' | 'resource' | 'alert'
 
-/** Incidents of one page of the list that have something in common: what it is, and what a row says of all of them. */
+/** Incidents of one page of the list with something in common, and a row's words for all. */
 export type IncidentGroup = {
   by: GroupedBy
   members: ListedIncident[]
@@ -21,8 +21,9 @@ export type ListLine = { id: string; incident: ListedIncident; group: IncidentGr
 const ranks = { critical: 0, warning: 1, info: 2 }
 
 /**
- * The rows of a page of incidents. A group stands where its newest incident stood, and only of what is on the page; one alone is no group.
- * `turned`: groups that somebody opened or folded; else one is folded when all of it is over.
+ * Rows of a page of incidents. A group stands where its newest incident stood, and only of this
+ * page; one alone is no group. `turned`: groups that somebody opened or folded; others are folded
+ * when all of it is over.
  */
 export function toLines(
   items: readonly ListedIncident[],
@@ -54,7 +55,10 @@ function foldGroup(by: GroupedBy, members: ListedIncident[], turned: boolean | u
   }
 }
 
-/** What has the same key is one group. An incident that was never queued has no group, and hangs on nothing: null. */
+/**
+ * Incidents with one key are a group. One that was never queued has no group and depends on
+ * nothing: null.
+ */
 function keyOf({ groupId, resource, alertName }: ListedIncident, by: GroupedBy): string | null {
   if (by === 'cause') return groupId
   const about = by === 'alert' ? alertName : resource && `${resource.kind}:${resource.id}`
@@ -71,7 +75,7 @@ export function countStatuses({ members }: IncidentGroup): [ListedIncident['stat
   })
 }
 
-/** Who has them: one name, nobody, or how many of them somebody has. */
+/** Their owners: one name, nobody, or how many are owned. */
 export function sayOwners({ members }: IncidentGroup): string | null {
   const owned = members.flatMap(({ owner }) => owner?.name ?? [])
   if (owned.length === 0) return null

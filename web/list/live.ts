@@ -8,8 +8,8 @@ import { useLive } from '../live.tsx'
 const settleMs = 400
 
 /**
- * A page of incidents that stays where it is: rows change in place as their incidents do, and what is new above them is
- * counted, not pushed in.
+ * A page of incidents that stays in place: rows change as their incidents do, and new ones above
+ * are counted, not pushed in.
  */
 export function useIncidents(search: string) {
   const key = ['incidents', search]

@@ -13,7 +13,7 @@ import { Link } from '../router.tsx'
 
 type PeekProps = {
   id: string
-  /** The row of the list, which is there at once; null where the page of the list does not have it. */
+  /** The list's row, which is there at once; null where the page of the list lacks it. */
   listed: ListedIncident | null
   onClose(): void
   onStep(by: 1 | -1): void

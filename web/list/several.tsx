@@ -18,7 +18,7 @@ type SeveralProps = {
   onLeft(ids: readonly string[]): void
 }
 
-/** What is done about several incidents at once: one after the other, each by itself, so that a refusal of one stops none. */
+/** An act on several incidents: one after the other, so that a refusal of one stops none. */
 export function Several({ chosen, onLeft }: SeveralProps) {
   const { data: session } = useSession()
   const [outcome, setOutcome] = useState<Outcome | null>(null)

@@ -146,7 +146,7 @@ function Explained({ alerts }: { alerts: ExplainedAlert[] }) {
 
 const key = ['expectations']
 
-/** What fires and is expected, with a way to take each mark back. Nothing where none is in force. */
+/** Expected alerts, each with a way to take the mark back. Nothing where none is in force. */
 function Expectations() {
   const { data: session } = useSession()
   const now = useNow()
@@ -210,7 +210,7 @@ function MarkText({ mark, now }: { mark: Expectation; now: number }) {
   )
 }
 
-/** What the sources sent, and what was read from it: for the question why an incident opened, or did not. */
+/** The sources' messages and what was read of them: why an incident opened, or did not. */
 export function AlertsPage({ title }: { title: string }) {
   const place = usePlace()
   const field = useRef<HTMLInputElement>(null)

@@ -12,7 +12,7 @@ import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } f
 import { formatMoment } from '../time.ts'
 import { VerifyAll } from '../verify.tsx'
 
-/** Who did what, and when. */
+/** Acts and actors, by time. */
 export function AuditPage({ title }: { title: string }) {
   const place = usePlace()
   return (

@@ -12,7 +12,10 @@ import { Ill, Pods, WorstPod } from './pods.tsx'
 
 const askAgainMs = 30_000
 
-/** A cluster, a node of it or a workload on the page of its resource: how it is now by the source of the cluster, asked again while it is looked at. */
+/**
+ * A cluster, node or workload on its resource's page: its state by the cluster's source, asked
+ * again while it is looked at.
+ */
 export function ClusterThing({ kind, id }: { kind: string; id: string }) {
   const path = `/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/cluster`
   const { data, error, refetch } = useAsk<ClusterNow>(['cluster', kind, id], path, {

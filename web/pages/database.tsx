@@ -15,7 +15,10 @@ type Answer = DatabaseState & { samples: DatabaseSample[]; allowsStatements: boo
 
 const askAgainMs = 10_000
 
-/** A server of databases on the page of its resource: how it is now by its own source, asked again while it is looked at. */
+/**
+ * A database server on its resource's page: its state by its own source, asked again while it is
+ * looked at.
+ */
 export function ServerNow({ name }: { name: string }) {
   const server = useAsk<Answer>(['database', name], `/databases/${encodeURIComponent(name)}`, {
     refetchInterval: askAgainMs,
@@ -76,7 +79,7 @@ const nameOf = ({ pid, user, application, database }: StateSession): string =>
 /** Deeper sessions stand below each other: a phone has no room for more. */
 const maxDepth = 4
 
-/** Who blocks whom: each tree below the session that waits for nobody. */
+/** Sessions and their blockers: each tree below the session that waits for nobody. */
 function Blocking({ server: { waiting, blocking } }: { server: Answer }) {
   if (waiting === 0) return <p className="soft">No session waits for a lock.</p>
   return (

@@ -11,7 +11,7 @@ import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment } from '../time.ts'
 
-/** Machines that investigations can reach into: how each is, what it has, and what was last done on it. */
+/** Machines that investigations reach into: the state of each, its abilities, and its last acts. */
 export function DevicesPage({ title }: { title: string }) {
   const devices = useAsk<ListPage<ListedDevice>>(['devices'], '/devices', { refetchInterval: 30_000 })
   return (
@@ -116,7 +116,10 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
   )
 }
 
-/** Where its agent listens, or the connection that it keeps: since when, from where, to which process of the API. */
+/**
+ * Its agent's address, or the connection it keeps: since when, from where, to which process of the
+ * API.
+ */
 function Reached({ device: { url, connection } }: { device: ListedDevice }) {
   if (url !== null) return <Inert text={url} />
   if (!connection) return 'calls out, has not connected yet'

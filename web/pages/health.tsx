@@ -17,7 +17,7 @@ export function useStatus(everyMs: number) {
   return useAsk<Status>(['status'], '/status', { refetchInterval: everyMs })
 }
 
-/** On every page: incidents are left to a model that nobody has measured, or that is not good at it. */
+/** On every page: incidents are left to a model that nobody measured, or that is not good at it. */
 export function ModelWarning() {
   const warning = useStatus(300_000).data?.model.grade?.warning
   if (!warning) return null

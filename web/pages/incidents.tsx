@@ -102,7 +102,7 @@ export function IncidentsPage({ title }: { title: string }) {
 
 const none: ListedIncident[] = []
 
-/** What is chosen among the rows: of a group all, or none where all were. */
+/** The choice among rows: all of a group, or none where all were chosen. */
 function useChosen() {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const choose = (line: ListLine) => {
@@ -118,7 +118,7 @@ function useChosen() {
 /** A peek follows the row that the keys are at, once they rest. */
 const restMs = 100
 
-/** The peek is in the address, so that a link to it works; keys and the row that they are at lead it. */
+/** The peek is in the address, so that links to it work; keys and their row lead it. */
 function usePeek(place: PageLocation, lines: ListLine[], turn: (line: ListLine) => void) {
   const id = place.search.get('peek')
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)

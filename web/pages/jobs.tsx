@@ -31,7 +31,7 @@ const columns: Column<ListedJob>[] = [
 const formatCheck = (hasCheck: boolean, isProvable: boolean): string =>
   hasCheck ? (isProvable ? 'yes, and it proves a run' : 'yes') : 'none'
 
-/** Ways of the operator to bring a resource back. They are declared in a file, so the page only shows them. */
+/** The operator's jobs. A file declares them, so the page only shows them. */
 export function JobsPage({ title }: { title: string }) {
   const jobs = useAsk<ListPage<ListedJob>>(['jobs'], '/jobs')
   return (

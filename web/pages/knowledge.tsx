@@ -41,7 +41,7 @@ const columns: Column<ListedRunbook>[] = [
   { head: 'Reviewed', className: 'wide', cell: ({ reviewedAt }) => reviewedAt ?? 'never' },
 ]
 
-/** The ways to work that investigations read. They are kept in files, so the page only shows them, and what was not taken. */
+/** Runbooks that investigations read. Files hold them: the page only shows them. */
 export function KnowledgePage({ title }: { title: string }) {
   const known = useAsk<KnowledgeList>(['knowledge'], '/knowledge')
   return (

@@ -117,7 +117,7 @@ function Container({ container }: { container: PodContainer }) {
   )
 }
 
-/** What is broken now, however long it is: a mark has one line. */
+/** The thing broken now, however long it is: a mark has one line. */
 export function Ill({ text }: { text: string }) {
   return (
     <span className="tone-broken wraps">

@@ -19,7 +19,10 @@ type Section = Postmortem['sections'][number]
 const keyOf = (id: string) => ['postmortem', id]
 const pathOf = (id: string) => `/incidents/${encodeURIComponent(id)}/postmortem`
 
-/** What an incident came to, folded from its rows, with what people wrote beside it and the log as its appendix. */
+/**
+ * An incident's outcome, folded from its rows, with people's words beside it and the log as its
+ * appendix.
+ */
 export function PostmortemPage({ id }: { id: string }) {
   const found = useAsk<Postmortem>(keyOf(id), pathOf(id))
   useLive((event) => void (event.incidentId === id && queryClient.invalidateQueries({ queryKey: keyOf(id) })))
@@ -139,7 +142,10 @@ function RowLink({ seq, incidentId }: { seq: number; incidentId: string }) {
 
 type EditProps = { section: Section; found: Postmortem; close(): void }
 
-/** What was written survives a reload, and a lost race: then the newer text stands above, and the next press is over that. */
+/**
+ * Text survives a reload and a lost race: then the newer text stands above, and the next press goes
+ * over it.
+ */
 function EditForm({
   section: { section, title, text: now, sentences, edited },
   found: { incidentId, version },

@@ -17,7 +17,10 @@ import { Inert } from '../inert.tsx'
 import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link, navigate, type PageLocation, pickSearch, usePlace, withSearch } from '../router.tsx'
 
-/** What became of the incidents of some weeks: as figures, as a picture, and as the same numbers in tables and CSV. */
+/**
+ * Outcomes of some weeks' incidents: as figures, as a picture, and as the same numbers in tables
+ * and CSV.
+ */
 export function ReportsPage({ title }: { title: string }) {
   const place = usePlace()
   const search = pickSearch(place, ['since', 'until', 'type', 'severity'], {})
@@ -143,7 +146,10 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
   )
 }
 
-/** A table with more columns than a phone is wide: all are there, the first stays in sight, and the page itself does not move sideways. */
+/**
+ * A table with more columns than a phone is wide: all are there, the first stays in sight, and the
+ * page does not move sideways.
+ */
 function SidewaysSheet({ name, children }: { name: string; children: ReactNode }) {
   return (
     <>

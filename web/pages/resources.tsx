@@ -20,7 +20,7 @@ import { TopologyPicture } from './topology.tsx'
 
 const maxShown = 10
 
-/** What was deployed or configured of late, there and on what it needs. */
+/** Recent deployments and changes, there and on what it needs. */
 function ResourceChanges({ kind, id }: { kind: string; id: string }) {
   const path = `/inventory/resources/${encodeURIComponent(kind)}/${encodeURIComponent(id)}/changes`
   const changes = useAsk<{ items: NearChange[]; found: number }>(['resource-changes', kind, id], path)

@@ -73,7 +73,7 @@ function FollowUps({ followUps: { count, first } }: Pick<ShiftView, 'followUps'>
   )
 }
 
-/** Whose it is, until when, and of which incident. */
+/** Its owner, its date, and its incident. */
 export function FollowUpWords({
   followUp: { incidentId, title, owner, group, dueOn, isOverdue },
 }: {

@@ -7,7 +7,7 @@ import { missing } from '../permissions.ts'
 import { useSession } from '../session.ts'
 import { formatMoment } from '../time.ts'
 
-/** Topics of Amazon SNS: those that wait for a person, until that person has decided, and those that were confirmed. */
+/** Topics of Amazon SNS: those that wait for a person, and those that were confirmed. */
 export function SnsTopics() {
   const { data: session } = useSession()
   const mayRead = missing(session, 'read_config') === null

@@ -23,7 +23,7 @@ const lifetimes = [
 
 type Draft = { name: string; role: Role; operator: string; scopes: string; days: string }
 
-/** Mints a token and shows it, once: it is in this page's memory until it is put away, and nowhere else. */
+/** Makes a token and shows it once: in this page's memory until put away, nowhere else. */
 function MintToken() {
   const [draft, setDraft] = useState<Draft>({ name: '', role: 'viewer', operator: '', scopes: '', days: '90' })
   const [minted, setMinted] = useState<NewApiToken | null>(null)

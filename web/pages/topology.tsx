@@ -4,15 +4,16 @@ import { Inert, inertText } from '../inert.tsx'
 import { Mark } from '../marks.tsx'
 import { Link } from '../router.tsx'
 
-/** Of one box with the gap below it, as `.topology li` has it in style/table.css. */
+/** The height of a box with its gap, as `.topology li` in style/table.css. */
 const pitch = 48
 const gapWidth = 72
 
 type Near = NonNullable<ShownResource['around']>['needs']
 
 /**
- * Three columns: what a resource runs on or needs, the resource, what runs on or needs it. The columns are lists of links, so that they can
- * be read without the picture; the curves between them are all that is drawn. On a phone the lists stand below each other.
+ * Three columns: what a resource runs on or needs, the resource, what runs on or needs it. Columns
+ * are lists of links, readable without the picture, which draws only the curves between. On a phone
+ * they stand below each other.
  */
 export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const { around, alerts, kind, id } = resource

@@ -10,8 +10,9 @@ import { usableCapacity } from '../../domain/usable-capacity.ts'
 import { inertText } from '../inert.tsx'
 
 /**
- * `still` and `stopped` are not in the plan, `down` stays so for lack of room; of those that are, `waits` is where its step will
- * take it from, `leaves` and `comes` are both ends of a step that runs, `moved` is where it is afterwards.
+ * `still` and `stopped` are not in the plan, `down` has no room; of the others, `waits` is where
+ * its step takes it from, `leaves` and `comes` are the ends of a running step, `moved` is where it
+ * is afterwards.
  */
 type VmMark = 'still' | 'stopped' | 'down' | 'waits' | 'leaves' | 'comes' | 'moved'
 /** Where it begins and how long it is, in parts of the bar of the largest host. */
@@ -26,7 +27,10 @@ export type PictureHost = {
   isTouched: boolean
   before: Bar
   now: Bar
-  /** Which VMs that stay down it does not take, by few words each: `db-2: region osl only`, and the sentences. */
+  /**
+   * VMs staying down that it does not take, in few words each: `db-2: region osl only`, and the
+   * sentences.
+   */
   rules: { short: string; text: string }[]
 }
 export type PlanToDraw = Pick<Proposal, 'intent' | 'steps' | 'unplaced'> & { barred?: readonly BarredVm[] }
@@ -37,13 +41,14 @@ type Piece = { vm: string; ramMib: number; cpuMc: number; running: boolean; look
 const maxHosts = 14
 
 /**
- * How far a plan is. Position 0 is before it, k while step k runs and those before it are done, one beyond the last is after all.
+ * A plan's position. 0 is before it, k while step k runs and those before are done, one beyond the
+ * last is after all.
  */
 export function lastPosition(steps: readonly PlanStep[]): number {
   return steps.length + 1
 }
 
-/** Hosts as bars of their memory, before the plan and at a position of it: those that it touches first. */
+/** Hosts as bars of their memory, before the plan and at a position: touched ones first. */
 export function layout(problem: PlacementProblem, plan: PlanToDraw, position: number): PictureHost[] {
   const { steps } = plan
   const touched = listAffectedHosts(problem, plan)
@@ -87,7 +92,10 @@ function shownHosts(hosts: PlacementHost[], touched: Set<string>, needed: (strin
   return sorted.filter((host) => must.includes(host) || others.includes(host))
 }
 
-/** What is on each host at a position: who was there in the order of the inventory, then who came, in the order of the steps. */
+/**
+ * VMs on each host at a position: the first ones in the inventory's order, then the arrived, in the
+ * steps' order.
+ */
 function listPieces(
   { vms }: PlacementProblem,
   { steps, unplaced }: PlanToDraw,
@@ -134,7 +142,10 @@ function bar(pieces: Piece[], capacity: { ramMib: number; cpuMc: number }, scale
   return { blocks, freeRamMib: capacity.ramMib - used('ramMib'), freeCpuMc: capacity.cpuMc - used('cpuMc') }
 }
 
-/** `3.5 GiB, 2 CPU free`: what of a live host is left; of the others nothing is. With `was`: `12 → 3.5 GiB, 4 → 2 CPU free`. */
+/**
+ * `3.5 GiB, 2 CPU free`: the rest of a live host; nothing for others. With `was`: `12 → 3.5 GiB, 4
+ * → 2 CPU free`.
+ */
 export function formatFree({ state }: PictureHost, { freeRamMib, freeCpuMc }: Bar, was?: Bar): string {
   if (state !== 'live') return ''
   const isFree = freeRamMib >= 0 && freeCpuMc >= 0
@@ -159,14 +170,14 @@ export function fitText(text: string, width: number): string {
   return text.length > max ? `${text.slice(0, max - 1)}…` : text
 }
 
-/** What stands in a block: its name, the number of its step where the name has no room, or nothing. */
+/** A block's text: its name, its step's number where the name has no room, or nothing. */
 export function getLabel({ vm, step }: VmBlock, width: number): string {
   const name = inertText(vm)
   if (width > name.length * letterWidth + 4) return name
   return step !== null && width > String(step).length * letterWidth + 3 ? String(step) : ''
 }
 
-/** Who of the plan is on a bar, by the number of its step: `2 db-1 · 3 web-1`, as far as there is room. */
+/** The plan's VMs on a bar, by their step's number: `2 db-1 · 3 web-1`, as far as there is room. */
 export function listPlanned(blocks: readonly VmBlock[], width: number): string {
   const planned = blocks.filter(({ step }) => step !== null).sort((a, b) => Number(a.step) - Number(b.step))
   const names = planned.map(({ vm, step }) => `${step} ${inertText(vm)}`)

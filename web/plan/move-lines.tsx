@@ -6,7 +6,7 @@ type Line = { path: string; runs: boolean; from: Point; to: Point; count: number
 type Point = [x: number, y: number]
 type Moved = { fromRow: number; toRow: number; start: number; end: number; runs: boolean }
 
-/** More lines than these cannot be told apart: what goes from one host to another is then one line, the thicker the more. */
+/** More lines cannot be told apart: from host to host they become one, thicker for more. */
 const maxLines = 12
 
 export function MoveLine({ path, runs, from, to, count }: Line) {
@@ -52,8 +52,8 @@ function takeTracks(): (side: 'from' | 'to', row: number) => number {
 }
 
 /**
- * Out of the lower edge of a block on the left, along below its bar to the gap, across, and down into the block that it has become, or
- * is becoming, on the right.
+ * Out of the lower edge of a left block, along below its bar to the gap, across, and down into the
+ * right block that it becomes.
  */
 function lineOfVm({ bar, barHeight, nowAt, tops }: Frame): (moved: Moved) => Line {
   const take = takeTracks()

@@ -66,8 +66,9 @@ type Props = {
 }
 
 /**
- * A plan as a picture: every host a bar of its memory. At position 0 as it is; then before and the position side by side, what moved
- * drawn across, or one over the other where there is little room. Which VMs a host does not take, and why, stands at its bar.
+ * A plan as a picture: every host a bar of its memory. At position 0 the present; then before and
+ * position side by side, moves drawn across, or one over the other on a narrow screen. VMs that a
+ * host does not take, and why, stand at its bar.
  */
 export function PlacementPicture({ proposal, problem, position, title }: Props) {
   const [showsAll, setShowsAll] = useState(false)
@@ -161,7 +162,7 @@ function Untouched({ count, isShown, show }: { count: number; isShown: boolean; 
 
 type HostProps = { row: PictureHost; share: number; frame: Frame; y: number }
 
-/** A host: its name, what is free, its bars, who of the plan is on them, and whom it does not take. */
+/** A host: name, free room, bars, the plan's VMs on them, and those it does not take. */
 function Host({ row, share, frame, y }: HostProps) {
   const { bar, isAlone, isStacked, nowAt } = frame
   const [before, now] = [

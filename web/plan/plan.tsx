@@ -23,11 +23,14 @@ type Props = {
   isAhead: boolean
 }
 
-/** All of a plan in half a minute, and no step so short that nobody sees it or so long that one waits for it. */
+/** A whole plan in half a minute, no step too short to see or too long to wait for. */
 const playedMs = 30_000
 const [shortestMs, longestMs] = [200, 1_500]
 
-/** Goes through a plan by button, by arrow keys, by slider or by itself; what happens at a position is said in words. */
+/**
+ * Goes through a plan by button, arrow keys, slider or by itself; words say what happens at a
+ * position.
+ */
 function Stepper({ steps, position, go, isAhead }: Props) {
   const last = lastPosition(steps)
   const { plays, wantsCalm, stop, play } = usePlayback(position, last, go)
@@ -223,7 +226,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
 function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProblem & Required<PlayProps>) {
   const { steps, unplaced, obstacle, triage } = proposal
   const last = lastPosition(steps)
-  // Who decides begins with what is, and goes on from there; a plan in the log is shown whole.
+  // A decider begins with the present and goes on; a plan in the log is shown whole.
   const [position, setPosition] = useState(played ? 0 : last)
   const then = position === last ? 'after' : `while step ${position} of ${steps.length} runs`
   const title = position === 0 ? (isAhead ? 'now' : 'before') : isAhead ? `preview: ${then}` : then
@@ -240,7 +243,7 @@ function Plan({ proposal, problem, barred, played, isAhead }: ProposalWithProble
   )
 }
 
-/** What is proved of the plan, and what a further death would mean after it. */
+/** The plan's proofs, and a further death's meaning after it. */
 function Worth({ proposal }: { proposal: Proposal }) {
   const { proof, standing } = proposal
   const isWorse = standing !== null && toStandingAfter(standing).worse.length > 0
@@ -256,7 +259,7 @@ function Worth({ proposal }: { proposal: Proposal }) {
   )
 }
 
-/** Who has no place in a plan, and why as far as it is known. */
+/** VMs without a place in a plan, and why as far as it is known. */
 export function StaysDown(left: LeftDown) {
   const { unplaced } = left
   if (unplaced.length === 0) return null

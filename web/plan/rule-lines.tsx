@@ -25,7 +25,10 @@ export function RuleLines({ rules, x, y, width: room }: RuleLinesProps) {
   ))
 }
 
-/** The sentences of all hosts, for who has no pointer, and for who listens: the picture is one image to them. */
+/**
+ * All hosts' sentences, for people without a pointer and for listeners: the picture is one image to
+ * them.
+ */
 export function Rules({ barred }: { barred: readonly BarredVm[] }) {
   const vms = [...new Set(barred.map(({ vm }) => inertText(vm)))]
   if (vms.length === 0) return null

@@ -1,6 +1,6 @@
 /**
- * Shows what the server sends to this browser when an approval waits, and opens its card. It keeps nothing, serves no page from a
- * cache, and goes nowhere but to a card of this site.
+ * Shows the server's notification in this browser when an approval waits, and opens its card. Keeps
+ * nothing, serves no page from a cache, and goes only to a card of this site.
  */
 addEventListener('install', () => skipWaiting())
 addEventListener('activate', (event) => event.waitUntil(clients.claim()))
@@ -12,7 +12,7 @@ addEventListener('push', (event) => {
   try {
     message = event.data?.json() ?? {}
   } catch {
-    // What cannot be read is still shown as something: a browser that stays silent loses its subscription.
+    // An unreadable message is still shown as something: a silent browser loses its subscription.
   }
   const title = typeof message.title === 'string' ? message.title : 'Nightshift: an approval waits'
   event.waitUntil(

@@ -14,7 +14,7 @@ import { findLogged, keyOfCall, type LoggedCall, stateKey } from './world.ts'
 
 type CallOutcome = Awaited<ReturnType<LoopPorts['act']>>
 
-/** Does one call of a play: it is judged as in an investigation, answered from the log, and done nowhere. */
+/** Does one call of a play: judged as in an investigation, answered from the log, done nowhere. */
 export async function actOnce(play: Play, turn: number, call: ProposedCall): Promise<CallOutcome> {
   const facts = toolFacts.get(call.tool)
   const isEnding = facts?.effect === 'terminal'
@@ -50,7 +50,7 @@ function inWords({ tool, arguments: given }: Pick<ProposedCall, 'tool' | 'argume
   return `${tool} ${JSON.stringify(said)}`.slice(0, 300).toWellFormed()
 }
 
-/** The call of the log for one of these keys in the state of now, however often that was asked for before. */
+/** The log's call for one of these keys in today's state, however often it was asked before. */
 function findInState(play: Play, keys: readonly string[]): LoggedCall | null {
   const state = stateKey(play.made)
   const first = findLogged(play.calls, keys, state, 0)
@@ -71,7 +71,7 @@ function judgeInPlay(play: Play, state: SafetyState, call: ProposedCall, logged:
   return judge(judged, toolFacts, state, policyFor(play, call.tool, state), Date.parse(nowOf(play)))
 }
 
-/** What a write would do that the log does not hold is not known: it is taken to be possible, on what its arguments name. */
+/** The effect of a write outside the log is unknown: it is taken as possible, on its arguments. */
 function suppose(play: Play, state: SafetyState, { tool, arguments: given }: ProposedCall): Call['prepared'] {
   const facts = toolFacts.get(tool)
   const parsed = facts?.input.safeParse(given)
@@ -86,7 +86,10 @@ function suppose(play: Play, state: SafetyState, { tool, arguments: given }: Pro
   return { ok: true, preparation: { targets, identity, stateFingerprint: '', dryRun } }
 }
 
-/** What the site allowed, as the newest ruling weighed it that the play has come to. What is about one tool is of that tool's own rulings. */
+/**
+ * The site's permissions, as the play's newest ruling weighed them. One tool's are of that tool's
+ * rulings.
+ */
 function policyFor(play: Play, tool: string, state: SafetyState): Policy {
   const { events, attempt, incident } = play.recording
   const judged = events.filter(
@@ -194,7 +197,7 @@ const copied = new Set<EventKind>(['tool_started', 'tool_finished', 'verificatio
 /** Names a call in the state of now: the same write a second time is another proposal. */
 const placeOf = ({ made }: Play, key: string): string => `${stateKey(made)}:${key}`
 
-/** What the log says of the call becomes what the play says: its rows under new numbers, as often as the model asks. */
+/** The log's words on the call become the play's: its rows under new numbers, as often as asked. */
 function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): CallOutcome {
   const at = placeOf(play, logged.key)
   play.asked.set(at, (play.asked.get(at) ?? 0) + 1)
@@ -223,7 +226,9 @@ function answerAsLogged(play: Play, turn: number, call: ProposedCall, logged: Lo
   return { kind: 'next' }
 }
 
-/** Looks that code took behind this write for the model of the log: once in an attempt, where the write was the last call of its answer. */
+/**
+ * Code's looks behind this write for the log's model: once an attempt, after an answer's last call.
+ */
 function addLooksOfCode(play: Play, turn: number, call: ProposedCall, logged: LoggedCall): void {
   const answer = play.rows.findLast((row) => row.kind === 'model_answered')
   const isLast = answer?.metadata.calls.at(-1)?.id === call.id

@@ -33,7 +33,7 @@ export type Candidate = {
 }
 
 const offering = { more: 'more_tools', find: 'find_resource', get: 'get_resource', whole: 'read_result' }
-/** As in an investigation: a guess where no tokenizer is at hand, and calls beyond which an answer is a flood. */
+/** As in an investigation: a guess without a tokenizer, and a limit of calls against a flood. */
 const charactersPerToken = 3
 const callsRead = 32
 const minRoomCharacters = 4_000
@@ -95,7 +95,10 @@ function answeredRow(
   }
 }
 
-/** What an answer may have been copied from: all but the prompt, its own words, and corrections that quote them. */
+/**
+ * Texts that an answer may be copied from: all but the prompt, its own words, and corrections that
+ * quote them.
+ */
 function untrustedIn(messages: readonly ChatMessage[]): string[] {
   return messages.flatMap(({ role, content }) =>
     role === 'system' || role === 'assistant' || !content || content.startsWith('CORRECTION: ') ? [] : [content],

@@ -13,7 +13,7 @@ const side = z.object({
   writes: z.array(z.string()),
   turns: count,
   tokens: count,
-  /** The server stated no tokens of an answer, or none that can be so: `tokens` is the least that its bytes take. */
+  /** The server gave no possible tokens of an answer: `tokens` is the least for its bytes. */
   isAssumed: z.boolean().default(false),
 })
 
@@ -31,7 +31,7 @@ export const trialResult = z.object({
   trial: side,
   isSameEnding: z.boolean(),
   isSameWrites: z.boolean(),
-  /** Looks that the log's ending quotes (`of`), and those among them that the candidate's ending quotes too (`shared`). */
+  /** Looks that the log's ending quotes (`of`), and those the candidate's quotes too (`shared`). */
   quoted: z.object({ shared: count, of: count }),
 })
 export type TrialResult = z.infer<typeof trialResult>
@@ -84,12 +84,15 @@ function wordOf(ending: Recording['ending'], rows: readonly IncidentEvent[]): st
   return ending.kind === 'resolved' ? `resolved ${ending.metadata.outcome}` : `escalated ${ending.metadata.code}`
 }
 
-/** The call that closed it stands right before its row; one that was refused later by the core API does not. */
+/** The closing call stands right before its row; one that the core API refused later does not. */
 function isBefore({ seq }: IncidentEvent, ending: IncidentEvent): boolean {
   return seq < ending.seq && ending.seq - seq <= 4
 }
 
-/** The looks that claims of endings and supported causes quote, by their calls: a play has other numbers than its log. */
+/**
+ * Looks quoted by claims of endings and by supported causes, by their calls: a play has other
+ * numbers than its log.
+ */
 function quotedBy(rows: readonly IncidentEvent[]): Set<string> {
   const keys = new Map<number, string>()
   const ofCall = new Map<string, string>()
@@ -134,7 +137,7 @@ export type TrialTotals = {
   quoted: { shared: number; of: number }
   turns: { log: number; trial: number }
   tokens: { log: number; trial: number }
-  /** Whose tokens are the least that bytes take, for a server that stated none. */
+  /** The model whose tokens are the least for its bytes, since its server gave none. */
   assumed: { log: boolean; trial: boolean }
   /** Null below `minComparable`: a share of few says nothing. */
   verdict: 'alike' | 'different' | 'undecided' | null

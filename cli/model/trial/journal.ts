@@ -7,7 +7,7 @@ import { getTokensFile } from '../../saved-tokens.ts'
 import { inert } from '../../ui/terminal.ts'
 import { type TrialResult, trialResult } from './compare.ts'
 
-/** Results of a trial as they come, a line each, so that a command that ended in the middle goes on where it was. */
+/** A trial's results as they come, a line each, so that an interrupted command goes on. */
 
 /** What a trial is of. Another model, server, protocol or site is another trial. */
 type TrialOf = { model: string; server: string; protocol: string; site: string }
@@ -20,7 +20,10 @@ export function trialFile(of: TrialOf): string {
   return join(dirname(getTokensFile()), 'trials', `${name}-${sha256(JSON.stringify(of)).slice(0, 12)}.jsonl`)
 }
 
-/** The results in the file, newest of each incident; none where the file is new, which is begun. Throws CommandFailed where it is of another trial. */
+/**
+ * The file's results, newest of each incident; none where the file is new, which is begun. Throws
+ * CommandFailed for another trial's.
+ */
 export function openJournal(file: string, of: TrialOf, isFresh: boolean): Map<string, TrialResult> {
   const begin = () => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })

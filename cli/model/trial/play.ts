@@ -22,8 +22,9 @@ export class TokensSpent extends Error {
 }
 
 /**
- * Plays an investigation again on the candidate, by the loop and the judge of the product: the same first turn, answers from the log, and
- * nothing done. Throws TokensSpent once it has used `maxTokens`, and whatever `candidate.ask` throws.
+ * Plays an investigation again on the candidate, by the product's loop and judge: the same first
+ * turn, answers from the log, nothing done. Throws TokensSpent beyond `maxTokens`, and whatever
+ * `candidate.ask` throws.
  */
 export async function playAgain(
   recording: Recording,

@@ -15,11 +15,11 @@ export type Recording = {
   opening: IncidentEvent<'context_assembled'>
   /** The row with which the agent ended it. */
   ending: IncidentEvent<'resolved' | 'escalated'>
-  /** Stored texts by their digests: the first turn, and results too large for a row. Those that are gone are left out. */
+  /** Stored texts by digest: the first turn, and results too large for a row. Not the lost ones. */
   texts: ReadonlyMap<string, string>
 }
 
-/** Ends that say nothing of a model: who did not answer, what could not be had, what an operator's money allows. */
+/** Ends that say nothing of a model: a silent server, a missing part, the limit of money. */
 const foreignEnds = new Set([
   'CONTEXT_FAILED',
   'MODEL_UNAVAILABLE',
@@ -55,7 +55,10 @@ function isAgentsEnding(event: IncidentEvent): event is IncidentEvent<'resolved'
   return (event.kind === 'resolved' || event.kind === 'escalated') && event.actor === agentActor
 }
 
-/** Reads an incident with its texts. Answers why where it cannot be played again. Throws where the API cannot be asked. */
+/**
+ * Reads an incident with its texts. Answers why one cannot be played. Throws where the API cannot
+ * be asked.
+ */
 export async function readRecording(api: ApiClient, incident: ApiIncident): Promise<Recording | { why: string }> {
   const events = await listEventsAfter(api, incident.id)
   const found = findAttempt(incident, events)

@@ -4,14 +4,20 @@ import { isCallOfCode } from '../../../domain/step-key.ts'
 import type { Recording } from './recording.ts'
 import { type LoggedCall, readCalls } from './world.ts'
 
-/** What a play has come to. `would_write`: the log has no such write. `not_comparable`: it asked what the log does not hold. */
+/**
+ * A play's outcome. `would_write`: the log has no such write. `not_comparable`: it asked what the
+ * log lacks.
+ */
 type PlayEnd =
   | { kind: 'ended'; word: string }
   | { kind: 'would_write'; word: string }
   | { kind: 'not_comparable'; why: string }
   | { kind: 'unanswered'; why: string }
 
-/** An investigation that is played again: its rows so far, as the candidate has made them, and how far the world has gone. */
+/**
+ * An investigation played again: its rows so far, as the candidate made them, and the world's
+ * progress.
+ */
 export type Play = {
   recording: Recording
   calls: readonly LoggedCall[]
@@ -31,7 +37,10 @@ export type Play = {
   end: PlayEnd | null
 }
 
-/** A play before its first turn: the rows up to its context, and of the looks that code took for a follower, are those of the log. Pure. */
+/**
+ * A play before its first turn: the log's rows up to its context, and of code's looks for a
+ * follower. Pure.
+ */
 export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Play {
   const { opening, events } = recording
   return {
@@ -51,7 +60,10 @@ export function beginPlay(recording: Recording, protocol: 'native' | 'json'): Pl
   }
 }
 
-/** Is it a row of a look that code took before the first turn? The model of the log had it, and so has the candidate. */
+/**
+ * Whether a row is of code's look before the first turn: the log's model had it, and the candidate
+ * has it.
+ */
 function isFirstLook({ attempt, turn, metadata }: IncidentEvent, played: number): boolean {
   return attempt === played && turn === 0 && 'callId' in metadata && isCallOfCode(String(metadata.callId))
 }
@@ -93,7 +105,7 @@ export function addRow<K extends EventKind>(play: Play, row: NewRow<K>): Inciden
   return added
 }
 
-/** Lets the world go on to this row of the log: alerts that came by then have come, and people have written what they wrote. */
+/** Lets the world go on to this row: alerts of that time came, and people wrote what they wrote. */
 export function passWorld(play: Play, seq: number): void {
   const { events } = play.recording
   for (const event of events) {

@@ -4,8 +4,8 @@ import { toolFacts } from '../../../tools/registry.ts'
 import type { Recording } from './recording.ts'
 
 /**
- * The world of a play is what the log holds and nothing else. A call is known by its tool and canonical arguments. An answer holds for
- * the state in which it was given: that of the writes that had been made by then.
+ * The world of a play: the log and nothing else. A call is known by tool and canonical arguments.
+ * An answer holds for its state: that of the writes made by then.
  */
 
 /** What became of a call. `open`: it was refused, or nobody settled it. */
@@ -14,7 +14,9 @@ type Fate = 'done' | 'denied' | 'expired' | 'open'
 export type LoggedCall = {
   /** The call as it ran, or was asked about. */
   key: string
-  /** The keys by which a model may make it: as it was proposed, as names were settled, as a person changed it. */
+  /**
+   * The keys by which a model may make it: as proposed, with settled names, as a person changed it.
+   */
   keys: ReadonlySet<string>
   tool: string
   isWrite: boolean
@@ -28,7 +30,10 @@ export type LoggedCall = {
 /** Names the state that these writes leave. */
 export const stateKey = (made: Iterable<string>): string => [...made].sort().join(' ')
 
-/** Digest of a call as its schema reads it: what was left out has its default. Null where the arguments do not fit. */
+/**
+ * A call's digest by its schema: absent fields have their defaults. Null where the arguments do not
+ * fit.
+ */
 export function keyOfCall(tool: string, given: Record<string, unknown> | null): string | null {
   const parsed = given === null ? null : toolFacts.get(tool)?.input.safeParse(given)
   return parsed?.success ? actionDigest(tool, parsed.data as Record<string, unknown>) : null
@@ -82,8 +87,8 @@ function callIdOf({ metadata }: IncidentEvent): string | null {
 }
 
 /**
- * The call of the log that stands for this one, which is made for the `asked`-th time in this state, from 0. A repetition beyond those of
- * the log has the newest answer of that state. Null: the log does not hold it.
+ * The log's call for this one, made for the `asked`-th time in this state, from 0. Later
+ * repetitions have the state's newest answer. Null: the log lacks it.
  */
 export function findLogged(
   calls: readonly LoggedCall[],

@@ -2,11 +2,11 @@ import type { Conversation, RunbookStep } from '../conversation.ts'
 import { call, done, escalate, type Facts, type OperatorTurn, object, type RunbookCall, text } from '../facts.ts'
 
 /**
- * Alerts about a Kubernetes: read what they name, and hand over what it shows with the command that a person would run. Nothing here changes
- * anything in a cluster.
+ * Alerts about a Kubernetes: reads what they name, and hands over its state with a person's
+ * command. Changes nothing in a cluster.
  */
 
-/** What an alert names: a workload, a pod of one, or another object of a namespace or of the cluster. */
+/** An alert's subject: a workload, one's pod, or another object of a namespace or the cluster. */
 type Named = { namespace: string; name: string; kind: 'Node' | 'Service' | 'PersistentVolumeClaim' | 'Job' | null }
 
 const kindsByLabel = {
@@ -108,7 +108,10 @@ function handOver(conversation: Conversation, named: Named, said: string, summar
   return escalate(conversation, said || placeOf(named), { category: 'no_tool', nextStep: stepFor(named, summary) })
 }
 
-/** What a person runs: the newest rollout is undone, if one changed something; else the object is looked at whole. */
+/**
+ * A person's command: undoes the newest rollout, if it changed something; else looks at the whole
+ * object.
+ */
 function stepFor({ namespace, name, kind }: Named, summary: Facts): string {
   if (kind === 'Node') return `On ${name}: systemctl status kubelet; kubectl describe node ${name}`
   const workload = /^(\w+) \S+\/(\S+)$/.exec(text(summary, 'workload') ?? '')

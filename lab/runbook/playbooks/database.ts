@@ -19,11 +19,14 @@ import {
 } from '../facts.ts'
 
 /**
- * Servers of databases: ask the one question that tells the cause, then repair it by the write that is for it and ask again, or hand over with the
- * root named.
+ * Database servers: asks the one question that tells the cause, then repairs it by its write and
+ * asks again, or hands over with the root named.
  */
 
-/** What an answer told: the root in words, and the write that repairs it; without one it is for a person. */
+/**
+ * An answer's finding: the root in words, and the write that repairs it; without one it is for a
+ * person.
+ */
 type RootFound = { root: string; write: RunbookCall | null; facts: Facts; nextStep?: string }
 type DatabasePlay = {
   question: string

@@ -22,7 +22,10 @@ import {
   words,
 } from '../facts.ts'
 
-/** Read the broken file and its version before, ask to write that back, ask to commit it, and look after each. */
+/**
+ * Reads the broken file and its version before, asks to write that back, asks to commit it, and
+ * looks after each.
+ */
 export function undoDeploy(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
@@ -161,9 +164,12 @@ function isJson(content: string | null): boolean {
   }
 }
 
-/** As log rotation names what it put aside: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. What is being written has none of these. */
+/**
+ * Names of rotated logs: `trace.log.3`, `trace.log.3.gz`, `trace.log-20261120`. The written one has
+ * none of these.
+ */
 const rotated = /(?:\.\d+|-\d{8})(?:\.(?:gz|xz|zst))?$/
-/** So much of the quota may be in use afterwards. */
+/** The share of the quota in use afterwards. */
 const enoughFraction = 0.6
 /** What one call takes. */
 const atMost = 100
@@ -171,8 +177,8 @@ const atMost = 100
 type FullLog = { node: string; directory: string; used: number; quota: number; figures: string }
 
 /**
- * A directory of logs that no clean-up knows: look what is in it, ask to remove the largest of those that rotation put aside, and look
- * again. Null where all of them together would not be enough.
+ * A log directory that no clean-up knows: looks into it, asks to remove the largest rotated files,
+ * and looks again. Null where all together would not be enough.
  */
 export function clearLogs(conversation: Conversation, full: FullLog): OperatorTurn | null {
   const { steps } = conversation

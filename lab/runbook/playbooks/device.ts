@@ -22,15 +22,16 @@ import {
 } from '../facts.ts'
 import { repairShard } from './shard.ts'
 
-/** The last address that a service says it could not listen on, as `127.0.0.1:8080`; null where it says nothing of that. */
+/** The last address that a service could not listen on, as `127.0.0.1:8080`; null without one. */
 export function takenAddress(log: string): string | null {
   const all = [...log.matchAll(/address already in use (127\.0\.0\.1:\d{1,5})\b/g)]
   return all.at(-1)?.[1] ?? null
 }
 
 /**
- * Another process has a service's port: look who listens there and whose command line names the address, ask to end it, and only then
- * converge. The log only says where to look; the kernel says that somebody listens, and a person says yes.
+ * Another process has a service's port: looks who listens and whose command line names the address,
+ * asks to end it, and only then converges. The log only says where to look; the kernel names the
+ * listener, and a person says yes.
  */
 export function freePort(conversation: Conversation, node: string, address: string): OperatorTurn {
   const { steps } = conversation
@@ -99,14 +100,20 @@ function isListening({ args }: RunbookStep): boolean {
   return (args.argv as string[])[0] === 'ss'
 }
 
-/** Those that have the address as a word of their command line. A kernel lists who has ended for a moment more. */
+/**
+ * Processes with the address as a word of their command line. A kernel lists an ended one a moment
+ * longer.
+ */
 function naming(address: string, data: unknown): Facts[] {
   return rows(object(data).processes).filter(
     (process) => text(process, 'state') !== 'Z' && text(process, 'cmdline')?.split(' ').includes(address),
   )
 }
 
-/** Read what the node says it lacks, look whether its repositories have it, ask to install it, and look whether the node is well. */
+/**
+ * Reads the node's lack, looks if its repositories have it, asks to install it, and looks if the
+ * node is well.
+ */
 export function installMissing(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')
@@ -166,7 +173,10 @@ export function installMissing(conversation: Conversation): OperatorTurn {
   ])
 }
 
-/** Find the process that the alert names on the node, ask to end it by pid and start time, and look whether it is gone. */
+/**
+ * Finds the alert's process on the node, asks to end it by pid and start time, and looks if it is
+ * gone.
+ */
 export function endRunaway(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
   const node = subject(conversation, 'node')

@@ -18,15 +18,18 @@ import {
   text,
 } from '../facts.ts'
 
-/** A dead host's VMs are started elsewhere; a host that is to be emptied lets its VMs go while they run. */
+/** A dead host's VMs start elsewhere; a host to be emptied lets its VMs go while they run. */
 type Intent = 'recover' | 'drain'
 
 /** A world that calls off so many plans is for a person to look at. */
 const maxPlans = 3
-/** So many of the moved VMs are looked at one by one; fewer where each look is a separate turn, for those are few. */
+/** Moved VMs that are looked at one by one; fewer where each look is a turn. */
 const maxVerifications = { native: 3, json: 1 }
 
-/** Find the host, have a plan made, propose it, and look where its VMs run. A denied plan is never proposed again. */
+/**
+ * Finds the host, has a plan made, proposes it, and looks where its VMs run. Never proposes a
+ * denied plan again.
+ */
 export function clearHost(conversation: Conversation, intent: Intent): OperatorTurn {
   const { steps } = conversation
   const host = subject(conversation, 'host') ?? conversation.context!.alerts[0]?.labels.instance ?? null
@@ -50,7 +53,7 @@ export function clearHost(conversation: Conversation, intent: Intent): OperatorT
   if (moved && !isOpen) return verifyMoves(conversation, goal, intent, hosts, moved)
 
   const denials = deniedPlans(steps)
-  // Another plan may please where this one did not; where the moment was wrong, any plan would be denied.
+  // Another plan may please where this one did not; at a wrong moment any plan would be denied.
   const untimely = denials.find(({ category, reason }) => category === 'wrong_time' || isAboutTime(reason))
   if (untimely) return escalate(conversation, `The plan to ${goal} was denied: "${untimely.reason}"`, denied)
   const withRacks = denials.length > 0
@@ -105,7 +108,7 @@ function isNamed(host: string | null, reason: string): boolean {
   return host !== null && (words.includes(host) || words.includes(host.replace(/^host-/, '')))
 }
 
-/** An empty host that is to be emptied is as it should be; a dead one is still dead, and no tool starts it. */
+/** An emptied host to be empty is right; a dead one is still dead, and no tool starts it. */
 function nothingToMove(
   conversation: Conversation,
   intent: Intent,
@@ -130,7 +133,7 @@ function neighboursOf({ context }: Conversation, host: string): string[] {
   return context!.neighbours.filter(({ kind, id }) => kind === 'host' && id !== host).map(({ id }) => id)
 }
 
-/** Is the other host of the same rack reported down as well? Then one plan has to weigh the VMs of both. */
+/** Whether the rack's other host is reported down too: one plan weighs the VMs of both. */
 function diedWith({ context, steps }: Conversation, host: string, other: string): boolean {
   const rack = context!.alerts.map(({ labels }) => labels).find((labels) => labels.host === host)?.rack
   if (!rack) return false
@@ -147,7 +150,7 @@ function reasonOf(hosts: string[], intent: Intent, moves: string[]): string {
   return told.length <= 500 ? told : `${why}: ${moves.length} steps.`
 }
 
-/** The rest of the plan was given up because the world had changed, and another plan for it was made. */
+/** The rest of the plan was given up as the world changed, and another plan for it was made. */
 function wasCalledOff({ result }: RunbookStep & { result: ToolResult }): boolean {
   return text(object(result.data), 'next_proposal_id') !== null
 }
@@ -221,14 +224,14 @@ function verifyMoves(
 
 type Remainder = { text: string; help: string | null }
 
-/** Whom a plan has no place for and why, and what would change that. Null when it has one for all. */
+/** VMs without a place in a plan, why, and what would change that. Null: a place for all. */
 function remainder(plan: Facts, intent: Intent): Remainder | null {
   const left = rows(plan.unplaced)
   if (left.length === 0) return null
   const stay = `${left.length === 1 ? '1 VM stays' : `${left.length} VMs stay`} ${intent === 'recover' ? 'down' : 'there'}`
   const obstacle = object(plan.obstacle)
   const why = text(obstacle, 'text') ?? left.map((each) => text(each, 'reason') ?? 'no room').join('; ')
-  // What the obstacle's own text tells already is not told twice, and that they stay there is no help.
+  // The obstacle's own words are not repeated, and "they stay there" is no help.
   const repairs = rows(obstacle.repairs)
     .filter(({ kind }) => kind !== 'leave_down')
     .flatMap((repair) => text(repair, 'text') ?? [])
@@ -239,7 +242,7 @@ function remainder(plan: Facts, intent: Intent): Remainder | null {
   }
 }
 
-/** What a person said no to: the plan's moves, by which another proposal of the same plan is known, and why. */
+/** A person's no: the plan's moves, by which the same plan is known again, and why. */
 function deniedPlans(steps: RunbookStep[]): { moves: string | null; reason: string; category: string | null }[] {
   return steps
     .filter(({ tool, result }) => tool === 'execute_migration' && ruleOf(result) === 'DENIED')

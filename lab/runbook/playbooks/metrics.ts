@@ -22,8 +22,8 @@ import {
 import { undoCommit } from './deploy.ts'
 
 /**
- * Alerts whose cause the platform does not show: a metric tells it. Each is the same walk: look at the node, ask the metric, repair what it tells
- * and ask it again, or hand over what only a person may change.
+ * Alerts whose cause the platform hides: a metric tells it. One walk: look at the node, ask the
+ * metric, repair what it tells and ask again, or hand over what only a person may change.
  */
 
 /** Which metric tells, and by what one sees that it is so. */
@@ -32,7 +32,7 @@ type Question = { promql: string; window: string; step?: string; finding(answer:
 const limitBytes = 160_000_000
 const daySeconds = 86_400
 
-/** As it was last known: a scrape that comes late leaves a gap. In steps that miss nothing that lasts for a moment. */
+/** The last known value: a late scrape leaves a gap. Steps miss nothing that lasts a moment. */
 const lastOf = (selector: string): string => `last_over_time(${selector}[15s])`
 const lately = { window: '10m', step: '5s' }
 
@@ -57,7 +57,7 @@ const asked: Record<string, (instance: string) => Question> = {
   }),
 }
 
-/** What is over what is declared for a node: a converge takes it back. */
+/** Excess over a node's declaration: a converge takes it back. */
 export function repairDeclared(conversation: Conversation): OperatorTurn {
   const node = subject(conversation, 'node')
   const instance = instanceOf(conversation)
@@ -141,8 +141,8 @@ export function freeConnections(conversation: Conversation): OperatorTurn {
 }
 
 /**
- * Errors: what answers with them, since when, what else changed, and what its log says. A lock is removed by a job of the operator; else it is
- * what was deployed, and undoing that needs approval.
+ * Errors: what answers them, since when, what else changed, and what its log says. An operator's
+ * job removes a lock; else it is the deployment, whose undo needs approval.
  */
 export function undoRelease(conversation: Conversation): OperatorTurn {
   const { steps } = conversation
@@ -170,7 +170,7 @@ export function undoRelease(conversation: Conversation): OperatorTurn {
     /^5/.test(text(object(labels), 'code') ?? ''),
   )
   if (!failing) return escalate(conversation, `${node} gives no errors any more.`)
-  // What is busy may be loud and have nothing to do with it: a path that fails while the others answer is no lack of CPU.
+  // A busy process may be innocent: a failing path among answering ones is no lack of CPU.
   const path = text(object(failing.labels), 'path')
   // What failed before, and was repaired, stands in the log as well: the newest line counts.
   const [newest] = rows(summaryOf(logged).templates)
@@ -195,7 +195,7 @@ function askSearchLog(
   return call('search_logs', { ...where, window: '15m' })
 }
 
-/** The log names a lock that nobody holds any more: a job that the operator declared for this removes it, once a person agrees. */
+/** The log names a lock that nobody holds: an operator's job removes it, once a person agrees. */
 function unlock(
   conversation: Conversation,
   node: string,

@@ -65,7 +65,7 @@ export function repairShard(conversation: Conversation): OperatorTurn {
   const onlyDisk = bad.every(
     (node) => /disk/i.test(text(node, 'reason') ?? '') && !/behind|process/.test(text(node, 'reason')!),
   )
-  // Another cause than the alert names: what fills the disk decides, not the alert and not the hint.
+  // Another cause than the alert's: what fills the disk decides, not the alert and not the hint.
   if (onlyDisk) return fullDisk(conversation, text(bad[0]!, 'id')!)
   return {
     say: `${finding}. To converge ${shard} re-applies its desired state and is reversible.`,
@@ -73,7 +73,7 @@ export function repairShard(conversation: Conversation): OperatorTurn {
   }
 }
 
-/** After a converge: each node that was bad is read again, once more if it is still bad, and then a person is asked. */
+/** After a converge: each bad node is read again, once more, and then a person is asked. */
 function verifyShard(conversation: Conversation, shard: string): OperatorTurn {
   const { steps } = conversation
   const write = done(steps, 'converge_shard', shard).at(-1)!
@@ -214,7 +214,9 @@ export function diskPressure(conversation: Conversation): OperatorTurn {
   return node ? fullDisk(conversation, node) : repairShard(conversation)
 }
 
-/** What fills the disk decides: temporary files go with a converge, a tenant's bytes are for a person. */
+/**
+ * The disk's content decides: a converge clears temporary files, a tenant's bytes need a person.
+ */
 function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   const { steps, hint } = conversation
   const read = done(steps, 'get_node', node)[0]
@@ -249,7 +251,10 @@ function fullDisk(conversation: Conversation, node: string): OperatorTurn {
   }
 }
 
-/** The absolute path of a node's directory `log`, where most of its disk is used there and the alert says where the disk is. */
+/**
+ * The absolute path of a node's `log` directory, where it uses most of the disk and the alert names
+ * the disk.
+ */
 function logsOn({ context, steps }: Conversation, byDirectory: Record<string, number>): string | null {
   const mountpoint = context!.alerts.map(({ annotations }) => annotations.mountpoint).find(Boolean)
   const isMost = Object.values(byDirectory).every((bytes) => bytes <= (byDirectory.log ?? 0))

@@ -31,8 +31,9 @@ const inspected = z.looseObject({
 type Inspected = z.infer<typeof inspected>
 
 /**
- * Restarts one container: `{ id, name, before, started_at, health }`. It is watched for five seconds, and one that has ended by then is a
- * failure. The rehearsal looks at what is restarted; a person agrees to this container and this run of it, where it is well.
+ * Restarts one container: `{ id, name, before, started_at, health }`. Watches it for five seconds:
+ * one that ended is a failure. The rehearsal looks at it; a person agrees to this container, and to
+ * this run of a healthy one.
  */
 export const containerRestart = (engine: ContainerEngine): DeviceCapability<z.infer<typeof dockerRestartArgs>> => ({
   capability: 'docker.container.restart',

@@ -21,7 +21,7 @@ type DeletedFile = {
 export type DeletedFiles = {
   files: DeletedFile[]
   bytes: number
-  /** Of processes of other users an agent without root's rights sees no files. */
+  /** An agent without root's rights sees no files of other users' processes. */
   processes_unseen: number
   partial: boolean
 }
@@ -76,7 +76,7 @@ async function addDeleted(pid: number, found: Map<string, DeletedFile>, isOwn: (
 
 const plain = (text: string) => stripText(text, { keepNewlines: false })
 
-/** A mounted file system that can fill up. Percentages as `df` counts them, without what is kept for root. */
+/** A mounted file system that can fill up. Percentages as `df` counts, without root's reserve. */
 export type FileSystem = {
   mount: string
   type: string
@@ -102,7 +102,7 @@ type FileSystems = {
 
 type FileSystemMount = { id: string; mount: string; type: string; device: string; isReadOnly: boolean }
 
-/** Asking one whose server is away hangs in the kernel, and would take a thread of the agent with it. */
+/** Asking one with an absent server hangs in the kernel, with a thread of the agent. */
 const remote = /^(?:nfs|cifs|smb|9p|afs|ceph|lustre|gluster|glusterfs|beegfs|ncpfs|fuse\.(?!fuse-overlayfs$|lxcfs$))/
 /** Images are always full. The layers of a container lie on a file system that is listed itself. */
 const neverFills = /^(?:squashfs|iso9660|erofs|cramfs|udf|overlay|fuse\.fuse-overlayfs|nsfs|autofs)$/
@@ -143,8 +143,8 @@ async function readFileSystems(signal: AbortSignal): Promise<FileSystems> {
 }
 
 /**
- * One per device, at its shortest mount: bind mounts show the same space again, and so do the subvolumes of one disk, which the kernel
- * gives a number each.
+ * One per device, at its shortest mount: bind mounts show the same space again, and so do one
+ * disk's subvolumes, which the kernel numbers each.
  */
 export function mountsIn(mountinfo: string): FileSystemMount[] {
   const byDevice = new Map<string, FileSystemMount>()
@@ -156,7 +156,7 @@ export function mountsIn(mountinfo: string): FileSystemMount[] {
     if (!known || mount.length < known.mount.length)
       byDevice.set(space, { id, mount, type, device: source, isReadOnly })
   }
-  // Of two that are mounted at one place only the later one can be reached.
+  // The later of two mounts at one place is the reachable one.
   return [...new Map([...byDevice.values()].map((each) => [each.mount, each])).values()]
 }
 
@@ -178,8 +178,8 @@ async function spaceOf(mount: string) {
 const percent = (part: number, whole: number) => (whole <= 0 ? 100 : Math.ceil((part / whole) * 100))
 
 /**
- * What fills the disks: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below` is null without a path. A path is reached by the rules
- * of `fs.list`.
+ * The disks' content: `{ file_systems, nearly_empty, not_asked, deleted_but_open, below }`. `below`
+ * is null without a path, which is reached by `fs.list`'s rules.
  */
 export const diskUsage: DeviceCapability<z.infer<typeof diskUsageArgs>> = {
   capability: 'disk.usage',

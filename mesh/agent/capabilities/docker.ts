@@ -63,7 +63,7 @@ const dockerExecIn = (engine: ContainerEngine, lookedAt: Map<string, string>): D
     toOutcome(context.signal, () => execInContainer(engine, args, lookedAt.get(keyOf(args)), context)),
 })
 
-/** Runs a command in a container. `agreedId`: the container that was looked at before a person agreed. */
+/** Runs a command in a container. `agreedId`: the container of the look before the agreement. */
 async function execInContainer(
   engine: ContainerEngine,
   args: ExecArgs,

@@ -58,7 +58,7 @@ export const fsWrite: DeviceCapability<WriteArgs> = {
   rehearse: (args, context) => inPlace(args, context, (change) => rehearse(change, context)),
 }
 
-/** What is to be done, made up from what is there: the same for the act and its rehearsal. */
+/** The steps, from what is there: the same for act and rehearsal. */
 type Change = {
   directory: OpenEntry
   name: string
@@ -263,8 +263,8 @@ export const fsRead: DeviceCapability<z.infer<typeof fsReadArgs>> = {
 }
 
 /**
- * What something is, without opening it: `{ type, size, mtime, mode, uid, owner, gid, group, links, target }`, names as the lists of the
- * machine have them. A link is described, not followed.
+ * A thing without opening it: `{ type, size, mtime, mode, uid, owner, gid, group, links, target }`,
+ * names from the machine's lists. Describes a link, follows none.
  */
 export const fsStat: DeviceCapability<z.infer<typeof fsStatArgs>> = {
   capability: 'fs.stat',

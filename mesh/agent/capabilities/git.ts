@@ -120,7 +120,10 @@ const maxTextCharacters = 60_000
 const part = (text: string) =>
   text.length > maxTextCharacters ? text.slice(0, maxTextCharacters).toWellFormed() : text
 
-/** The newest first: `{ path, branch, commits: [{ commit, parents, at, author, subject }], uncommitted, uncommitted_total }`. */
+/**
+ * The newest first: `{ path, branch, commits: [{ commit, parents, at, author, subject }],
+ * uncommitted, uncommitted_total }`.
+ */
 const gitLog: DeviceCapability<z.infer<typeof gitLogArgs>> = {
   capability: 'git.log',
   args: gitLogArgs,
@@ -146,8 +149,8 @@ const gitLog: DeviceCapability<z.infer<typeof gitLogArgs>> = {
 }
 
 /**
- * A commit: `{ path, commit, …, message, files, diff }`, against its first parent; with `file` that one alone, and its `content`. What is held
- * for secret is named and not shown.
+ * A commit: `{ path, commit, …, message, files, diff }`, against its first parent; with `file` only
+ * that, and its `content`. Names what is held for secret, and does not show it.
  */
 const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
   capability: 'git.show',
@@ -180,7 +183,7 @@ const gitShow: DeviceCapability<z.infer<typeof gitShowArgs>> = {
     }),
 }
 
-/** A checkout by the rules of every git capability: its settings and its owner decide whether git opens it. */
+/** A checkout by every git capability's rules: settings and owner decide if git opens it. */
 async function readable(path: string, context: CapabilityContext): Promise<string> {
   const place = requirePlace(path, context.manifest, context, 'look')
   await checkoutAt(place, context)
@@ -207,9 +210,9 @@ export const gitHistory = [gitLog, gitShow]
 type Args = z.infer<typeof gitRevertArgs>
 
 /**
- * Takes one commit back by a new one, as Nightshift: `{ path, commit, branch, previous, reverted, files }`. The tree is made beside the
- * checkout, where a conflict leaves nothing behind; the checkout then goes to it in one step of git, or not at all. The rehearsal stops before
- * that step.
+ * Takes one commit back by another, as Nightshift: `{ path, commit, branch, previous, reverted,
+ * files }`. The tree is made beside the checkout, where a conflict leaves nothing; the checkout
+ * then goes to it in one git step, or not at all. The rehearsal stops before that.
  */
 export const gitRevert: DeviceCapability<Args> = {
   capability: 'git.revert',
@@ -265,7 +268,7 @@ async function revertible(
 
 type Beside = { directory: string; env: Record<string, string> }
 
-/** The tree of HEAD without what the commit changed. Throws where later commits changed the same lines. */
+/** HEAD's tree without the commit's changes. Throws where later commits changed the same lines. */
 async function revertedTree(
   { path, head }: Checkout,
   { commit, parents }: Commit,

@@ -13,7 +13,10 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 
 type Read = { atMs: number | null; rest: string }
 
-/** `2026-11-23T16:43:06.123+0000`, `2026-11-23 16:43:06,123`, `2026/11/23 16:43:06`, each perhaps in brackets. */
+/**
+ * `2026-11-23T16:43:06.123+0000`, `2026-11-23 16:43:06,123`, `2026/11/23 16:43:06`, each perhaps in
+ * brackets.
+ */
 const iso = /^\[?(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|UTC|[+-]\d\d:?\d\d)?\]?:?\s*/
 /** `Nov 23 16:43:06`, of syslog, which tells no year. */
 const syslog = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)\s+/
@@ -21,8 +24,8 @@ const syslog = /^([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d)\s+/
 const access = /\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})\]\s*/
 
 /**
- * When a line was written, and the line without that. A time that names no zone is in the zone of this process, and one without a year is the
- * last of its kind. `null`: the line has none.
+ * A line's time, and the line without it. A time without a zone is in this process' zone, one
+ * without a year is the last of its kind. `null`: none.
  */
 export function readLogTime(line: string, nowMs = Date.now()): Read {
   const [isIso, isSyslog, isAccess] = [iso.exec(line), syslog.exec(line), access.exec(line)]
@@ -58,9 +61,10 @@ const maxBytes = 2 * 1024 * 1024
 const maxLineCharacters = 500
 
 /**
- * The newest lines of a service's journal or of a file, oldest first: `{ lines: [[ms, text]], until_ms, more, among }`. Of a directory the
- * newest file is read, and `among` lists them. Twice the time that was asked
- * for is read. A file is read by the rules of `fs.read`, the journal with the rights of the agent's user, in the sandbox of reads.
+ * The newest lines of a service's journal or a file, oldest first: `{ lines: [[ms, text]],
+ * until_ms, more, among }`. Of a directory the newest file, and `among` lists them. Reads twice the
+ * asked time. A file goes by `fs.read`'s rules, the journal by the agent's rights, in the sandbox
+ * of reads.
  */
 export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapability<Args> => ({
   capability: 'log.read',
@@ -88,7 +92,7 @@ export const logReadBy = (journalctl: readonly string[] | undefined): DeviceCapa
       const timed = carryTimes(found.lines).filter(([atMs]) => atMs === null || atMs >= fromMs)
       const wanted = timed.filter(([, text]) => args.contains.every((each) => text.includes(each)))
       const lines = keepNewest(wanted.slice(-maxLogLines).map(cutLine), context.manifest.limits.output_bytes)
-      // What was left out of a file is older than the time that is read, where that time is here from its beginning.
+      // Left-out parts of a file are older than the read time, if that is here from its beginning.
       const isMissing = found.isCut && timed.length === found.lines.length
       const more = wanted.length > lines.length || isMissing
       const result = { lines, until_ms: found.untilMs, more, ...(found.among && { among: found.among }) }
@@ -145,7 +149,10 @@ function sayHidden(stderr: string): string | null {
   return `the journal cannot be read (${said}): add the agent's user, ${userInfo().username}, to the group systemd-journal and start the agent again, or give the path of a log file`
 }
 
-/** Why no journal can be read here, at the start of the agent: in an incident nothing in it would be "no line". */
+/**
+ * The reason why no journal is readable, at the agent's start: in an incident nothing in it would
+ * be "no line".
+ */
 async function findJournalLack(given: readonly string[] | undefined): Promise<string | null> {
   const program = programOf(given)
   if (program === null) return notHere
@@ -191,7 +198,7 @@ function toLines(text: string): Line[] {
   })
 }
 
-/** What is looked for in a line is looked for in all of it: it is cut afterwards. */
+/** A search looks at the whole line: it is cut afterwards. */
 const cutLine = ([atMs, text]: Line): Line =>
   text.length <= maxLineCharacters ? [atMs, text] : [atMs, `${text.slice(0, maxLineCharacters - 1).toWellFormed()}…`]
 

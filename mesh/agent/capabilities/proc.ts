@@ -39,9 +39,10 @@ type Found = Described & { lookedAtMs: number; sockets?: ShownSocket[] }
 type ShownSocket = Pick<Socket, 'protocol' | 'local' | 'remote' | 'state'>
 
 /**
- * Processes of this device, those that use the most CPU now first: `{ processes, total, left_out, left_out_in }`. Those of containers and
- * guests are left out, as `proc.kill` leaves them alone, and counted. By `port` also `sockets_unseen`: sockets of processes that the agent
- * may not look into. Command lines come without their secrets.
+ * This device's processes, the busiest first: `{ processes, total, left_out, left_out_in }`. Those
+ * of containers and guests are left out, as by `proc.kill`, and counted. By `port` also
+ * `sockets_unseen`: sockets of processes that the agent may not look into. Command lines come
+ * without secrets.
  */
 const listProcesses = (args: Args, { signal }: CapabilityContext): Promise<CapabilityOutcome> =>
   toOutcome(signal, async () => {
@@ -96,16 +97,16 @@ function toShownSockets(sockets: Socket[]): ShownSocket[] {
     .slice(0, shownSockets)
 }
 
-/** What is left of the sample after the first process was looked at. */
+/** The rest of the sample after the first process. */
 async function rest([first]: Found[], signal: AbortSignal): Promise<void> {
   if (!first) return
   const left = sampleMs - (performance.now() - first.lookedAtMs)
-  // A list of one is looked at once more after the whole sample, the last of a long list a little earlier.
+  // A list of one is looked at again after the whole sample, a long list's last a little earlier.
   if (left > 0) await new Promise((resolve) => setTimeout(resolve, left))
   signal.throwIfAborted()
 }
 
-/** Of one processor: two that are busy make 200. */
+/** Percent of one processor: two busy ones make 200. */
 async function withShare({ lookedAtMs, ...one }: Found) {
   const now = await processOf(one.pid)
   const seconds = (performance.now() - lookedAtMs) / 1_000
@@ -114,7 +115,7 @@ async function withShare({ lookedAtMs, ...one }: Found) {
   return { ...one, cpu_percent: Math.max(0, Math.round((used / Math.max(seconds, 0.01)) * 100)) }
 }
 
-/** Sockets that nobody was found for, with their user; what only waits to be forgotten has no process. */
+/** Sockets without a found process, with their user; one that waits to be forgotten has none. */
 async function unseen(sockets: Socket[], held: ReadonlySet<string>) {
   const users = await userNames()
   const left = sockets.filter(({ inode }) => inode !== '0' && !held.has(inode))

@@ -51,8 +51,8 @@ const exec: DeviceCapability<ExecArgs> = {
     return outcomeOf(ended, command, verdict)
   },
   /**
-   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
-   * seen of it beforehand.
+   * For a read, what keeps it from running unasked now, `{ unmet }`; for a write, what can be seen
+   * of it before.
    */
   async rehearse({ argv, cwd = defaultDirectory }: ExecArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = argvVerdict(argv, cwd, judgeContextOf(context))
@@ -96,8 +96,8 @@ const evaluate: DeviceCapability<EvalArgs> = {
     return outcomeOf(ended, text, verdict)
   },
   /**
-   * Of a read, what keeps it from running unasked just now, `{ unmet }`; of a write, what can be
-   * seen of it beforehand.
+   * For a read, what keeps it from running unasked now, `{ unmet }`; for a write, what can be seen
+   * of it before.
    */
   async rehearse({ text, cwd = defaultDirectory }: EvalArgs, context: CapabilityContext): Promise<CapabilityOutcome> {
     const verdict = textVerdict(text, cwd, judgeContextOf(context))

@@ -22,7 +22,7 @@ type ChangeArgs = z.infer<typeof serviceChangeArgs>
 const watchMs = 5_000
 const lookEveryMs = 500
 
-/** `{ unit, description, active, sub, since, … }`, as systemd says it; numbers where it says any. */
+/** `{ unit, description, active, sub, since, … }` in systemd's words; numbers where it has them. */
 const show = (systemd: Systemd): DeviceCapability<Args> => ({
   capability: 'service.show',
   args: serviceArgs,
@@ -37,8 +37,9 @@ const show = (systemd: Systemd): DeviceCapability<Args> => ({
 })
 
 /**
- * Restarts, starts or stops one service: `{ before, after }`. What was started is watched for five seconds, and one that has ended by then
- * is a failure with systemd's words. The rehearsal tells what stops with it, whether the agent may, and how to undo it.
+ * Restarts, starts or stops one service: `{ before, after }`. Watches a started one for five
+ * seconds: an ended one is a failure with systemd's words. The rehearsal tells what stops with it,
+ * whether the agent may, and the undo.
  */
 const change = (systemd: Systemd, verb: Verb): DeviceCapability<ChangeArgs> => ({
   capability: `service.${verb}`,
@@ -90,12 +91,12 @@ async function rehearse(systemd: Systemd, { verb, unit, run }: Rehearsed, contex
   return reportOutcome({ told, untried: listUntried(verb, state), rests, tried: true })
 }
 
-/** More than stop with any one service: what hangs together like that is nothing to restart at night. */
+/** More than stop with any one service: so large a group is nothing to restart at night. */
 const maxTaken = 200
 
 /**
- * Everything that runs and stops with this service: what needs it or is part of it, what needs that, and so on. Throws where Nightshift
- * itself, or what carries the system, is among it.
+ * Everything that runs and stops with this service: what needs it or is part of it, what needs
+ * that, and so on. Throws where Nightshift, or what carries the system, is among it.
  */
 async function listTaken(
   systemd: Systemd,
@@ -147,8 +148,8 @@ const undo: Record<Verb, (state: UnitState) => string> = {
 }
 
 /**
- * What a person agrees to: this run of a service that is well, whichever run of one that is not. A service that fails over and over would
- * otherwise be asked about for ever.
+ * A person agrees to this run of a healthy service, or any run of an unhealthy one. A service that
+ * fails over and over would otherwise be asked for ever.
  */
 function standingFor({ active, restarts, invocation }: UnitState): string {
   const isSteady = active === 'active' && !(Number(restarts) > 0)
@@ -206,7 +207,7 @@ function refuseNoUse(verb: Verb, { unit, active, type }: UnitState): void {
 }
 
 const ofTheSystem = /^(?:dbus(?:-broker)?|systemd-(?:journald|logind|udevd)|user@.*|init)\.service$/
-/** Services that are a word for something else when they are started: to switch off, to sleep, to format. */
+/** Services that mean something else when started: switch off, sleep, format. */
 const endsTheSystem =
   /^(?:systemd-(?:poweroff|reboot|soft-reboot|halt|kexec|exit|suspend|hibernate|hybrid-sleep|suspend-then-hibernate)|rescue|emergency|initrd-.*)\.service$/
 const changesDisks =

@@ -3,7 +3,7 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const cassandra = 'nodetool, Apache Cassandra 4.1'
 const bounded = { when: 'always', unless: ['-n', '--rowcount'], instead: { drop: [], add: ['-n', '2'] } } as const
 
-/** The server has no time limit by itself: what reads more than one table about itself brings one along. */
+/** The server has no time limit: a read of more than one table about itself brings one along. */
 const ownTables = {
   value:
     '(?<!\\w)(?:[fF][rR][oO][mM]\\s+(?![(]|system\\.)|[fF][rR][oO][mM]\\s+[\\w.]+(?:\\s+\\w+){0,2}\\s*,|[jJ][oO][iI][nN]\\s)',
@@ -11,7 +11,10 @@ const ownTables = {
   because: 'may take the server for hours: add --max_execution_time 30',
 }
 
-/** Data stores, queues and caches: clients whose question is a separate language are read strictly, control programs by their verbs. */
+/**
+ * Data stores, queues and caches: clients with a query language are read strictly, control programs
+ * by their verbs.
+ */
 export const brokers: Grammars = {
   nodetool: {
     // -pw and -pwf are passwords; a verb that is not here changes the ring or writes.
@@ -50,7 +53,7 @@ export const brokers: Grammars = {
     refuses: ['^system_auth$'],
   },
   ...sameGrammar('clickhouse-client', {
-    // A file of queries, an external table, a configuration and several queries at once are left out.
+    // Left out: a file of queries, an external table, a configuration, several queries at once.
     manual: 'clickhouse-client, ClickHouse 23.8',
     style: 'word',
     options: spellOptions({
@@ -112,7 +115,7 @@ export const brokers: Grammars = {
     refuses: ['^(?!(localhost|127\\.0\\.0\\.1)(:\\d+)?$)'],
   },
   vault: {
-    // What is kept in it is secret, and so are tokens and templates of policies.
+    // Its content is secret, and so are tokens and templates of policies.
     manual: 'vault(1), 1.15',
     style: 'word',
     options: spellOptions({
@@ -229,7 +232,8 @@ const kafka = 'Apache Kafka 3.6'
 /** Queues and logs of messages: what is in them is left where it is. */
 export const queues: Grammars = {
   nats: {
-    // -s goes elsewhere, a context holds credentials; pub, sub, next, get and the rest act or take messages.
+    // -s goes elsewhere, a context holds credentials; pub, sub, next, get and the rest act or take
+    // messages.
     manual: nats,
     options: spellOptions({
       flag: '--json -j --names -n --all -a --no-select',
@@ -318,8 +322,8 @@ export const queues: Grammars = {
     commands: { describe: { options: spellOptions({ flag: '--status --replication' }) } },
   }),
   ...sameGrammar('kcat kafkacat', {
-    // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing and ends with -e or a count. Without a
-    // mode it produces what it reads.
+    // -P produces, -G commits, -F and -X are settings; consuming without a group commits nothing
+    // and ends with -e or a count. Without a mode it produces its input.
     manual: 'kcat(1), 1.7',
     options: spellOptions({ flag: '-L -C -e -q -J -u', host: '-b', text: '-t -o', number: '-p', count: '-c' }),
     requires: ['-L', '-C'],

@@ -18,7 +18,10 @@ const workloads =
 
 /** Secrets by any name of theirs; a list of kinds may hold one. */
 const noSecrets = ['(?<!external)secret(?!stores?\\b)', 'credential', 'token', '^all$']
-/** --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f read anything: left out. */
+/**
+ * Left out: --kubeconfig may run a program, -s, --token and --as are another's rights, --raw and -f
+ * read anything.
+ */
 const kubectl: Grammar = {
   manual: 'kubectl reference, Kubernetes 1.29',
   options: spellOptions({ flag: '--help', text: '-n --namespace --context --cluster --request-timeout' }),

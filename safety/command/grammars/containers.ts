@@ -71,7 +71,7 @@ const docker: Grammar = {
     top,
     version: one('docker-version(1)', '', '-f --format', {}),
     compose: {
-      // A file that is named has to be root's alone, as the ones of the place; --env-file reads any.
+      // A named file has to be root's alone, as the place's; --env-file reads any.
       manual: 'docker-compose(1)',
       options: spellOptions({ name: '-p --project-name', compose: '-f --file' }),
       commands: {

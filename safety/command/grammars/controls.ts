@@ -2,7 +2,7 @@ import { flags, type Grammars, oneOf, paths, plain, sameGrammar, spellOptions, v
 
 const bpftool = 'bpftool(8), Linux 6.1'
 
-/** Control programs of one subsystem of a machine or of a group of machines: their verbs that look, and no other. */
+/** Control programs of one subsystem of a machine or group: their looking verbs only. */
 export const controls: Grammars = {
   bpftool: {
     // dump … file writes, pin, attach, load, batch and tracelog act or never end.
@@ -22,7 +22,8 @@ export const controls: Grammars = {
     },
   },
   socat: {
-    // Only two ends: the input, and a socket of HAProxy that is asked what it shows. A path alone would be made where it is missing.
+    // Only two ends: the input, and a socket of HAProxy that is asked what it shows. A missing path
+    // would be made.
     manual: 'socat(1), 1.7; HAProxy 2.6 Management Guide: Unix Socket commands',
     style: 'plain',
     options: spellOptions({ flag: '-V' }),

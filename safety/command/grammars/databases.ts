@@ -2,7 +2,8 @@ import { type Grammar, type Grammars, sameGrammar, spellOptions } from '../gramm
 import { settingsDirectory } from '../settings-directory.ts'
 
 const mysqlConnection = {
-  // -p with a value shows a password to everybody; --defaults-file and --plugin-dir read and load: left out.
+  // Left out: -p with a value shows a password to everybody; --defaults-file and --plugin-dir read
+  // and load.
   host: '-h --host',
   number: '-P --port --connect-timeout --connect_timeout',
   name: '-u --user --protocol',
@@ -24,7 +25,7 @@ const plain = (operands?: Grammar['operands']): Grammar => ({
 const redisSettings =
   'maxmemory|maxclients|save|append|timeout|slowlog|client-|hz|databases|port|bind|dir|dbfilename|loglevel|logfile|repl-|replica-|min-replicas|tcp-|stop-writes|rdb|lazyfree|active|cluster-|notify|hash-|list-|set-|zset-|stream-|latency|io-threads|daemonize|protected-mode|oom-|lua-'
 
-/** Clients of databases. What is asked is held against the language; a session without a question is not a read. */
+/** Clients of databases. The language judges the question; without one it is no read. */
 export const databases: Grammars = {
   etcdctl: {
     manual: 'etcdctl(1), etcd 3.5',
@@ -73,12 +74,13 @@ export const databases: Grammars = {
       host: '--bootstrap-server',
       text: '--group',
     }),
-    // What is asked of the members alone it refuses by itself.
+    // It refuses by itself what only members may be asked.
     requires: ['--list', '--describe', '--members', '--offsets', '--state'],
   }),
   ...sameGrammar('mysql mariadb', {
-    // Bare it is a session, --init-command and --pager run, --tee writes, -D may be an operand as well. A client of either reads the file
-    // my.cnf of MYSQL_HOME before its user's own: there the session is bound and made to read only.
+    // Bare it is a session; --init-command and --pager run, --tee writes, -D may be an operand too.
+    // Clients of both read my.cnf of MYSQL_HOME before their user's: it bounds the session and
+    // makes it read only.
     manual: 'mysql(1), MySQL 8.0; mariadb(1), MariaDB 10.11',
     options: spellOptions({
       flag: '-B -C -E -H -N -r -s -t -v -X --batch --column-names --compress --html --no-beep --raw --silent --skip-column-names --table --verbose --vertical --xml',
@@ -146,7 +148,8 @@ export const databases: Grammars = {
     options: spellOptions({ flag: '-h -j --no-header --json' }),
   },
   psql: {
-    // -f and a backslash read files and run programs, -o and -L write, -v feeds the scripts; a name with = or :// is a connection.
+    // -f and a backslash read files and run programs, -o and -L write, -v feeds the scripts; a name
+    // with = or :// is a connection.
     manual: 'psql(1), PostgreSQL 15',
     options: spellOptions({
       flag: `-a -A -b -e -E -H -l -n -q -t -V -w -x -X -z -0 --csv --echo-all --echo-errors --echo-hidden --echo-queries --expanded --html
@@ -160,7 +163,8 @@ export const databases: Grammars = {
     operands: { first: ['name', 'name'] },
     requires: ['-c', '--command', '-l', '--list', '-V', '--version'],
     refuses: ['^\\s*(?!(border|expanded|footer|format|linestyle|null|pager|tuples_only|x)=)\\w+\\s*=', '^\\w+://'],
-    // Every role may set these for itself; temp_file_limit only a superuser, and for another role the session would not begin.
+    // Every role may set these for itself; temp_file_limit only a superuser, and for others the
+    // session would not begin.
     environment: {
       PGOPTIONS: '-c default_transaction_read_only=on -c statement_timeout=30s -c lock_timeout=5s',
       PGCONNECT_TIMEOUT: '10',
@@ -178,7 +182,8 @@ export const databases: Grammars = {
     ),
   },
   rabbitmqctl: {
-    // eval, rpc and node names lead elsewhere: left out; list_parameters and environment may show passwords.
+    // Left out: eval, rpc and node names lead elsewhere; list_parameters and environment may show
+    // passwords.
     manual: 'rabbitmqctl(8), RabbitMQ 3.12',
     options: spellOptions({
       flag: '-q -s --quiet --silent --offline --online --local --no-table-headers',
@@ -193,8 +198,9 @@ export const databases: Grammars = {
     ),
   },
   'redis-cli': {
-    // Values are left out with every command that returns them, and so are settings that hold a password; -a shows it to everybody,
-    // --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go on. KEYS stops everybody else while it looks at every key.
+    // Left out: values and all commands that return them, settings with a password; -a shows it to
+    // everybody, --eval and -x read files and input; --stat, --latency, --bigkeys and MONITOR go
+    // on. KEYS stops everybody else while it reads every key.
     manual: 'redis-cli, Redis 7',
     options: spellOptions({ flag: '-3 --csv --json --no-auth-warning --no-raw --raw', host: '-h', number: '-n -p' }),
     commands: {
@@ -260,7 +266,7 @@ export const databases: Grammars = {
     },
   },
   sqlite3: {
-    // Without -readonly it makes the file that is not there, and a file can matter by being there: /etc/nologin.
+    // Without -readonly it makes an absent file, which can matter by being there: /etc/nologin.
     manual: 'sqlite3(1), SQLite 3.40',
     style: 'word',
     options: spellOptions({

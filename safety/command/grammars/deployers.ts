@@ -13,7 +13,8 @@ const whoCan: Grammar = {
 /** What deploys to Kubernetes, what meshes and guards it, and its other clients. */
 export const deployers: Grammars = {
   argocd: {
-    // --server goes elsewhere, --local and --refresh make it work; manifests, differences and parameters hold values.
+    // --server goes elsewhere, --local and --refresh make it work; manifests, differences and
+    // parameters hold values.
     manual: 'argocd, Argo CD 2.9',
     options: spellOptions({ name: '-o --output -p --project', text: '-l --selector', flag: '--client' }),
     commands: {
@@ -157,13 +158,14 @@ export const deployers: Grammars = {
 }
 
 /**
- * Programs that send a packet to a named host. What they send is theirs, not the model's: no bodies, no headers, no lookups of
- * names that are not already known.
+ * Programs that send a packet to a named host. What they send is theirs, not the model's: no
+ * bodies, no headers, no look-up of unknown names.
  */
 export const remote: Grammars = {
   curl: {
-    // -d without -G, -F and -T send, -A, -e and -b may carry anything out, -K reads options, -O and -D write, -x goes elsewhere,
-    // -L goes where the answer says, -w @file reads. Braces and brackets make many addresses.
+    // -d without -G, -F and -T send, -A, -e and -b may carry anything out, -K reads options, -O and
+    // -D write, -x goes elsewhere, -L goes where the answer says, -w @file reads. Braces and
+    // brackets make many addresses.
     manual: 'curl(1), curl 7.88',
     options: spellOptions({
       flag: `-0 -4 -6 -f -g -G --get -i -I -k -N -q -s -S -v -Z --compressed --fail --fail-with-body --head --http1.1 --http2 --include
@@ -235,7 +237,8 @@ export const remote: Grammars = {
     },
   }),
   ...sameGrammar('nc ncat netcat', {
-    // Without -z it carries what it is given, so that is a word that only asks; -e and -c run programs, -l listens.
+    // Without -z it carries its input, so that is a word that only asks; -e and -c run programs, -l
+    // listens.
     manual: 'nc(1), OpenBSD netcat 1.219',
     options: spellOptions({ flag: '-4 -6 -n -N -r -t -u -v -z', number: '-w -i -q' }),
     operands: { first: ['host', 'number'], min: 2 },
@@ -274,7 +277,8 @@ export const remote: Grammars = {
     operands: { first: ['host', 'number'], min: 1 },
   }),
   wget: {
-    // It writes unless -O - or --spider; a redirection would be followed where the answer says, which its settings end.
+    // It writes unless -O - or --spider; a redirection would be followed where the answer says,
+    // which its settings end.
     manual: 'wget(1), GNU Wget 1.21',
     options: spellOptions({
       flag: '-4 -6 -nv -q -S --max-redirect=0 --no-hsts --no-check-certificate --no-verbose --quiet --server-response --spider',

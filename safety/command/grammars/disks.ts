@@ -1,6 +1,6 @@
 import { flags, type Grammar, type Grammars, oneOf, paths, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
-/** Partitions, file systems, controllers of disks and what else of a machine has a small program for itself. */
+/** Partitions, file systems, disk controllers and other parts of a machine with small programs. */
 export const disks: Grammars = {
   cpupower: verbs('cpupower(1), Linux 6.1', 'frequency-info|idle-info|info', spellOptions({ text: '-c --cpu' })),
   'edac-util': flags('edac-util(1), 0.18', '-v -s -q -r --verbose --status'),
@@ -178,7 +178,7 @@ const setting: Grammar = {
   refuses: ['pass', 'key', 'secret', 'token', 'auth'],
 }
 
-/** auth, config, config-key and radosgw-admin print keys: left out, with every verb that changes. */
+/** Left out: auth, config, config-key and radosgw-admin print keys; every verb that changes. */
 export const ceph: Grammars = {
   ceph: {
     manual,

@@ -32,7 +32,8 @@ export const files: Grammars = {
     operands: { rest: 'file' },
   },
   file: {
-    // -f reads names from a file and echoes them; -m and -C read and write magic; -S takes off the sandbox; -z runs programs.
+    // -f reads names from a file and echoes them; -m and -C read and write magic; -S takes off the
+    // sandbox; -z runs programs.
     manual: 'file(1), file 5.44',
     options: spellOptions({
       flag: `-0 -b -h -i -k -L -N -n -p -r -s -v --brief --mime --mime-type --mime-encoding --extension --keep-going
@@ -42,7 +43,8 @@ export const files: Grammars = {
     operands: { rest: 'file', min: 1 },
   },
   find: {
-    // -exec and kin run programs and are unwrapped elsewhere; -delete, -fls, -fprint, -fprint0, -fprintf write.
+    // -exec and kin run programs and are unwrapped elsewhere; -delete, -fls, -fprint, -fprint0,
+    // -fprintf write.
     manual: 'find(1), findutils 4.9',
     style: 'word',
     options: spellOptions({
@@ -155,8 +157,8 @@ export const files: Grammars = {
 }
 
 /**
- * Contents of files, printed, counted, compared and dumped. `--files0-from` is left out everywhere: error texts print what it
- * read as names of files.
+ * Contents of files, printed, counted, compared and dumped. `--files0-from` is left out everywhere:
+ * errors print what it read as names of files.
  */
 export const contents: Grammars = {
   cat: {
@@ -191,7 +193,7 @@ export const contents: Grammars = {
     operands: { first: ['file', 'file'], min: 2 },
   },
   diff: {
-    // --from-file, --to-file and -X read names of files: left out; so are -l and --paginate, which run pr(1).
+    // Left out: --from-file, --to-file and -X read names of files; -l and --paginate run pr(1).
     manual: 'diff(1), diffutils 3.8',
     options: spellOptions({
       flag: `-a -b -B -c -d -e -E -i -N -p -q -r -s -t -T -u -w -y -Z --normal --brief --report-identical-files --side-by-side
@@ -237,7 +239,8 @@ export const contents: Grammars = {
     operands: { rest: 'file' },
   },
   strings: {
-    // An @file names a file of options, so an operand must not begin with one; -T loads nothing but is left out with it.
+    // An @file names a file of options: no operand begins with one; -T loads nothing but is left
+    // out with it.
     manual: 'strings(1), binutils 2.40',
     options: spellOptions({
       flag: '-a -d -f -o -w --all --data --print-file-name --include-all-whitespace --help --version',

@@ -1,6 +1,7 @@
 import { type Grammar, type Grammars, spellOptions } from '../grammar.ts'
 
-// --ext-diff and --textconv run programs, --output and -O write and read, --no-index reads any file: left out.
+// Left out: --ext-diff and --textconv run programs, --output and -O write and read, --no-index
+// reads any file.
 const diff = {
   flag: `-a -b -p -q -R -s -u -w -z --abbrev --cached --cc --check --color --exit-code --full-index --ignore-all-space
     --ignore-blank-lines --ignore-space-change --merge-base --minimal --name-only --name-status --no-color --no-ext-diff
@@ -26,7 +27,7 @@ const one = (manual: string, flag = '', values = '', operands?: Grammar['operand
   ...(operands ? { operands } : {}),
 })
 const text = { rest: 'text' } as const
-// Outside a work tree git compares any two files, so what it is given is held against the sensitive paths.
+// Outside a work tree git compares any two files: operands are held against the sensitive paths.
 const paths = { rest: 'revision' } as const
 /** These print patches: of all files of a repository, unless some are named. */
 const patching = '-p -u -U --patch --unified --cc --word-diff --word-diff-regex'.split(' ')
@@ -34,7 +35,10 @@ const flat =
   '-s --no-patch --stat --numstat --shortstat --summary --name-only --name-status --dirstat --quiet --raw'.split(' ')
 const patches = { unless: flat, by: patching } as const
 
-/** -c and --config-env set what may run a program, --exec-path, --git-dir and --work-tree lead elsewhere: left out. */
+/**
+ * Left out: -c and --config-env set what may run a program, --exec-path, --git-dir and --work-tree
+ * lead elsewhere.
+ */
 export const git: Grammars = {
   git: {
     manual: 'git(1), git 2.39',

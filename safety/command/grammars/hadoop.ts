@@ -1,8 +1,10 @@
 import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } from '../grammar.ts'
 
 const manual = 'hdfs, yarn, hadoop: Apache Hadoop 3.3 commands guide'
-/** What a file system of Hadoop tells of its paths: names and sizes, never what is in them, one directory at a time: -R,
- * -du and -count go through all that is below. -D and -conf are settings, -fs goes elsewhere. */
+/**
+ * A Hadoop file system's word on its paths: names and sizes, never contents, one directory at a
+ * time: -R, -du and -count go through all below. -D and -conf are settings, -fs goes elsewhere.
+ */
 const files: Grammar = {
   manual,
   style: 'word',

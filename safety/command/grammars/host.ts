@@ -49,7 +49,8 @@ export const host: Grammars = {
     operands: { first: ['text', 'file'] },
   },
   getent: {
-    // shadow and gshadow are hashes. Without a key, hosts reads files alone; with one it may ask a name server.
+    // shadow and gshadow are hashes. Without a key, hosts reads files alone; with one it may ask a
+    // name server.
     manual: 'getent(1), glibc 2.36',
     commands: {
       ...sameGrammar('group initgroups netgroup networks passwd protocols rpc services', {
@@ -177,7 +178,8 @@ export const hardware: Grammars = {
     }),
   },
   ipmitool: {
-    // -H goes to another machine, -f reads a password, exec and shell read commands; clear, set, power and user act.
+    // -H goes to another machine, -f reads a password, exec and shell read commands; clear, set,
+    // power and user act.
     manual: 'ipmitool(1), 1.8',
     options: spellOptions({ flag: '-c -v -V -h' }),
     commands: {

@@ -23,7 +23,7 @@ import { systemd } from './systemd.ts'
 import { text } from './text.ts'
 import { openssl, tools } from './tools.ts'
 
-/** What is known of every program, by base name. What is not here is not a read. */
+/** Every program's grammars, by base name. A program that is not here is no read. */
 export const grammars: Grammars = {
   ...versions,
   ...archives,

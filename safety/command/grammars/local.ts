@@ -19,7 +19,7 @@ const oneOf = (manual: string, flag: string, more = '', operands?: Grammar['oper
 })
 const names = { rest: 'name' } as const
 
-/** Packages, supervisors, graphics cards, boot and tickets of one machine, in the few forms that only look. */
+/** Packages, supervisors, graphics cards, boot and tickets of a machine: looking forms only. */
 export const local: Grammars = {
   'amd-smi': verbs(
     'amd-smi, ROCm 6',
@@ -175,7 +175,7 @@ export const processes: Grammars = {
     endless: { when: 'interval', instead: once },
   },
   lsof: {
-    // -D writes a device cache, -k and -A read a kernel image; a number may be given to few options.
+    // -D writes a device cache, -k and -A read a kernel image; few options take a number.
     manual: 'lsof(8), lsof 4.95',
     options: spellOptions({
       flag: '+L1 -a -b -C -h -K -l -M -n -N -O -P -Q -R -t -U -v -V -w -X -Z',
@@ -225,8 +225,9 @@ export const processes: Grammars = {
     operands: { rest: 'number', min: 1 },
   },
   ps: {
-    // The letter e of BSD shows environments, and so does a format. A cluster that makes no sense with a dash (`-auxe`) is read
-    // again without it, so nothing clusters here: the usual spellings are separate words.
+    // BSD's letter e shows environments, and so does a format. A senseless cluster with a dash
+    // (`-auxe`) is read again without it, so nothing clusters here: the usual spellings are
+    // separate words.
     manual: 'ps(1), procps-ng 4.0',
     style: 'word',
     options: spellOptions({

@@ -8,7 +8,10 @@ const ofProxies = spellOptions({
   flag: '--short -s --verbose --verbose=false --remote --remote=false',
 })
 
-/** Filters only choose among what is held: no name in them is looked up. Without a number or a time it prints the last 20. */
+/**
+ * Filters only choose among what is held: no name is looked up. Without a number or a time it
+ * prints the last 20.
+ */
 const observed: Grammar = {
   manual: 'hubble observe, 0.12',
   options: spellOptions({
@@ -27,7 +30,7 @@ const observed: Grammar = {
   },
 }
 
-/** The agent's own client, which releases after 1.14 call cilium-dbg. `config` with an operand sets, `monitor` goes on. */
+/** The agent's own client, cilium-dbg after 1.14. `config` with an operand sets; no `monitor`. */
 const cilium: Grammar = verbs(
   'cilium, cilium-dbg, 1.14',
   `status, version, endpoint list|get|health|log|labels, service|identity|node|nodeid|lrp|ip|recorder|prefilter|cgroups list, identity|service|ip|map get,
@@ -45,7 +48,8 @@ const cilium: Grammar = verbs(
 /** Meshes and networks of Kubernetes: what their clients tell, of agents and of proxies. */
 export const meshes: Grammars = {
   istioctl: {
-    // proxy-config secret, all and bootstrap show keys and environments; analyze and describe read what is there.
+    // proxy-config secret, all and bootstrap show keys and environments; analyze and describe read
+    // what is there.
     manual: istio,
     options: { ...kube, ...output },
     commands: {

@@ -3,8 +3,8 @@ import { type Grammar, type Grammars, oneOf, sameGrammar, spellOptions, verbs } 
 const ip8 = 'ip(8), iproute2 6.1'
 
 /**
- * `show` in the spellings that are used; the abbreviations that ip(8) would take besides are unknown on purpose, as is every
- * verb that changes. Operands are names, prefixes and the key words of the selector, none of which can act after `show`.
+ * `show` in its usual spellings; ip(8)'s other abbreviations are unknown on purpose, and every verb
+ * that changes. Operands are names, prefixes and the selector's key words; none acts after `show`.
  */
 const show = sameGrammar('list lst ls l show sh', { manual: ip8, operands: { rest: 'text' } })
 /** `ip link s` and `ip netns s` set; with addresses, neighbours and routes it is short for show. */
@@ -175,7 +175,8 @@ export const network: Grammars = {
         --version`,
       text: '-A -f --family --query',
     }),
-    // A filter: `state established '( dport = :5432 )'`. Host names in it are looked up: words are its own or none.
+    // A filter: `state established '( dport = :5432 )'`. Host names in it are looked up: words are
+    // its own or none.
     operands: { rest: 'text' },
     refuses: [
       `(^|[\\s(!=<>&|])(?!(${filter})(?![\\w.-]))[a-z_.-]`,

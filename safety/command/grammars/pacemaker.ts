@@ -3,7 +3,7 @@ import { type Grammars, oneOf, paths, plain, sameGrammar, spellOptions } from '.
 const pcs = 'pcs(8), pcs 0.11'
 const pacemaker = 'Pacemaker 2.1'
 
-/** Groups of machines that fail over: Pacemaker and Corosync, by their shells and by their own programs. */
+/** Failover clusters: Pacemaker and Corosync, by their shells and programs. */
 export const failover: Grammars = {
   pcs: {
     // config and cib print passwords of fence devices, and so does a fence device by its name.
@@ -73,7 +73,7 @@ export const failover: Grammars = {
     ),
   },
   crm_resource: {
-    // What is not among these moves, bans, cleans or sets; -Q and -q print parameters, passwords among them.
+    // All others move, ban, clean or set; -Q and -q print parameters, passwords among them.
     manual: `crm_resource(8), ${pacemaker}`,
     options: spellOptions({
       flag: '-l -L -O -W -a -A --list-raw --list --list-operations --list-all-operations --locate --constraints --stack --why -Y -V',

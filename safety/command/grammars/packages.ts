@@ -11,7 +11,10 @@ const one = (manual: string, flag: string, values = '', operands: Grammar['opera
 const tagFormat =
   '[^%\\\\]|\\\\.|%%|%-?\\d{0,3}\\{=?\\w+(?::(?:armor|arraysize|base64|date|day|depflags|deptype|fflags|fstate|fstatus|hex|octal|perms|pgpsig|shescape|string|vflags))?\\}'
 
-/** What is installed. What would ask a mirror, write a cache or take a setting (`apt -o`, `--config`) is left out. */
+/**
+ * Installed packages. Left out: asking a mirror, writing a cache, taking a setting (`apt -o`,
+ * `--config`).
+ */
 export const packages: Grammars = {
   ...sameGrammar('apt apt-cache', {
     // -o may run a program, -c reads settings, update and the rest act.
@@ -29,7 +32,8 @@ export const packages: Grammars = {
     commands: sameGrammar('showauto showhold showmanual', one('apt-mark(8)', '')),
   },
   ...sameGrammar('dnf yum', {
-    // -c and --setopt take settings, --enablerepo and --installroot go elsewhere; -C keeps off the network, so it must be there.
+    // -c and --setopt take settings, --enablerepo and --installroot go elsewhere; -C keeps off the
+    // network, so it must be there.
     manual: 'dnf(8), DNF 4.14; yum(8)',
     options: spellOptions({ flag: '-C --cacheonly -q --quiet -v --verbose --version' }),
     requires: ['-C', '--cacheonly', '--version'],
@@ -43,7 +47,8 @@ export const packages: Grammars = {
     },
   }),
   dpkg: {
-    // Actions that look; --admindir and --root go elsewhere, -i, -r, -P, --configure and --set-selections act.
+    // Looking actions; --admindir and --root go elsewhere, -i, -r, -P, --configure and
+    // --set-selections act.
     manual: 'dpkg(1), dpkg 1.21',
     options: spellOptions({
       flag: '-C -l -L -p -s -S -V --audit --get-selections --list --listfiles --no-pager --print-architecture --print-foreign-architectures --search --status --verify --version --help',
@@ -119,7 +124,8 @@ export const packages: Grammars = {
     },
   }),
   rpm: {
-    // Queries alone: verification runs the package's own script; -e, -i, -U, -F, --import, --define, --eval, --pipe, --load and --root act or run.
+    // Queries alone: verification runs the package's script; -e, -i, -U, -F, --import, --define,
+    // --eval, --pipe, --load and --root act or run.
     manual: 'rpm(8), RPM 4.18',
     options: spellOptions({
       flag: `-a -c -d -f -i -l -L -p -q -R -s -v --all --changelog --changes --conflicts --configfiles --docfiles --enhances --file
@@ -129,7 +135,8 @@ export const packages: Grammars = {
     }),
     operands: { rest: 'file' },
     requires: ['-q', '--query', '--version'],
-    // A package may be fetched from an address. A format holds tags in listed forms: `expand` runs what the package says.
+    // An address may fetch a package. A format holds tags in listed forms: `expand` runs the
+    // package's words.
     refuses: ['^//', '://', `^(?=.*%)(?!(?:${tagFormat})*$)`],
   },
   snap: {
@@ -147,7 +154,7 @@ export const packages: Grammars = {
 /** Archives and compressed files, listed, tested and printed. */
 export const archives: Grammars = {
   ...sameGrammar('bzip2 bunzip2 unxz unzstd xz zstd', {
-    // The last mode wins, so that -t -d would replace the file: -d is in only with -c in the same word.
+    // The last mode wins, so that -t -d would replace the file: -d only with -c in the same word.
     manual: 'bzip2(1), xz(1), zstd(1)',
     options: spellOptions({ flag: '-c -k -l -q -t -v -cd -dc --list --stdout --test --verbose' }),
     operands: { rest: 'file', min: 1 },
@@ -163,7 +170,8 @@ export const archives: Grammars = {
     measures: { unless: ['-c', '--stdout'] },
   }),
   tar: {
-    // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run programs.
+    // An archive `host:file` is fetched with rsh; -I, -F, --to-command and --checkpoint-action run
+    // programs.
     manual: 'tar(1), GNU tar 1.34',
     options: spellOptions({
       flag: `-a -j -J -t -v -z --bzip2 --full-time --gzip --list --numeric-owner --utc --verbose --wildcards --xz --zstd
@@ -176,7 +184,7 @@ export const archives: Grammars = {
     operands: { rest: 'text' },
     requires: ['-t', '--list'],
     measures: {},
-    // A first word of letters alone is read as options, whatever follows: `tar If program archive -t`.
+    // A first word of letters alone is read as options: `tar If program archive -t`.
     refuses: [':', '^[a-z0-9]+$'],
   },
   unzip: {
@@ -200,7 +208,7 @@ export const archives: Grammars = {
   },
 }
 
-/** Words of a packet filter, pcap-filter(7). A name that is not one of them is looked up in the DNS. */
+/** Words of a packet filter, pcap-filter(7). Any other name is looked up in the DNS. */
 const filter =
   `host|net|port|portrange|src|dst|and|or|not|ether|ip|ip6|arp|rarp|tcp|udp|icmp|icmp6|vlan|proto|broadcast|multicast|
 inbound|outbound|less|greater|len|mask|tcpflags|tcp-syn|tcp-ack|tcp-fin|tcp-rst|tcp-push|syn|ack`.replaceAll('\n', '')
@@ -218,7 +226,8 @@ export const snapshots: Grammars = {
     endless: { when: 'always', unless: ['-n', '--iter'], instead: { drop: [], add: ['-b', '-n', '1'] } },
   },
   jcmd: {
-    // GC.run, heap dumps and what changes flags act; VM.system_properties, VM.command_line and VM.info show passwords.
+    // GC.run, heap dumps and flag changes act; VM.system_properties, VM.command_line and VM.info
+    // show passwords.
     manual: 'jcmd(1), OpenJDK 17',
     options: spellOptions({ flag: '-l -h' }),
     operands: { first: ['text', 'name'], rest: 'name' },
@@ -229,7 +238,7 @@ export const snapshots: Grammars = {
   },
   jps: { manual: 'jps(1), OpenJDK 17', style: 'word', options: spellOptions({ flag: '-l -q' }) },
   jinfo: {
-    // Without an option it prints properties, which hold passwords; a sign before the flag's name sets it.
+    // Bare it prints properties, which hold passwords; a sign before a flag's name sets it.
     manual: 'jinfo(1), OpenJDK 17',
     style: 'word',
     options: spellOptions({ flag: '-flags', name: '-flag' }),

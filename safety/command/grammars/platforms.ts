@@ -3,17 +3,20 @@ import { type Grammars, paths, plain, sameGrammar, spellOptions, verbs } from '.
 const gh = 'gh, GitHub CLI 2.40'
 const glab = 'glab, GitLab CLI 1.36'
 const output = spellOptions({ name: '-o --output' })
-/** A repository of the host that one is logged in to: a name with two slashes has the host in front. */
+/** A repository of the host one is logged in to: a name with two slashes begins with a host. */
 const repository = spellOptions({ name: '-R --repo' })
 
-/** Clients of platforms over the network: repositories and their pipelines, clouds, schedulers of jobs, monitoring. */
+/**
+ * Clients of platforms over the network: repositories and pipelines, clouds, job schedulers,
+ * monitoring.
+ */
 export const platforms: Grammars = {
   openstack: { manual: 'openstack, python-openstackclient 6', cloud: 'openstack' },
   hcloud: { manual: 'hcloud, 1.42', cloud: 'hcloud' },
   doctl: { manual: 'doctl, 1.104', cloud: 'doctl' },
   gh: {
-    // --web opens a browser, --watch goes on, a template may print anything; api asks with another method as soon as it has a field,
-    // and what is searched for leaves.
+    // --web opens a browser, --watch goes on, a template may print anything; api changes the method
+    // once it has a field, and a search leaves the machine.
     manual: gh,
     options: { ...repository, ...spellOptions({ flag: '--version' }) },
     bare: true,
@@ -198,7 +201,8 @@ export const platforms: Grammars = {
     },
   },
   promtool: {
-    // The rest pushes, writes or asks what an address names; a configuration may name files of secrets, which are read and not printed.
+    // The rest pushes, writes or asks an address; a configuration may name files of secrets, which
+    // are read and not printed.
     manual: 'promtool, Prometheus 2.48',
     commands: {
       check: {
@@ -212,7 +216,8 @@ export const platforms: Grammars = {
     output,
   ),
   'gitlab-ctl': {
-    // The first three of Omnibus, and what its databases tell; tail never ends, show-config prints every password.
+    // Omnibus' first three, and what its databases tell; tail never ends, show-config prints every
+    // password.
     manual: 'gitlab-ctl, Omnibus GitLab 16: maintenance commands',
     commands: {
       status: { manual: 'gitlab-ctl status', operands: { rest: 'name' } },

@@ -12,7 +12,7 @@ const lvm: Grammar = {
 }
 const pools: Grammar['operands'] = { rest: 'text' }
 
-/** Disks, volumes and file systems. A device is text here: these print labels and states, never blocks. */
+/** Disks, volumes and file systems. A device is text: these print labels and states only. */
 export const storage: Grammars = {
   blkid: {
     // -g and -w write the cache, -c reads another.

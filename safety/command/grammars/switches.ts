@@ -6,10 +6,11 @@ const ovs = 'Open vSwitch 3.1'
 const frrTopics =
   '(ip|ipv6) (route|nht|bgp|ospf6?|rip|eigrp|pim|igmp|mroute|multicast|prefix-list|access-list|community-list|interface|protocol|nhrp|msdp|rpf)|bgp|ospf6?|isis|evpn|bfd|mpls|pim|vrf|vrrp|interface|zebra|route-map|memory|thread|version|daemons|watchfrr|nexthop-group|pbr|event|segment-routing|sharp|babel|work-queues'
 
-/** Routers and switches, those made of software among them: what they show of routes, neighbours and flows. */
+/** Routers and switches, software ones included: their routes, neighbours and flows. */
 export const switches: Grammars = {
   ...sameGrammar('birdc birdcl birdc6 birdcl6', {
-    // Words are sent as one line to the daemon; what is not `show` may configure it. A filter is code: where and filter are left out.
+    // Words go to the daemon as one line; all but `show` may configure it. A filter is code: where
+    // and filter are left out.
     manual: 'birdc, BIRD 2.0: Remote control',
     options: spellOptions({ flag: '-r -v' }),
     commands: sameGrammar('show s sh', {
@@ -25,7 +26,7 @@ export const switches: Grammars = {
     style: 'word',
     options: spellOptions({ text: '-c', flag: '-h' }),
     requires: ['-c'],
-    // Any word may be cut short, so that a word that is forbidden has many spellings: what is shown is written out.
+    // Any word may be cut short, so forbidden words have many spellings: shown ones are whole.
     refuses: [
       `^(?!show (${frrTopics})( [\\w./: *-]+)?( ?\\| (include|exclude|begin|count) [\\w./: -]+)?$)`,
       '\\bpassw',
@@ -97,7 +98,8 @@ export const switches: Grammars = {
     refuses: ['^(?!(state|config|dump|view|port|\\w*team\\w*|bond\\d+)$)'],
   },
   net: {
-    // Cumulus' own; Samba's program of this name knows no `show`. The configuration as a whole holds passwords of neighbours.
+    // Cumulus' own; Samba's of this name knows no `show`. The whole configuration holds neighbours'
+    // passwords.
     manual: 'net(5), NCLU of Cumulus Linux 4.4',
     commands: {
       show: {

@@ -22,7 +22,8 @@ export const systemd: Grammars = {
     commands: sameGrammar('is-installed list status', look('bootctl(1)')),
   },
   busctl: {
-    // call, set-property and emit act; monitor and capture never end; tree, introspect and get-property may start a service.
+    // call, set-property and emit act; monitor and capture never end; tree, introspect and
+    // get-property may start a service.
     manual: 'busctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} --system --user --unique --acquired --activatable --show-machine --list -j --json=short`,
@@ -50,8 +51,9 @@ export const systemd: Grammars = {
     commands: sameGrammar('hostname status', look('hostnamectl(1)')),
   },
   journalctl: {
-    // --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var, --update-catalog and --setup-keys act;
-    // --file, --root and --image read elsewhere; --cursor-file writes.
+    // --vacuum-*, --rotate, --flush, --sync, --relinquish-var, --smart-relinquish-var,
+    // --update-catalog and --setup-keys act; --file, --root and --image read elsewhere;
+    // --cursor-file writes.
     manual: 'journalctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} -a -b -e -f -k -m -N -r -x -W --all --catalog --disk-usage --dmesg --fields --follow --header --list-boots
@@ -129,7 +131,7 @@ export const systemd: Grammars = {
     },
   },
   systemctl: {
-    // show-environment may hold secrets, and so do some properties: show names those that it is to print.
+    // show-environment may hold secrets, and so do some properties: show names those it prints.
     manual: 'systemctl(1), systemd 252',
     options: spellOptions({
       flag: `${common} -a -r --after --all --before --failed --plain --recursive --reverse

@@ -21,7 +21,8 @@ const grep: Grammar = {
 /** Programs that read text and print text. */
 export const text: Grammars = {
   ...sameGrammar('awk gawk mawk nawk', {
-    // -f and -i read a program, -l loads code, -o, -p and -d write; long options differ between the three awks.
+    // -f and -i read a program, -l loads code, -o, -p and -d write; long options differ between the
+    // three awks.
     manual: 'awk(1), POSIX; gawk(1); mawk(1)',
     options: spellOptions({ text: '-F -v' }),
     operands: { first: ['awk'], rest: 'file', min: 1 },
@@ -151,7 +152,8 @@ export const text: Grammars = {
     refuses: ['\\d{8}', '\\.\\d{3}', '[eE]\\d', '%\\D*\\d{4}'],
   },
   sort: {
-    // -o and -T write, --compress-program runs, --files0-from and --random-source read what is not asked for.
+    // -o and -T write, --compress-program runs, --files0-from and --random-source read what is not
+    // asked for.
     manual: 'sort(1), coreutils 9.1',
     options: spellOptions({
       flag: `-b -c -C -d -f -g -h -i -m -M -n -r -R -s -u -V -z --ignore-leading-blanks --dictionary-order --ignore-case
@@ -184,7 +186,7 @@ export const text: Grammars = {
     operands: { first: ['file'] },
   },
   yq: {
-    // Two programs share the name: what is here looks in both. -i edits, -s of one splits into files.
+    // Two programs share the name: these look in both. -i edits, -s of one splits into files.
     manual: 'yq 4.44 (mikefarah); yq 3.4 (kislyuk)',
     options: spellOptions({
       flag: '-C -e -M -N -P -r --colors --exit-status --no-colors --no-doc --prettyPrint --help --version',

@@ -12,7 +12,7 @@ const version = (manual: string, flag: string): Grammar => ({
   requires: flag.split(' '),
 })
 
-/** Schedulers, services, mail, time, web servers, locks on the door: each in the forms that only look. */
+/** Schedulers, services, mail, time, web servers, door locks: each in its looking forms. */
 export const tools: Grammars = {
   'aa-status': one(
     'aa-status(8), AppArmor 3.0',
@@ -94,7 +94,7 @@ export const tools: Grammars = {
     operands: { first: ['text', 'file'], min: 2 },
   },
   nginx: {
-    // -T prints the whole configuration; -c and -p would read another, -g takes directives, -s signals.
+    // -T prints the whole configuration; -c and -p read another, -g takes directives, -s signals.
     manual: 'nginx(8), nginx 1.22',
     options: spellOptions({ flag: '-h -q -t -T -v -V -?' }),
     requires: ['-h', '-t', '-T', '-v', '-V', '-?'],
@@ -151,7 +151,8 @@ export const tools: Grammars = {
     commands: sameGrammar('status s', { operands: { rest: 'text', min: 1 }, refusesOperands: ['^-'] }),
   },
   asterisk: {
-    // -x is a command for the daemon: those of a list. Names of peers are shown, and no line that has their passwords.
+    // -x is a command for the daemon, of a list. Names of peers are shown, and no line with their
+    // passwords.
     manual: 'asterisk(8), Asterisk 20: CLI commands',
     options: spellOptions({ text: '-x -rx', flag: '-r -n -V' }),
     requires: ['-rx', '-x', '-V'],
@@ -164,8 +165,10 @@ export const tools: Grammars = {
   lpstat: flags('lpstat(1), CUPS 2.4', '-a -c -d -H -l -o -p -r -R -s -t -v', '', {}),
 }
 
-/** -out writes, -engine and -provider load code, -key, -pass and kin read secrets: left out of all of it. s_client sends its
- * input, so that is nothing or the letter that ends it. */
+/**
+ * Left out everywhere: -out writes, -engine and -provider load code, -key, -pass and kin read
+ * secrets. s_client sends its input: nothing, or the letter that ends it.
+ */
 export const openssl: Grammars = {
   openssl: {
     manual: 'openssl(1), OpenSSL 3.0',
@@ -205,7 +208,8 @@ export const openssl: Grammars = {
         operands: { rest: 'certificate' },
       },
       s_client: {
-        // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are its own, -proxy goes elsewhere.
+        // -CAfile and kin are read, -keylogfile, -sess_out and -msgfile write, -key and -cert are
+        // its own, -proxy goes elsewhere.
         options: spellOptions({
           flag: '-showcerts -brief -quiet -no_ign_eof -status -tls1_2 -tls1_3 -no_ssl3 -4 -6 -verify_quiet -verify_return_error -servername_none -tlsextdebug -state -prexit',
           host: '-connect -host',

@@ -2,7 +2,10 @@ import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 type Row = [names: string, manual: string, files: string, obeys: string]
 
-/** A row for each program of a line: files of its user and of the place that it obeys, which have to be absent or root's alone. */
+/**
+ * A row for each program of a line: files of user and place that it obeys, which have to be absent
+ * or root's alone.
+ */
 const rowsOf = (
   reach: ProgramSurroundings['reach'],
   rows: readonly Row[],

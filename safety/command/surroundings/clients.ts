@@ -10,9 +10,9 @@ const rowsOf = (reach: ProgramSurroundings['reach'], rows: readonly Row[]): [str
 const jdk = 'the manual of each, OpenJDK 17: JAVA_TOOL_OPTIONS is a variable'
 
 /**
- * Programs that obey nothing but what only the administrator writes: their words, their input, `/etc` and what is installed. Variables that
- * some of them read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`, `PS_FORMAT`, `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in the
- * environment of a read.
+ * Programs that obey only what the administrator writes: their words, their input, `/etc` and what
+ * is installed. Variables that some read (`TAR_OPTIONS`, `GREP_OPTIONS`, `LS_COLORS`, `PS_FORMAT`,
+ * `OPENSSL_CONF`, `JAVA_TOOL_OPTIONS`, `LD_PRELOAD`) are not in a read's environment.
  */
 export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('service', [
@@ -144,7 +144,7 @@ export const plain: [string, ProgramSurroundings][] = [
   ...rowsOf('mounts', [['findmnt mount mountpoint', 'findmnt(8), mount(8), mountpoint(1), util-linux 2.38']]),
 ]
 
-/** Who connects and how. */
+/** The one who connects, and how. */
 const mysqlKeys =
   'user password port socket protocol connect_timeout default_character_set ssl_mode ssl_ca ssl_cert ssl_key compress database table'.split(
     ' ',
@@ -254,11 +254,11 @@ export const clients: [string, ProgramSurroundings][] = [
   ],
 ]
 
-/** Reads settings of clients that say who connects and to what: why a read must not obey them, or null. */
+/** Reads client settings of who connects to what: why a read must not obey them, or null. */
 
 /**
- * A kubeconfig as YAML has been read. A program for credentials, a file whose content is sent as a token, and a proxy are more than
- * settings; certificates are only used to connect.
+ * A kubeconfig read as YAML. A program for credentials, a file sent as a token, and a proxy are
+ * more than settings; certificates only connect.
  */
 export function oddKubeconfig(config: unknown): string | null {
   if (config === null || config === undefined) return null
@@ -276,7 +276,10 @@ function oddKey(value: unknown, odd: ReadonlySet<string>): string | null {
   return null
 }
 
-/** Keys of `~/.docker/config.json` that change neither where the client goes nor what it starts when it looks. */
+/**
+ * Keys of `~/.docker/config.json` that change neither where the client goes nor what it starts for
+ * a look.
+ */
 const dockerKeys = new Set(
   (
     'auths credsStore credHelpers HttpHeaders psFormat imagesFormat networksFormat volumesFormat statsFormat servicesFormat tasksFormat ' +
@@ -294,8 +297,8 @@ export function oddDockerSettings(settings: unknown): string | null {
 }
 
 /**
- * The lines of a file of `key = value` in sections. A prefix of a key may mean the key, so what is not written in full is not known. A host is
- * this machine.
+ * Lines of a `key = value` file in sections. A prefix may mean a key: only whole ones are known. A
+ * host is this machine.
  */
 export function oddSetting(text: string, keys: readonly string[]): string | null {
   for (const line of text.split(/\r\n|[\r\n]/).map((line) => line.trim())) {

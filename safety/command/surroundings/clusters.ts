@@ -100,7 +100,10 @@ const rootOnly = (...files: string[]): PlaceRule => ({ kind: 'root_only', files 
 const each = (names: string, row: ProgramSurroundings): [string, ProgramSurroundings][] =>
   names.split(' ').map((name) => [name, row])
 
-/** Keys of the two files of aws that say who connects and where; `credential_process` and plug-ins start programs. */
+/**
+ * Keys of aws' two files that say who connects and where; `credential_process` and plug-ins start
+ * programs.
+ */
 const awsKeys = (
   'aws_access_key_id aws_secret_access_key aws_session_token region output role_arn source_profile role_session_name external_id ' +
   'duration_seconds mfa_serial sso_start_url sso_region sso_account_id sso_role_name sso_session sso_registration_scopes retry_mode max_attempts'

@@ -1,9 +1,13 @@
 /**
- * In a container and on another host nobody can look at a home beforehand, and none of our environment gets there but what stands in the
- * text. So code puts `env NAME=value` before these programs: with it they obey nothing there but what the administrator writes.
+ * In a container or on another host nobody can look at a home first, and only the text's own
+ * environment gets there. Code puts `env NAME=value` before these programs: then they obey only the
+ * administrator there.
  */
 
-/** No directory: nothing can be in it, and nobody can make it one. Programs of this list find their home by this variable. */
+/**
+ * No directory: nothing can be in it, and nobody can make it one. These programs find their home by
+ * this variable.
+ */
 const noHome = { HOME: '/dev/null', XDG_CONFIG_HOME: '/dev/null' } as const
 
 const rows: readonly [names: string, environment: Readonly<Record<string, string>>][] = [

@@ -1,8 +1,8 @@
 import type { PlaceRule, ProgramSurroundings } from '../surroundings.ts'
 
 /**
- * Settings that outweigh those of every file, so that what is changed between the look at the settings and the run starts nothing either.
- * `diff.external` and the drivers of attributes have no value that means none.
+ * Settings above those of every file, so that a change between look and run starts nothing.
+ * `diff.external` and attribute drivers have no value for none.
  */
 const overrides: readonly [string, string][] = [
   ['core.fsmonitor', 'false'],
@@ -61,8 +61,9 @@ export const git: [string, ProgramSurroundings][] = [
 export type GitSetting = { scope: string; origin: string; key: string; value: string }
 
 /**
- * Settings that only describe a repository, its branches and remotes, and how a read looks. What is missing could start a program, lead
- * to other files or to a host: `core.fsmonitor`, `core.worktree`, `diff.<driver>`, `filter.<driver>`, `include`, `alias`, `gpg`, `credential`,
+ * Settings that only describe a repository, its branches and remotes, and how a read looks. Any
+ * other could start a program, or lead to other files or a host: `core.fsmonitor`, `core.worktree`,
+ * `diff.<driver>`, `filter.<driver>`, `include`, `alias`, `gpg`, `credential`,
  * `remote.<name>.promisor`, `extensions.partialClone`.
  */
 const describing: readonly string[] = [
@@ -95,8 +96,8 @@ const harmless = new RegExp(`^(?:${describing.join('|')})$`, 'is')
 const off = /^(?:false|no|off|0|)$/i
 
 /**
- * The first setting that a read must not obey; null when all of them only describe. What a person with the rights of root wrote is
- * believed: `isTrusted` says that of a file.
+ * The first setting that a read must not obey; null when all only describe. What root wrote is
+ * believed: `isTrusted` marks such a file.
  */
 export function oddGitSetting(
   settings: readonly GitSetting[],

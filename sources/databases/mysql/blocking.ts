@@ -6,7 +6,7 @@ import type { BlockingTree } from '../reader.ts'
 import { describeSession, type SqlRow } from '../sessions.ts'
 import { sessionColumns, sessionTables, toSession } from './sessions.ts'
 
-/** Who waits for whom: for rows by InnoDB, for the definition of a table by the server. */
+/** Sessions and whom they wait for: rows by InnoDB, a table's definition by the server. */
 
 const maxPairs = 300
 
@@ -23,7 +23,10 @@ const definitionsSql = `
 
 const isExclusive = (type: unknown): boolean => /EXCLUSIVE|NO_WRITE|NO_READ_WRITE|UPGRADABLE/.test(String(type))
 
-/** Of those who hold or want the same, who is in the way: a holder that excludes, and before it grants others, one that waits to exclude. */
+/**
+ * The blocker among those who hold or want the same: an excluding holder, and before it grants
+ * others, one that waits to exclude.
+ */
 function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
   const granted = rows.filter(
     ({ status, has, wanted }) => status === 'GRANTED' && (isExclusive(has) || isExclusive(wanted)),
@@ -32,7 +35,10 @@ function findInTheWay(rows: readonly SqlRow[]): SqlRow[] {
   return rows.filter(({ status, has }) => status === 'PENDING' && isExclusive(has))
 }
 
-/** By MariaDB, where its plugin lists who holds what; a name in the statement that waits tells which it waits for. */
+/**
+ * By MariaDB, where its plugin lists holders; a name in the waiting statement tells which it waits
+ * for.
+ */
 const pluginSql = `select plugin_name from information_schema.plugins where plugin_name = 'METADATA_LOCK_INFO' and plugin_status = 'ACTIVE'`
 const heldSql = `select thread_id as blocker, lock_mode as has, table_schema as db, table_name as name
   from information_schema.metadata_lock_info where lock_type = 'Table metadata lock' limit 2000`

@@ -2,7 +2,7 @@ import { processlistOf, statusOf, toTimeSql } from '../../../clients/databases/m
 import type { AskDatabase } from '../connect.ts'
 import type { Connections } from '../reader.ts'
 
-/** Connections of MySQL and MariaDB against the limit. One more is kept for an administrator, beyond the limit. */
+/** Connections of MySQL and MariaDB against the limit. One more is an administrator's. */
 
 export async function readConnections(ask: AskDatabase): Promise<Connections> {
   const { server } = await ask({ sql: 'select 1' })

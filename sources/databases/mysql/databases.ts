@@ -7,7 +7,10 @@ import type { Question } from '../question.ts'
 import type { SqlRow } from '../sessions.ts'
 import { perSecond, readTwice } from '../twice.ts'
 
-/** Databases of MySQL and MariaDB by size, and what the server counts: deadlocks, temporary tables, whole scans, the length of its history. */
+/**
+ * Databases of MySQL and MariaDB by size, and the server's counts: deadlocks, temporary tables,
+ * whole scans, history length.
+ */
 
 /** MySQL lists its files without opening a table, which may be locked. */
 const sizesSql = ({ product }: ServerFacts): string =>

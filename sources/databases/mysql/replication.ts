@@ -8,7 +8,10 @@ import type { Question } from '../question.ts'
 import type { SaidReplication } from '../reader.ts'
 import type { SqlRow } from '../sessions.ts'
 
-/** Replication of MySQL and MariaDB: what a replica receives, applies and stopped at, and who reads from a primary. */
+/**
+ * Replication of MySQL and MariaDB: what a replica receives, applies and stopped at, and a
+ * primary's readers.
+ */
 
 type Replication = {
   role: 'primary' | 'replica'

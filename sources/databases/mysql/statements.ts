@@ -6,7 +6,7 @@ import type { Question } from '../question.ts'
 import { hideLiterals } from '../statement.ts'
 import { type Counted, perSecond, readTwice } from '../twice.ts'
 
-/** Statements that cost most, by performance_schema: what they take now, and what they took since the counters began. */
+/** The dearest statements, by performance_schema: now, and since the counters began. */
 
 const maxShown = 12
 

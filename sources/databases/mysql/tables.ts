@@ -6,11 +6,17 @@ import type { SqlRow } from '../sessions.ts'
 import { perSecond, readTwice } from '../twice.ts'
 import { remedyFor } from './statements.ts'
 
-/** Tables of InnoDB by their own lists, which need no right to a table: size, rows, indexes, and which are read in whole now. */
+/**
+ * InnoDB's tables by its own lists, which need no right to a table: size, rows, indexes, and whole
+ * reads now.
+ */
 
 const ours = `not regexp '^(mysql|sys|performance_schema|information_schema)/'`
 
-/** MySQL lists its files without opening a table, which may be locked; MariaDB its statistics and indexes. */
+/**
+ * MySQL lists its files without opening a table, which may be locked; MariaDB its statistics and
+ * indexes.
+ */
 const largestSql = ({ product }: ServerFacts): string =>
   product === 'MySQL'
     ? `select replace(name, '/', '.') as \`table\`, file_size as bytes from information_schema.innodb_tablespaces
@@ -21,7 +27,10 @@ const largestSql = ({ product }: ServerFacts): string =>
         (select group_concat(i.name order by i.name separator ', ') from information_schema.innodb_sys_indexes i where i.table_id = s.table_id) as indexes
       from information_schema.innodb_sys_tablestats s where s.name like '%/%' and s.name ${ours} order by bytes desc limit 200`
 
-/** Reads by no index are reads of the whole table (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-table-wait-summary-tables.html). */
+/**
+ * Reads by no index are whole reads
+ * (https://dev.mysql.com/doc/refman/8.0/en/performance-schema-table-wait-summary-tables.html).
+ */
 const readsSql = `
   select concat(object_schema, '.', object_name) as \`table\`, sum(case when index_name is null then count_read else 0 end) as rows_by_whole_scans,
     sum(case when index_name is not null then count_read else 0 end) as rows_by_index,

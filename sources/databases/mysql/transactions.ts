@@ -3,7 +3,7 @@ import type { OpenTransactions } from '../reader.ts'
 import { describeSession } from '../sessions.ts'
 import { sessionColumns, sessionTables, toSession } from './sessions.ts'
 
-/** Transactions of InnoDB that are open, the oldest first; and statements that run for long without one. */
+/** Open InnoDB transactions, the oldest first; and long statements without one. */
 
 export async function readTransactions(ask: AskDatabase): Promise<OpenTransactions> {
   const { server } = await ask({ sql: 'select 1' })
@@ -17,7 +17,7 @@ export async function readTransactions(ask: AskDatabase): Promise<OpenTransactio
   const long = rows.map((row) => ({
     ...toSession(row),
     openSeconds: Number(row.open_seconds ?? row.runs_seconds ?? 0),
-    // How much of the history a transaction keeps is not said of one alone: see the length of the history list.
+    // One transaction does not tell its share of the history: see the history list's length.
     holdsBack: null,
   }))
   const prepared = (await ask({ sql: preparedSql })).rows

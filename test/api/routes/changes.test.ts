@@ -142,7 +142,8 @@ test('with a secret each delivery has to be proven, and a token does not help', 
   const gitlabHeaders = (token: string) => ({ 'x-gitlab-event': 'Deployment Hook', 'x-gitlab-token': token })
   expect((await post(hook, gitlabHeaders('a-token-of-gitlab-1'), '')).status).toBe(202)
   expect((await post(hook, gitlabHeaders('a-token-of-gitlab-2'), '')).status).toBe(401)
-  // A delivery of no known sender still needs a token, and no secret is shown to those who read settings.
+  // A delivery of no known sender still needs a token, and no secret is shown to those who read
+  // settings.
   expect((await post({ title: 'x', at: minutesAgo(1) }, {}, '')).status).toBe(401)
   const shown = JSON.stringify((await api.get('/config')).body)
   expect(shown).not.toContain('a-secret-of-github')

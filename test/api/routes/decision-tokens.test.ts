@@ -31,7 +31,10 @@ beforeAll(async () => {
 type Door = 'api' | 'page' | 'update' | 'signal'
 type Shown = { as?: 'anna' | 'lowly'; approvalId?: string; said: SaidDecision }
 
-/** Shows a token at a door, as whoever holds it; answers the code of the refusal, or what the decision came to. */
+/**
+ * Shows a token at a door, as whoever holds it; answers the code of the refusal, or what the
+ * decision came to.
+ */
 async function show(door: Door, token: string, { as = 'anna', approvalId = '', said }: Shown): Promise<string> {
   if (door === 'update' || door === 'signal') {
     const { decision, reason } = said

@@ -208,7 +208,7 @@ const comesIn = (body: object, { secret = webhookSecret, name = 'on-call' } = {}
   return api.post(`/ingest/pagerduty/${name}`, { raw, as: '', headers: { 'x-pagerduty-signature': signature } })
 }
 
-/** Who has it, and what was noted. */
+/** The owner, and the notes. */
 const standing = async (id: string) => {
   const { status, owner } = (await api.get(`/incidents/${id}`)).body as never as {
     status: string

@@ -84,7 +84,8 @@ test('a cancellation counts until its time, and what fires then is investigated'
   expect((await cancel({ until: '2020-01-01T00:00:00Z' })).body.code).toBe('UNTIL_OUT_OF_RANGE')
   expect((await cancel({ until: '2099-01-01T00:00:00Z' })).body.code).toBe('UNTIL_OUT_OF_RANGE')
   const { cancelledUntil } = (await cancel({ until })).body as { cancelledUntil?: string }
-  // It is stored as a span from the moment of the request: never before what was asked, and before the clock is an hour on.
+  // It is stored as a span from the moment of the request: never before what was asked, and before
+  // the clock is an hour on.
   expect(Date.parse(cancelledUntil ?? '')).toBeGreaterThanOrEqual(Date.parse(until) - 1)
   const { rows: after } = await sql<{ until: string }>`select ${hourAhead} as until`.execute(api.db)
   expect(Date.parse(cancelledUntil ?? '')).toBeLessThanOrEqual(Date.parse(after[0]!.until) + 1_000)

@@ -14,7 +14,10 @@ import { bodiesOf, pagerdutySignature, snsMessage, topicArn } from '../../suppor
 const directory = temporaryDirectory().path
 const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
 
-/** What stands for SNS: its certificate and what it was asked, over TLS that this certificate proves. */
+/**
+ * What stands for SNS: its certificate and what it was asked, over TLS that this certificate
+ * proves.
+ */
 const sns = {
   server: undefined as Server | undefined,
   port: 0,

@@ -231,7 +231,7 @@ test('a group of 1,200 alerts is stored, shown with its age, and taken up as a w
   expect(await takeAllUp()).toEqual(Array.from({ length: 1_200 }, () => 'opened'))
   expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'None waits to be taken up.' })
 
-  // What is said of an alert that waits comes after it, however small the body is.
+  // A word on a waiting alert comes after it, however small the body.
   await api.post('/ingest/alertmanager', { raw: group('firing', 1_200), as: api.tokens.ingest })
   const small = await api.post('/ingest/alertmanager', { raw: group('resolved', 3), as: api.tokens.ingest })
   expect(small.body).toMatchObject({ waiting: { alerts: 3 } })

@@ -336,7 +336,8 @@ test('a run asks with the output of the check mode, runs what was approved, and 
   })
   expect(called()).toEqual(['--check node-osl-2', '--check node-osl-2', 'run node-osl-2', '--check node-osl-2'])
   expect(JSON.stringify(await eventsOf(api.db, incidentId))).not.toContain('correct-horse')
-  // Claim and decision were written past their doors here; what is stored of the effect holds against the rows.
+  // Claim and decision were written past their doors here; what is stored of the effect holds
+  // against the rows.
   const { differences } = (await api.get('/verify?limit=100')).body as unknown as { differences: { subject: string }[] }
   expect(differences.filter(({ subject }) => !/^(inc|apr)_[0-9a-z]{26}$/.test(subject))).toEqual([])
 })

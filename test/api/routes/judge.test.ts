@@ -79,7 +79,10 @@ test('a refusal that was stored is counted at the next scrape, once', async () =
   )
 })
 
-/** Forty names round a program that runs another one, a thousand deep: of what takes the judge longest. */
+/**
+ * Forty names round a program that runs another one, a thousand deep: of what takes the judge
+ * longest.
+ */
 const nested = `echo ${'a b c d e f g h '.repeat(40)}| ${'xargs '.repeat(500)}id`
 
 test('while ten people have long texts judged, a list and a page answer before them, and one person has one judged at a time', async () => {

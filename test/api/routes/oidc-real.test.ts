@@ -77,7 +77,10 @@ async function visit(url: string, cookies: Cookies = {}, more: RequestInit = {})
 }
 
 const start = (query = '') => visit(`${home}/auth/oidc/start${query}`)
-/** Begins a sign-in, goes through the issuer, and answers the way back with the cookies of the browser. */
+/**
+ * Begins a sign-in, goes through the issuer, and answers the way back with the cookies of the
+ * browser.
+ */
 async function wayBack(query = ''): Promise<{ back: URL; cookies: Cookies }> {
   const started = await start(query)
   return { back: new URL(await throughIssuer(started.location)), cookies: started.cookies }

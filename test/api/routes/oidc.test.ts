@@ -38,7 +38,9 @@ async function visit(url: string, cookies: Cookies = {}, from = app): Promise<Se
   return await seenOf(await from.request(url, { headers: withCookies(cookies) }))
 }
 
-/** What a browser does between our two doors: goes to the provider and comes back with an address. */
+/**
+ * What a browser does between our two doors: goes to the provider and comes back with an address.
+ */
 async function atProvider(location: string): Promise<string> {
   return (await fetch(location, { redirect: 'manual' })).headers.get('location') ?? ''
 }

@@ -174,7 +174,7 @@ test('the database holds no limit that code could not read', async () => {
 
 test('a member of Slack is one person here, and the audit says who was made whom', async () => {
   expect((await put('dora', { slackUserId: 'U0DORA' })).body).toMatchObject({ slackUserId: 'U0DORA' })
-  // What is not named stays: an older client does not take it away.
+  // An unnamed part stays: an older client does not take it away.
   expect((await put('dora', { maxRisk: 'high' })).body).toMatchObject({ slackUserId: 'U0DORA' })
   expect((await put('emil', { slackUserId: 'U0DORA' })).body).toMatchObject({ code: 'SLACK_USER_TAKEN' })
   expect((await put('emil', { slackUserId: '@emil' })).status).toBe(422)

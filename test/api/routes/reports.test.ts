@@ -11,7 +11,8 @@ test('a report is data or CSV, of the days that it says it is about', async () =
     total: { incidents: 1, autoResolved: 0 },
     byType: [{ type: 'reported', incidents: 1 }],
   })
-  // The last 84 days begin in the middle of a week, but for a Sunday, on which they are twelve whole ones.
+  // The last 84 days begin in the middle of a week, but for a Sunday, on which they are twelve
+  // whole ones.
   expect([12, 13]).toContain((body.byWeek as unknown as unknown[]).length)
   const severe = async (word: string) =>
     (await api.get(`/reports?type=reported&severity=${word}`)).body as unknown as { total: { incidents: number } }

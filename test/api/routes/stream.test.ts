@@ -61,7 +61,8 @@ test('rows come as they are written, with their kind and their place', async () 
     return messages.at(-1)?.data.seq === 3
   })
   await comments
-  // A transaction elsewhere on the server may hold back the opening row: then it comes first, and belongs there.
+  // A transaction elsewhere on the server may hold back the opening row: then it comes first, and
+  // belongs there.
   expect(messages.map(({ event, data }) => [event, data.seq]).slice(-2)).toEqual([
     ['commented', 2],
     ['commented', 3],

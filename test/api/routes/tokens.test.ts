@@ -145,7 +145,7 @@ test('a token for one incident type changes incidents of that type and nothing e
   const open = (type: string) => api.post('/incidents', { body: { type, severity: 'info', title: 'Is all well?' }, as })
   expect([(await open('disk_pressure')).status, (await open('replication_lag')).status]).toEqual([201, 403])
   expect((await api.post('/agent', { body: { question: 'Is all well?' }, as })).body.code).toBe('OUT_OF_SCOPE')
-  // What is about no incident is closed: the platform, the settings, other tokens, alerts.
+  // Anything outside of incidents is closed: the platform, the settings, other tokens, alerts.
   for (const path of ['/shards/s1/converge', '/tokens', '/ingest/generic', '/capability-gaps']) {
     expect([path, (await api.post(path, { body: {}, as })).status]).toEqual([path, 403])
   }

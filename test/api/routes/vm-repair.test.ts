@@ -153,7 +153,10 @@ test('a platform that says no is a failure with its words', async () => {
   expect([answer.status, answer.body.detail]).toEqual([502, 'vm-1 did not start'])
 })
 
-/** An effect whose process died after it was accepted, so long ago that it should have said how it ended. */
+/**
+ * An effect whose process died after it was accepted, so long ago that it should have said how it
+ * ended.
+ */
 async function left(key: string) {
   const digest = actionDigest('vm_restart', { id: 'vm-1' })
   await acceptEffect(api.db, { key, incidentId: null, tool: 'vm_restart', actionDigest: digest })
@@ -266,7 +269,8 @@ test('a restart after which the same run goes on is not proven', async () => {
     holds: false,
     observed: expect.stringContaining('same run'),
   })
-  // No start is known: while the write runs it is looked at again, and its end alone proves nothing.
+  // No start is known: while the write runs it is looked at again, and its end alone proves
+  // nothing.
   vm().startedAt = null
   api.api.deps.state.forget()
   expect(await check(args, null, context)).toBeNull()

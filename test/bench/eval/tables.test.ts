@@ -4,7 +4,8 @@ import { isDifferent, wilson } from '../../../domain/share.ts'
 import { result } from './result.ts'
 
 describe('the interval of a share', () => {
-  // R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: the score interval without continuity correction.
+  // R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3: the score interval without
+  // continuity correction.
   test.each([
     [81, 263, 0.2553, 0.3662],
     [15, 148, 0.0624, 0.1605],

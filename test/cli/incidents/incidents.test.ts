@@ -192,7 +192,8 @@ test('a watch at a terminal says who answers, for how long and the last words, a
   clearInterval(telling)
   expect(shown).toContain('qwen answers · 14 s · about 310 tokens · turn 3 of 10')
   expect(shown).toMatch(/next line/)
-  // The line at the foot is written over: a return and an erasure of ours, and nothing of the model's.
+  // The line at the foot is written over: a return and an erasure of ours, and nothing of the
+  // model's.
   const lines = shown.split('\r\u001b[K')
   expect(lines.length).toBeGreaterThan(3)
   for (const line of lines) {

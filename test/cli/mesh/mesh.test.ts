@@ -219,7 +219,8 @@ test('what root may look with is named word for word, shown, and taken back', as
 test('an agent that starts with an old manifest fetches the newest by itself', async () => {
   const { device } = JSON.parse(readFileSync(join(state, 'manifest.json'), 'utf8')) as { device: string }
   const old = join(dir.path, 'old')
-  // What a device has that was switched off for long: its keys and a manifest that is not the one of today.
+  // What a device has that was switched off for long: its keys and a manifest that is not the one
+  // of today.
   mkdirSync(old, { mode: 0o700 })
   for (const name of ['manifest.json', 'root-key', 'refresh.json']) cpSync(join(state, name), join(old, name))
   expect((await run('enroll', device, '--capability', 'fs.read', '--capability', 'fs.list')).code).toBe(0)
@@ -275,7 +276,7 @@ test('a device that gives no answer does not agree; its files alone are held aga
   const [{ problems }] = JSON.parse(held.stdout)
   expect(problems).toEqual([
     expect.stringContaining('gave no answer'),
-    // What was asked with the stolen key, above.
+    // The call with the stolen key, above.
     expect.stringContaining('req_000000000000000000000bad'),
   ])
 })

@@ -12,7 +12,10 @@ const json = (vm: string) =>
   `{"hosts":[{"name":"a","ram_mib":8192,"cpu_mc":8000}],"vms":[{${vm},"ram_mib":9,"cpu_mc":1}]}`
 const nested = (count: number) => `${'['.repeat(count)}${']'.repeat(count)}`
 
-/** A file by name and text, and its first flaw: the path of the field or the place in the text, and what is said. */
+/**
+ * A file by name and text, and its first flaw: the path of the field or the place in the text, and
+ * what is said.
+ */
 type BadFile = [what: string, file: string, text: string, path: string, said: string]
 
 const notYaml: BadFile[] = [

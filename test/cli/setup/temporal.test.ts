@@ -57,7 +57,7 @@ test('a namespace is set up once, a dry run changes nothing, and a second time t
   const again = await runCli(['setup', 'temporal'], behindTls)
   expect([again.code, again.stderr.trim()]).toEqual([0, 'Nothing to do.'])
   expect(again.stdout).toContain(`${namespace} at localhost:`)
-  // What was made is seen there too, although nobody lets us ask.
+  // The made thing is seen there too, although nobody lets us ask.
   const seen = await runCli(['setup', 'temporal', '--json'], inCloud)
   expect([seen.code, states(seen.stdout)]).toEqual([0, ['there', 'there', 'there']])
 })

@@ -153,7 +153,7 @@ test.each([
     ),
     null,
   ],
-  // What is over is no window.
+  // A past range is no window.
   ['Ollama', 400, tooLong('prompt too long; exceeded max context length by 908 tokens (ref: 1b2c)'), null],
   ['words that nobody listed', 400, tooLong('The conversation is larger than we accept.'), null],
   ['a proxy', 413, 'Request Entity Too Large', null],

@@ -37,7 +37,10 @@ beforeAll(async () => {
 afterAll(async () => await server.close())
 
 type Step = string | object | number | 'cut' | 'wait'
-/** Plays pieces of a stream: an object is a chunk, a number a pause in ms. `wait` keeps the connection open. */
+/**
+ * Plays pieces of a stream: an object is a chunk, a number a pause in ms. `wait` keeps the
+ * connection open.
+ */
 const stream = (steps: Step[], type = 'text/event-stream') =>
   server.play(async (response) => {
     response.writeHead(200, { 'content-type': type })

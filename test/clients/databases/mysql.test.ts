@@ -4,7 +4,10 @@ import { openSession } from '../../../clients/databases/sessions.ts'
 import { isListening } from '../../../start/process.ts'
 import { eventually, freePort } from '../../support/directory.ts'
 
-/** Servers of other years, which no package brings any more: the protocol is mysql2's own, the versions are those that were seen. */
+/**
+ * Servers of other years, which no package brings any more: the protocol is mysql2's own, the
+ * versions are those that were seen.
+ */
 let port = 0
 let version = ''
 const server = mysql.createServer((connection) => {

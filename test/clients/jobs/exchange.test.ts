@@ -18,7 +18,10 @@ type ScriptedAwx = {
   status: string
   /** The launch is carried out, and its answer never comes. */
   losesLaunch: boolean
-  /** What the launch answers besides, and of what type the job really is, where it is not the one that was asked for. */
+  /**
+   * What the launch answers besides, and of what type the job really is, where it is not the one
+   * that was asked for.
+   */
   answers: Record<string, unknown>
   really: string | null
 }

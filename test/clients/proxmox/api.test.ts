@@ -28,7 +28,8 @@ afterAll(async () => {
 test("a cluster's own authority is believed when it is named, and the token goes to nobody else", async () => {
   const ask = (ca?: string) => createProxmoxApi({ urls: [url], token, allow: 'loopback', ca }).get(['version'], upid)
   expect(await ask(own.cert)).toContain('UPID:pve1:')
-  // Neither the system's authorities nor another cluster's vouch for it, also not over a connection that is still open.
+  // Neither the system's authorities nor another cluster's vouch for it, also not over a connection
+  // that is still open.
   for (const ca of [undefined, selfSigned().cert]) {
     await expect(ask(ca)).rejects.toMatchObject({ name: 'HttpError' })
   }

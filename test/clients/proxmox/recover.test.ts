@@ -38,7 +38,10 @@ afterAll(async () => {
 
 const gib = 1_073_741_824
 
-/** pve1 dies. The large guest on it has room on pve2 once 102 has left it, and the small one everywhere. */
+/**
+ * pve1 dies. The large guest on it has room on pve2 once 102 has left it, and the small one
+ * everywhere.
+ */
 beforeEach(async () => {
   Object.assign(pve, { nodes: { pve1: { online: true }, pve2: { online: true }, pve3: { online: true } }, begun: [] })
   pve.guests = [

@@ -52,12 +52,17 @@ export type ScriptedProxmox = {
   course: Course
   /** What the precheck of a migration says, besides what follows from the guests. */
   precheck: Record<string, unknown>
-  /** What a migration's POST comes to: answered, begun without an answer (ever), lost before it began, or a no. */
+  /**
+   * What a migration's POST comes to: answered, begun without an answer (ever), lost before it
+   * began, or a no.
+   */
   answer: 'told' | 'lost_after' | 'held' | 'lost_before' | { status: number; message: string; hasBegun?: boolean }
   /** Every write that was truly begun: method, path and form. */
   begun: { path: string; form: Record<string, string> }[]
   onTask(task: ScriptedTask, guest: ScriptedGuest, target: string): void
-  /** What a task that ended well leaves of a stop or a reboot; the HA manager does its part later. */
+  /**
+   * What a task that ended well leaves of a stop or a reboot; the HA manager does its part later.
+   */
   onPower(task: ScriptedTask, guest: ScriptedGuest): void
   startTask(type: string, node: string, vmid: number, user?: string): ScriptedTask
   guest(vmid: number): ScriptedGuest
@@ -84,7 +89,9 @@ export function aGuest(vmid: number, node: string, change: Partial<ScriptedGuest
   }
 }
 
-/** Three nodes, shared and local storage, and Proxmox VE's API over them as its sources answer it. */
+/**
+ * Three nodes, shared and local storage, and Proxmox VE's API over them as its sources answer it.
+ */
 export async function startScriptedProxmox(): Promise<ScriptedProxmox> {
   const server = await startLocalServer()
   let count = 0
@@ -351,7 +358,10 @@ export function memoryJournal() {
   return journal
 }
 
-/** The cluster of the test that runs, what is journalled of it, and a client of both: others for every test. */
+/**
+ * The cluster of the test that runs, what is journalled of it, and a client of both: others for
+ * every test.
+ */
 export let pve: ScriptedProxmox
 export let journal: ReturnType<typeof memoryJournal>
 export let client: PlatformClient

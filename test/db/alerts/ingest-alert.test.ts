@@ -37,7 +37,10 @@ async function pass(more: number): Promise<void> {
 
 type GrafanaAlert = { alertname: string; severity: string; node?: string; reason?: string; resolved?: boolean }
 
-/** The webhook of Grafana's alerting, as its page describes it: of a resolved alert it says why in an annotation. */
+/**
+ * The webhook of Grafana's alerting, as its page describes it: of a resolved alert it says why in
+ * an annotation.
+ */
 async function grafana({ alertname, severity, node, reason, resolved = false }: GrafanaAlert) {
   const alert = {
     status: resolved ? 'resolved' : 'firing',

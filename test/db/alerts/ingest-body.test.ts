@@ -8,7 +8,10 @@ import { anAlert, storeSetting, useDatabase } from '../../support/database.ts'
 const whole = useDatabase()
 const single = useDatabase()
 
-/** Three days of three alerts: begun, repeated, ended, late, begun again, an end without a beginning, a new start. */
+/**
+ * Three days of three alerts: begun, repeated, ended, late, begun again, an end without a
+ * beginning, a new start.
+ */
 function story(): Alert[][] {
   const at = (minute: number) => new Date(Date.parse('2026-11-21T01:00:00Z') + minute * 60_000).toISOString()
   const firing = (fingerprint: string, change: Partial<Alert> = {}) =>

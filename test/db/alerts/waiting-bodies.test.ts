@@ -93,7 +93,8 @@ test('an alert that cannot be stored, whatever it is, keeps no other from it, an
     await sql`update waiting_body set next_at = now()`.execute(database.owner)
   }
   await sql`drop trigger refuse_odd on incident`.execute(database.owner)
-  // The part three times, then each of the two once: with retries of each, 250 held the queue for an hour.
+  // The part three times, then each of the two once: with retries of each, 250 held the queue for
+  // an hour.
   expect(failed).toBe(5)
   expect(await sights('odd_one')).toEqual([1, 1])
   expect(await sights('behind')).toEqual([1, 1])

@@ -18,7 +18,8 @@ test('a grant for the eight hours that are allowed at most is stored, every time
       ...{ expirySeconds: 600, stepKey: `${incidentId}:ask`, replaces: null, actor: 'agent:incident-investigator' },
     })
     const approval = await trx.selectFrom('approval').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-    // The clock is read anew for each value: the end must not be read a microsecond after the beginning.
+    // The clock is read anew for each value: the end must not be read a microsecond after the
+    // beginning.
     for (let round = 0; round < 300; round += 1) await storeGrant(trx, approval, operatorId, { uses: 1, hours: 8 })
     const { count } = await trx
       .selectFrom('standingGrant')

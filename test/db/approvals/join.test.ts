@@ -44,7 +44,9 @@ async function deniedForTwo(name: string): Promise<{ asking: string; waiting: st
   return { asking, waiting, approvalId }
 }
 
-/** What does not hold, but for incidents that the test claimed without the doors that lead there. */
+/**
+ * What does not hold, but for incidents that the test claimed without the doors that lead there.
+ */
 async function differences() {
   const { differences: found } = await verifyNext(api.db, '', 1_000)
   return found.filter(({ what }) => !/^status is|in the same transaction/.test(what))

@@ -65,7 +65,10 @@ async function ask(on: ResourceRef): Promise<string> {
   })
 }
 
-/** The agent of another incident of the group looked the machine up, and proposes the same; answers the ruling's row. */
+/**
+ * The agent of another incident of the group looked the machine up, and proposes the same; answers
+ * the ruling's row.
+ */
 async function propose(on: ResourceRef, args: object = kill, { tool = 'proc_kill', container = '' } = {}) {
   const incidentId = await claimedIncident(database.db)
   const place = { incidentId, attempt: 1, turn: 2, call: 0, approvalId: null }

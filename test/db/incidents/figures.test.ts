@@ -46,7 +46,10 @@ const isOver = (status: string) => ['resolved', 'escalated', 'cancelled'].includ
 const isClosed = ({ closedAt }: MadeIncident) => closedAt !== null
 const isResolved = ({ status, outcome }: MadeIncident) => status === 'resolved' && outcome !== 'unproven'
 
-/** No person closed, wrote, changed or expected anything before its end; who opened it asked, and that is all. */
+/**
+ * No person closed, wrote, changed or expected anything before its end; who opened it asked, and
+ * that is all.
+ */
 function isAlone(each: MadeIncident): boolean {
   if (!isResolved(each) || each.closedBy === 'person') return false
   if (each.outcome === 'expected' || each.outcome === 'changed') return false
@@ -174,7 +177,10 @@ const tokensOf = (rows: readonly MadeRow[]) =>
     return kind === 'model_answered' ? sum + promptTokens + completionTokens : sum
   }, 0)
 
-/** Repairs of the night whose newest verification found the fault still there, however often it was looked at. */
+/**
+ * Repairs of the night whose newest verification found the fault still there, however often it was
+ * looked at.
+ */
 const failedOf = (from: number): number =>
   month
     .flatMap((each) => [

@@ -29,7 +29,10 @@ const alert = (more: object, fingerprint: string) => ({
   fingerprint,
 })
 
-/** What each door finds: the box of the list, the search of the page and terminal, and the list of alerts. */
+/**
+ * What each door finds: the box of the list, the search of the page and terminal, and the list of
+ * alerts.
+ */
 async function found(q: string): Promise<Record<string, string[]>> {
   const encoded = encodeURIComponent(q)
   const incidents = (await api.get(`/incidents?q=${encoded}`)).body as unknown as Listed
@@ -182,7 +185,7 @@ test('what a text names is found by indexes alone, two letters that match nothin
     return rows.map((row) => row['QUERY PLAN']).join('\n')
   })
   expect(words).toMatch(/Bitmap Index Scan on alert_by_words/)
-  // Of what is everywhere the newest come first, whatever holds it.
+  // The newest of what is everywhere come first, whatever holds it.
   const { list } = await found('env=prod')
   expect(list).toHaveLength(50)
   expect(list).toEqual([...(list ?? [])].sort().reverse())

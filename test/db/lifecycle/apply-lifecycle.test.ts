@@ -412,7 +412,7 @@ describe('ends belong to an occurrence', () => {
     expect(open.filter((incident) => incident?.alerts.unknown === 1)).toHaveLength(25)
     const messages = await Promise.all(incidents.map(told))
     expect(messages.flat()).toEqual(['notice'])
-    // Of one it can be seen that its resource is well; the others wait for the sender.
+    // One can be seen to have a well resource; the others wait for the sender.
     await send({ source: 'generic', fingerprint: names.at(-1) ?? '', startsAt: starts })
     await pass(15 * 60)
     await watchdog()

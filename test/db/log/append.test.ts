@@ -107,14 +107,16 @@ test('a listener that reads the stream in small steps beside fifty writers misse
   const read = async () => {
     const rows = await streamAfter(systemScope(database.db), position, { incidentId: id, limit: 7 })
     for (const row of rows) {
-      // Where another test's transaction was open as this began, the incident's own first row comes too.
+      // Where another test's transaction was open as this began, the incident's own first row comes
+      // too.
       if (row.kind === 'commented') seen.push(row.hash)
       position = row.position
     }
     return rows.length
   }
   const writing = Promise.all(Array.from({ length: 50 }, (_, index) => write(id, 1, comment(`n${index}`))))
-  // A row shows itself once nothing that began before it is still writing anywhere in this PostgreSQL, other tests included.
+  // A row shows itself once nothing that began before it is still writing anywhere in this
+  // PostgreSQL, other tests included.
   await eventually('fifty rows', async () => {
     while ((await read()) > 0);
     return seen.length >= 50

@@ -86,7 +86,7 @@ test('a worker that dies holds its slot for a minute, and its place in the line 
   expect(await takeSlot(database.db, alive, 1, 'c')).toEqual({ held: false, ahead: 1 })
   await moveClock(database.owner, '61 seconds')
   expect(await takeSlot(database.db, alive, 1, 'c')).toMatchObject({ held: true })
-  // Who was only slow finds out.
+  // A slow one finds out.
   expect(await keepSlot(database.db, dead.holder, 'a')).toBe(false)
   expect(await keepSlot(database.db, alive.holder, 'c')).toBe(true)
   await moveClock(database.owner, '0 days')

@@ -26,8 +26,9 @@ import {
 } from './held-page.ts'
 
 /**
- * Random orders of everything that can happen to an incident whose page waits, against a plain account of what was promised, kept beside the
- * database: when its page may leave at the latest, and what alone excuses it.
+ * Random orders of everything that can happen to an incident whose page waits, against a plain
+ * account of what was promised, kept beside the database: when its page may leave at the latest,
+ * and what alone excuses it.
  */
 
 const database = useDatabase()
@@ -100,7 +101,7 @@ const repair: fc.Arbitrary<Happening[]> = fc
     ]),
   )
 
-/** What was promised and what is so, without a word of the product's code. */
+/** The promise and the fact, without a word of the product's code. */
 type Account = {
   hold: number
   at: number
@@ -163,7 +164,8 @@ async function take(incident: HeldIncident, account: Account, step: Happening): 
 async function pass(incident: HeldIncident, account: Account, seconds: number): Promise<void> {
   const until = account.at + seconds
   while (account.at < until) {
-    // A deliverer looks each second; what happens between is the same for larger steps, but for those that something is due in.
+    // A deliverer looks each second; what happens between is the same for larger steps, but for
+    // those that something is due in.
     const marks = [account.downUntil, slotWithinSeconds, account.hold, until].filter((mark) => mark > account.at)
     account.at = Math.min(...marks)
     await setClock(database, account.at)

@@ -31,7 +31,10 @@ export async function setClock({ owner }: TestDatabase, seconds: number): Promis
   await sql`update test_clock set at = ${new Date(opensAt + seconds * 1_000).toISOString()}`.execute(owner)
 }
 
-/** Every door of the page's life, each in a transaction of its own. `fail`: the process dies before it commits. */
+/**
+ * Every door of the page's life, each in a transaction of its own. `fail`: the process dies before
+ * it commits.
+ */
 export type HeldIncident = { id: string; startsAt: string; fingerprint: string }
 
 export async function opens(db: Db, at: number, change: Parameters<typeof anAlert>[0] = {}): Promise<HeldIncident> {

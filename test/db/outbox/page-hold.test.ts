@@ -217,7 +217,8 @@ test('what an incident page, a report and health say of pages that waited', asyn
   const whole = await reportOf(scope, { since: '2099-11-29', until: '2099-11-29' })
   const avoided = { incidentId: spared.id, text: 'No page: repaired in 37 s, alert ended' }
   expect(whole.spared).toContainEqual(expect.objectContaining(avoided))
-  // No worker runs: the page is due after a minute, for nobody took the incident up, and at its time in any case.
+  // No worker runs: the page is due after a minute, for nobody took the incident up, and at its
+  // time in any case.
   await at(399)
   expect(await findIdleQueues(database.db)).toBeNull()
   await at(401)

@@ -207,7 +207,7 @@ describe('the morning card', () => {
       incident: { title: 'Morning of 2099-11-29: 2 questions wait' },
       url: 'https://n/shift',
     })
-    // Who woke nobody stands first.
+    // Questions that woke nobody stand first.
     expect(card?.lines[0]).toMatchObject({ url: `https://n/approvals/${id}` })
   })
 

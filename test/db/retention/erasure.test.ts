@@ -19,7 +19,10 @@ async function differences(): Promise<string[]> {
   ]
 }
 
-/** A person who signs in, wrote into an incident that is over, set a setting and holds another incident no longer. */
+/**
+ * A person who signs in, wrote into an incident that is over, set a setting and holds another
+ * incident no longer.
+ */
 async function aPerson(name: string): Promise<{ token: string; incidentId: string }> {
   const body = {
     role: 'admin',

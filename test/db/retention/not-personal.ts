@@ -1,4 +1,7 @@
-/** Columns of text that no erasure of a person rewrites, by the reason. A new one stands here, or in `personal_column` of the database. */
+/**
+ * Columns of text that no erasure of a person rewrites, by the reason. A new one stands here, or in
+ * `personal_column` of the database.
+ */
 export const notPersonal: Record<string, string[]> = {
   'What senders, sources, platforms and devices said: it is no record of who works here, and goes with its incident': [
     'alert.annotations',

@@ -58,7 +58,10 @@ const isWaiting = () =>
     return (rows[0]?.n ?? 0) > 0
   })
 
-/** Does this while a batch of retention has removed everything old and has not committed; the batch commits once `during` waits for it. */
+/**
+ * Does this while a batch of retention has removed everything old and has not committed; the batch
+ * commits once `during` waits for it.
+ */
 async function whileRemoved<T>(during: () => Promise<T>): Promise<T> {
   const other = connect(api.url, { owner: true, max: 1 })
   try {

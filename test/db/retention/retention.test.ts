@@ -29,7 +29,10 @@ const resolved = {
   confidence: null,
 }
 
-/** An incident of this name that a run took up and repaired, whose alert ended; with a body that its log names. */
+/**
+ * An incident of this name that a run took up and repaired, whose alert ended; with a body that its
+ * log names.
+ */
 async function anEndedOne(name: string, body = `what ${name} said`): Promise<string> {
   const alert = anAlert({ name, labels: { alertname: name } })
   const { incidentId } = await ingestAlert(api.db, alert)

@@ -15,7 +15,10 @@ import { aSitesLife } from './life.ts'
 const api = useApi()
 beforeAll(async () => void (await aSitesLife(api)))
 
-/** `approval.read_at`, `insert effect`, or a table as a whole: the first column of the table in docs/explanation/safety.md. */
+/**
+ * `approval.read_at`, `insert effect`, or a table as a whole: the first column of the table in
+ * docs/explanation/safety.md.
+ */
 function outOfReach(): Set<string> {
   const page = readFileSync('docs/explanation/safety.md', 'utf8')
   const section = page.split('### What `verify` does not reach')[1]?.split('\n#')[0] ?? ''
@@ -32,7 +35,10 @@ const never =
 type AuditWhat = Parameters<typeof recordAudit>[1]['what']
 type Verdict = 'refused' | 'found' | 'missed' | 'untried'
 
-/** Does anything that `nightshift verify --all` looks at differ, within the transaction that altered something? The likeliest comes first. */
+/**
+ * Does anything that `nightshift verify --all` looks at differ, within the transaction that altered
+ * something? The likeliest comes first.
+ */
 async function differs(trx: Trx, changesAfter: number): Promise<string | null> {
   const one = ({ differences: [first] }: Findings) => first && `${first.subject}: ${first.what}`
   const changed = one(await verifyChanges(trx, changesAfter))
@@ -73,7 +79,7 @@ async function alterTable(trx: Trx, table: Table, salt: number, after: number): 
   const { rows } = await sql<{ ctid: string }>`select ctid::text from ${sql.table(table.name)} order by ctid`.execute(
     trx,
   )
-  // What is at work differs from what is over.
+  // Work under way differs from what is over.
   const chosen = ['incident', 'approval', 'site_policy', 'trust_stop'].includes(table.name)
     ? [rows.at(0), rows.at(-1)]
     : [rows.at(salt % rows.length)]
@@ -153,7 +159,10 @@ test('whatever the services may alter is found, or the safety page says why it i
   )
 })
 
-/** Does it as the services' role with this entry beside it, says what `verify` finds of that, and takes it back. */
+/**
+ * Does it as the services' role with this entry beside it, says what `verify` finds of that, and
+ * takes it back.
+ */
 async function foundBeside(statement: RawBuilder<unknown>, what: AuditWhat, subject: string, detail: string) {
   return await api.db.transaction().execute(async (trx) => {
     const { after } = await trx

@@ -36,7 +36,10 @@ import { mintedToken } from '../../support/decision-tokens.ts'
 
 type Life = { incident: string; approval: string; waiting: string; grant: string; effect: string }
 
-/** A site that lived a little, by the product's own ways: what is at rest in it is what `verify` is to hold. */
+/**
+ * A site that lived a little, by the product's own ways: what is at rest in it is what `verify` is
+ * to hold.
+ */
 export async function aSitesLife(api: TestApi): Promise<Life> {
   const { db } = api
   const inTrx = <T>(act: (trx: Trx) => Promise<T>) => db.transaction().execute(act)
@@ -159,7 +162,9 @@ async function anApprovedWrite({ db, tokens }: TestApi, incident: string) {
   return { approval, grant, effect }
 }
 
-/** Sources, settings, devices, a browser that is signed in: each with the row that its route writes. */
+/**
+ * Sources, settings, devices, a browser that is signed in: each with the row that its route writes.
+ */
 async function aSitesSettings(api: TestApi): Promise<void> {
   const { db, tokens } = api
   const source = {

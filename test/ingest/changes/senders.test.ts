@@ -109,7 +109,8 @@ test('a delivery is the same when its body is, whatever an unsigned header calls
     (each) => only(readGithub('deployment_status', each)).delivery,
   )
   expect(new Set(deliveries).size).toBe(2)
-  // GitLab pushes the same commits back and forth with the same body: its key tells a repeat from a second push.
+  // GitLab pushes the same commits back and forth with the same body: its key tells a repeat from a
+  // second push.
   const keys = ['a', 'a', 'b'].map((key) => only(readGitlab('Push Hook', gitlab.push(), key)).delivery)
   expect(new Set(keys).size).toBe(2)
 })

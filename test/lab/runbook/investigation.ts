@@ -43,9 +43,9 @@ export function opening({
 }
 
 /**
- * Plays an investigation to its end, in the real message formats, against a world that is a function from call to
- * answer. Returns one text per turn: tools with their telling argument, or what was answered; what it records of the cause
- * beside them is in `causes`.
+ * Plays an investigation to its end, in the real message formats, against a world that is a
+ * function from call to answer. Returns one text per turn: tools with their telling argument, or
+ * what was answered; what it records of the cause beside them is in `causes`.
  */
 export async function play(
   protocol: 'native' | 'json',

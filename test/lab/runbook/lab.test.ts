@@ -15,7 +15,10 @@ afterAll(async () => {
   directory.remove()
 })
 
-/** The tools that these runs need, straight on the platform: what the lab says is what the table reads. */
+/**
+ * The tools that these runs need, straight on the platform: what the lab says is what the table
+ * reads.
+ */
 async function tool({ tool, args }: RunbookCall): Promise<Answer> {
   const { shards, nodes } = await lab.inventory()
   const nodeOf = (id: unknown) => nodes.find((node) => node.id === id)

@@ -153,7 +153,7 @@ test('a hang never answers', async () => {
   const hanging = fetch(`${url}/v1/chat/completions`, { method: 'POST', body, signal: ends.signal })
   const outcome = hanging.then(() => 'answered').catch((error: Error) => error.name)
   await eventually('the request to come', async () => (await requests()).total > total)
-  // What was asked after it is answered.
+  // Questions after it are answered.
   await ask()
   ends.abort()
   expect(await outcome).toBe('AbortError')

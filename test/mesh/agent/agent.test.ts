@@ -6,7 +6,8 @@ import { readStat } from '../../../mesh/agent/programs.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { aGranted, aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
-// Through the agent's own process: signed requests in, its guard and journal between, effects on this machine.
+// Through the agent's own process: signed requests in, its guard and journal between, effects on
+// this machine.
 
 const own = keys()
 const isRoot = process.getuid!() === 0

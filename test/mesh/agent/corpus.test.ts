@@ -84,8 +84,9 @@ function runIn(root: string, uid: number, texts: readonly string[]): number[] {
 }
 
 /**
- * What npm, top and terraform keep of themselves in a home that they may write, and the folders that LVM makes for its locks and
- * settings where there are none (lvm(8)). In the sandbox they may not: see below.
+ * What npm, top and terraform keep of themselves in a home that they may write, and the folders
+ * that LVM makes for its locks and settings where there are none (lvm(8)). In the sandbox they may
+ * not: see below.
  */
 const ownTraces =
   /^(?:home\/ops(?:$|\/\.(?:npm|config|terraform\.d)(?:$|\/))|etc(?:$|\/lvm$)|run(?:$|\/lock$|\/lock\/lvm(?:$|\/)))/
@@ -125,8 +126,8 @@ test('through the door of an agent without rights nothing changes at all', async
     const answered = new Set<string>()
     const leaked: string[] = []
     const before = picture(root)
-    // Each starts in a sandbox of its own, which takes longer than the command: of our own corpus every third here, all in
-    // test/long; of others all.
+    // Each starts in a sandbox of its own, which takes longer than the command: of our own corpus
+    // every third here, all in test/long; of others all.
     const waiting = commands.filter((text, n) => ruled(text).ok && (process.env.COMMANDS || n % 3 === 0))
     const said = new Map<string, number>()
     const lane = async () => {
@@ -145,7 +146,7 @@ test('through the door of an agent without rights nothing changes at all', async
       [...said.keys()].filter((word) => !['auto_approved', 'timeout', 'approval_required'].includes(word)),
     ).toEqual([])
     expect(changes(before, picture(root))).toEqual([])
-    // What is the agent's own is neither shown nor touched, and its journal is what it wrote itself.
+    // The agent's own is neither shown nor touched, and its journal is what it wrote itself.
     expect(leaked).toEqual([])
     expect(changes(stateBefore, stateOf(agent.state))).toEqual([])
     expect(unexplained(agent.state, answered)).toEqual([])

@@ -16,10 +16,16 @@ import { hashOf, verifyChain } from '../../../mesh/agent/chain.ts'
 import { type GuardContext, type GuardRuling, rule } from '../../../mesh/agent/guard.ts'
 import { aManifest, aRequest, keys } from '../../support/running-agent.ts'
 
-/** The labelled corpus and what it is played against: the texts, the guard's word, and pictures of trees before and after. */
+/**
+ * The labelled corpus and what it is played against: the texts, the guard's word, and pictures of
+ * trees before and after.
+ */
 
 export const own = keys()
-/** Our own, and whatever else is named: `COMMANDS='a.json b.json' npm test -- test/mesh/agent/corpus`, each `[{ "command": … }]`. */
+/**
+ * Our own, and whatever else is named: `COMMANDS='a.json b.json' npm test --
+ * test/mesh/agent/corpus`, each `[{ "command": … }]`.
+ */
 const corpora = [
   ...['reads', 'writes', 'holes', 'surroundings', 'nightly'].map(
     (name) => new URL(`../../data/commands/${name}.json`, import.meta.url),
@@ -48,7 +54,10 @@ const request = { stream: false, rehearse: false, ...aRequest(own, 'shell.eval',
 export const ruled = (text: string): GuardRuling =>
   rule({ ...request, args: { text } } as unknown as CapabilityRequest, guarded)
 
-/** A root of its own for an unprivileged user who may write everywhere in it; programs and libraries are the machine's, read-only. */
+/**
+ * A root of its own for an unprivileged user who may write everywhere in it; programs and libraries
+ * are the machine's, read-only.
+ */
 export function throwAwayRoot(uid: number, root: string): string {
   for (const directory of [
     'etc',

@@ -34,7 +34,7 @@ const rows: [string, string][] = [
 test.each(rows)('before %s, %s is run', (command, argv) => {
   const found = of(command)
   expect(found?.argv.join(' ').startsWith(argv)).toBe(true)
-  // What is no switch of the program itself has to be proved by the judge.
+  // The judge proves what is no switch of the program.
   if (found?.row.kind !== 'tries') expect(argvVerdict(found?.argv ?? [], '/').verdict).toBe('run')
 })
 

@@ -7,7 +7,8 @@ import { signed } from '../../../mesh/sign.ts'
 import { aGrant, aManifest, aRequest, inSeconds, keys, newRequestId } from '../../support/running-agent.ts'
 
 const own = keys()
-// Tables are made when this file is loaded, and held to the guard minutes later on a busy machine: they share one moment.
+// Tables are made when this file is loaded, and held to the guard minutes later on a busy machine:
+// they share one moment.
 const nowMs = Date.now()
 const inTime = { issued_at: inSeconds(0, nowMs), expires_at: inSeconds(120, nowMs) }
 const touch = { argv: ['touch', '/tmp/x'] }

@@ -25,7 +25,10 @@ test('of mounts on top of each other the last counts, and what is covered, read-
   expect(writableIn(readMounts(table.join('\n'))).map(({ target }) => target)).toEqual(['/', '/over2'])
 })
 
-/** Beside containers: what an engine mounts below directories that only root may enter, and namespaces of networks. */
+/**
+ * Beside containers: what an engine mounts below directories that only root may enter, and
+ * namespaces of networks.
+ */
 const asAnEngine = `
 mkdir -m 711 engine
 for closed in engine/data engine/netns user; do mkdir -m 700 $closed; done

@@ -101,7 +101,7 @@ test('a query that only reads is known to, though its parser is loaded late', as
   expect(write.answer.error?.code).toBe('approval_required')
 })
 
-/** Who a commit of the command is by. */
+/** The author of the command's commit. */
 const gitIdentity = ['GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_COMMITTER_NAME', 'GIT_COMMITTER_EMAIL']
 
 test('an input is empty, and nothing of the agent is in the environment', async () => {
@@ -145,8 +145,8 @@ test('more memory than the manifest allows ends it', async () => {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is bash
   const one = await run('x=$(head -c 400000000 /dev/zero | tr "\\0" x); echo ${#x}')
   expect(stdout(one)).not.toContain('400000000')
-  // Each of these is small enough for itself. Bash does something after its `sleep`: it would otherwise replace itself with it,
-  // and hold the memory for a moment only.
+  // Each of these is small enough for itself. Bash does something after its `sleep`: it would
+  // otherwise replace itself with it, and hold the memory for a moment only.
   const many = await run(
     'for i in 1 2 3 4; do (x=$(head -c 60000000 /dev/zero | tr "\\0" x); sleep 20; : kept) & done; wait',
     {

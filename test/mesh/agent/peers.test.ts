@@ -11,7 +11,10 @@ import { keepConnected } from '../../../mesh/agent/connection.ts'
 import { enrolToConnect, readConnection } from '../../../mesh/agent/enrolment.ts'
 import { eventually, temporaryDirectory } from '../../support/directory.ts'
 
-/** Peers that are no control plane, or a bad one: what an agent that calls out says of them, and that it lives on. */
+/**
+ * Peers that are no control plane, or a bad one: what an agent that calls out says of them, and
+ * that it lives on.
+ */
 const place = temporaryDirectory()
 const at = (name: string) => join(place.path, name)
 const pem = (name: string) => readFileSync(at(name), 'utf8')
@@ -28,7 +31,10 @@ afterAll(() => {
 const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: 'pipe', cwd: place.path })
 const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
-/** An authority, and what it signed for 127.0.0.1: one that holds, one that is over, one for another name. */
+/**
+ * An authority, and what it signed for 127.0.0.1: one that holds, one that is over, one for another
+ * name.
+ */
 beforeAll(() => {
   for (const name of ['ca', 'other-ca'])
     openssl(

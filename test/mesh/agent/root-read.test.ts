@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, keys, type Running, startAgent } from '../../support/running-agent.ts'
 
-// An agent without rights, in a namespace of mounts where its system's programs are those of a test: only root can make one.
+// An agent without rights, in a namespace of mounts where its system's programs are those of a
+// test: only root can make one.
 
 const own = keys()
 const uid = 65_534
@@ -63,7 +64,9 @@ async function started(name: string, prepare: (tools: string) => void, timeout_s
   return agent
 }
 
-/** util-linux's own `unshare -n -- program` starts the program; with the set-user-ID bit, as root. */
+/**
+ * util-linux's own `unshare -n -- program` starts the program; with the set-user-ID bit, as root.
+ */
 function asSudo(tools: string, mode = 0o4755) {
   copyFileSync('/usr/bin/unshare', join(tools, 'sudo'))
   chmodSync(join(tools, 'sudo'), mode)

@@ -8,7 +8,10 @@ import { writePublicKey } from '../../../mesh/sign.ts'
 import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
 import { aManifest, aRequest, keys } from '../../support/running-agent.ts'
 
-/** What an operator installs: the unit and the container, started as they say, with this machine's places for theirs. */
+/**
+ * What an operator installs: the unit and the container, started as they say, with this machine's
+ * places for theirs.
+ */
 const checkout = fileURLToPath(new URL('../../..', import.meta.url))
 const own = keys()
 const children: ChildProcess[] = []

@@ -15,7 +15,10 @@ import {
   startAgent,
 } from '../../support/running-agent.ts'
 
-/** A device that works as root: nothing is done without a grant for exactly this, whatever looks harmless or was allowed elsewhere. */
+/**
+ * A device that works as root: nothing is done without a grant for exactly this, whatever looks
+ * harmless or was allowed elsewhere.
+ */
 
 const own = keys()
 let agent: Running

@@ -55,7 +55,10 @@ function git(at: string, ...words: string[]): string {
   )
 }
 
-/** A checkout with two commits and a change, owned by the agent's user, so that git itself takes no offence. */
+/**
+ * A checkout with two commits and a change, owned by the agent's user, so that git itself takes no
+ * offence.
+ */
 function checkout(): string {
   count += 1
   const at = join(place.path, `checkout-${count}`)

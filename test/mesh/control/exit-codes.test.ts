@@ -17,7 +17,10 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { prepared, ran, realAgent, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
-/** What went through: tool registry, core API, signature, the agent's door, guard and journal, the process, and back. */
+/**
+ * What went through: tool registry, core API, signature, the agent's door, guard and journal, the
+ * process, and back.
+ */
 const api = useMeshApi()
 const on = 'host-osl-1'
 const place = temporaryDirectory()

@@ -6,8 +6,9 @@ import { prepared, type RealAgent, ran, realAgent, useMeshApi } from '../../supp
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
 /**
- * A Proxmox host with its own agent, and a `pct` that tells its words and runs what is behind them. What goes through: tool registry, core
- * API, signature, the agent's door, guard and journal, the process.
+ * A Proxmox host with its own agent, and a `pct` that tells its words and runs what is behind them.
+ * What goes through: tool registry, core API, signature, the agent's door, guard and journal, the
+ * process.
  */
 const api = useMeshApi()
 let host: RealAgent

@@ -4,7 +4,10 @@ import { enrolled, prepared, stopDevicesAtEnd, useMeshApi } from '../../support/
 import type { ScriptedDevice } from '../../support/scripted-device.ts'
 import { scriptedPlatform } from '../../support/scripted-platform.ts'
 
-/** Guests that have odd names, move, or are exchanged for others, between what a person sees and what is done. */
+/**
+ * Guests that have odd names, move, or are exchanged for others, between what a person sees and
+ * what is done.
+ */
 
 const api = useMeshApi()
 stopDevicesAtEnd()

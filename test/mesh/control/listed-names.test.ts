@@ -15,12 +15,16 @@ import { claimedIncident } from '../../support/database.ts'
 import { answeredWith } from '../../support/events.ts'
 import { realAgent, toolNamed, useMeshApi } from '../../support/mesh-api.ts'
 
-// What goes through: a look on a real agent, its row, the judge, core API, signature, the agent's guard, and the program.
+// What goes through: a look on a real agent, its row, the judge, core API, signature, the agent's
+// guard, and the program.
 
 const api = useMeshApi()
 const [on, elsewhere] = ['node-osl-1', 'node-osl-2']
 
-/** Containers as docker(1) lists them: the command of one is text of a stranger that speaks of another. */
+/**
+ * Containers as docker(1) lists them: the command of one is text of a stranger that speaks of
+ * another.
+ */
 const docker = `#!/bin/sh
 case "$1" in
   ps) echo 'CONTAINER ID   IMAGE     COMMAND                  CREATED        STATUS        PORTS     NAMES'

@@ -8,7 +8,8 @@ import { claimedIncident } from '../../support/database.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { prepared, realAgent, usedApproval, useMeshApi } from '../../support/mesh-api.ts'
 
-// Through the whole path: the registry's tool, the core API over HTTP, the agent as a separate process.
+// Through the whole path: the registry's tool, the core API over HTTP, the agent as a separate
+// process.
 
 const api = useMeshApi()
 const place = temporaryDirectory()

@@ -10,7 +10,8 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { logOf, looked } from '../../support/events.ts'
 import { prepared, type RealAgent, ran, realAgent, useMeshApi } from '../../support/mesh-api.ts'
 
-// What goes through: the registry's tool, the judge, core API, signature, the agent's door, guard and journal, a set-user-ID program.
+// What goes through: the registry's tool, the judge, core API, signature, the agent's door, guard
+// and journal, a set-user-ID program.
 
 const api = useMeshApi()
 const place = temporaryDirectory()
@@ -39,7 +40,8 @@ asRoot('a device whose manifest lets root look with a command', () => {
   beforeAll(async () => {
     const tools = join(place.path, 'tools')
     mkdirSync(tools)
-    // util-linux's own `unshare -n -- program` starts the program; with the set-user-ID bit, as root.
+    // util-linux's own `unshare -n -- program` starts the program; with the set-user-ID bit, as
+    // root.
     copyFileSync('/usr/bin/unshare', join(tools, 'sudo'))
     chmodSync(join(tools, 'sudo'), 0o4755)
     copyFileSync('/usr/bin/nproc', join(tools, 'nproc'))

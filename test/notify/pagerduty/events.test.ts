@@ -15,7 +15,10 @@ type Event = {
 const render = (more: Partial<Notification> & { title?: string } = {}): Event =>
   JSON.parse(renderEvent(notification(more), key, { deliveryId: 'msg_1' }).body)
 
-/** What the published schema, https://developer.pagerduty.com/docs/send-alert-event, would not take. Empty: fine. */
+/**
+ * What the published schema, https://developer.pagerduty.com/docs/send-alert-event, would not take.
+ * Empty: fine.
+ */
 function flawsOf(event: Event): string[] {
   const { payload } = event
   const found: string[] = []

@@ -22,7 +22,8 @@ import { mintedToken } from '../../support/decision-tokens.ts'
 import { eventually } from '../../support/directory.ts'
 import { type ScriptedSlack, startScriptedSlack } from '../../support/scripted-slack.ts'
 
-// Before the database is closed, which is why it stands first: a worker that waits for a connection keeps the pool from closing.
+// Before the database is closed, which is why it stands first: a worker that waits for a connection
+// keeps the pool from closing.
 afterAll(async () => {
   await worker?.stop()
   await slack?.stop()
@@ -244,7 +245,8 @@ test('what a worker was about to tell when it died is told when its lease ends',
 
 test('two workers post one thread, each message once, and never too fast for Slack', async () => {
   await worker.stop()
-  // A little less than the second that is kept: what is sent a second after an answer may travel faster than that did.
+  // A little less than the second that is kept: what is sent a second after an answer may travel
+  // faster than that did.
   slack.pace(900)
   const workers = [1, 2].map(() => startWorker({ paceSeconds: 1, pollEveryMs: 50 }))
   try {

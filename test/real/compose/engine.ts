@@ -16,7 +16,10 @@ export type ComposeEngine = {
   stop(): Promise<void>
 }
 
-/** Debian's engine with networks of its own: all that it mounts, opens and routes is in namespaces that end with it. No registry can be reached. */
+/**
+ * Debian's engine with networks of its own: all that it mounts, opens and routes is in namespaces
+ * that end with it. No registry can be reached.
+ */
 export async function startComposeEngine(place: string): Promise<ComposeEngine> {
   const host = `unix://${join(place, 'docker.sock')}`
   const file = join(place, 'engine.log')

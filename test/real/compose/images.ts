@@ -10,7 +10,10 @@ import { findProgram } from '../kinds.ts'
 const checkout = join(import.meta.dirname, '../../..')
 const run = promisify(execFile)
 
-/** As the official image does it: an empty volume is initialised with POSTGRES_*, then the server runs as its own user. */
+/**
+ * As the official image does it: an empty volume is initialised with POSTGRES_*, then the server
+ * runs as its own user.
+ */
 const postgresEntry = `#!/bin/bash
 set -euo pipefail
 export LD_LIBRARY_PATH=/usr/local/pgsql/lib PATH=/usr/local/pgsql/bin:$PATH
@@ -59,8 +62,8 @@ async function debian(): Promise<string> {
 }
 
 /**
- * Makes the images that docker-compose.yml names and no registry brings here: real programs of the versions that it names, each on Debian
- * under the name of the official one.
+ * Makes the images that docker-compose.yml names and no registry brings here: real programs of the
+ * versions that it names, each on Debian under the name of the official one.
  */
 export async function makeComposeImages(
   place: string,

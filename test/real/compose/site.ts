@@ -7,13 +7,16 @@ import { version } from '../../../domain/version.ts'
 import type { ComposeEngine } from './engine.ts'
 
 const checkout = join(import.meta.dirname, '../../..')
-/** Of the network in which the containers are, so that they reach what stands outside. */
+/** The network of the containers, so that they reach what stands outside. */
 export const outside = '172.31.7.1'
 
 export type ComposeSite = {
   tokens: { admin: string; ingest: string }
   passwords: { POSTGRES_PASSWORD: string; NIGHTSHIFT_DB_PASSWORD: string; TEMPORAL_DB_PASSWORD: string }
-  /** Writes the folder: the compose file, `.env` with these settings, secrets, and what this engine needs besides. */
+  /**
+   * Writes the folder: the compose file, `.env` with these settings, secrets, and what this engine
+   * needs besides.
+   */
   write(settings: Record<string, string>, file?: string): void
   compose(...words: string[]): Promise<string>
   /** What Docker knows of the container of a service. */
@@ -105,7 +108,9 @@ export function composeSite(place: string, engine: ComposeEngine): ComposeSite {
   }
 }
 
-/** This engine has no registry, so the pages of Temporal are left out, and no name server but ours. */
+/**
+ * This engine has no registry, so the pages of Temporal are left out, and no name server but ours.
+ */
 function override(file: string): string {
   const there = services.filter((name) => file.includes(`\n  ${name}:\n`))
   const named = Object.fromEntries(there.map((name) => [name, { dns: [outside] }]))

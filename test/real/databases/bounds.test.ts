@@ -19,7 +19,10 @@ afterAll(async () => {
   place.remove()
 })
 
-/** As a device runs what it proves to be a read: judged by what a model would write, and led to this server. */
+/**
+ * As a device runs what it proves to be a read: judged by what a model would write, and led to this
+ * server.
+ */
 async function read(argv: string[], server: RealServer, instead = argv.at(-1)!) {
   const verdict = argvVerdict(argv, '/')
   expect([argv, verdict.verdict, verdict.reason]).toEqual([argv, 'run', verdict.reason])

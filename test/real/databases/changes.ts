@@ -3,7 +3,10 @@ import type { DatabaseAct } from '../../../domain/database-write.ts'
 import { eventually } from '../../support/directory.ts'
 import type { SiteServer } from './site-server.ts'
 
-/** What becomes of a session or a slot between its card and the act. A session says in its name whether it is still the one that was meant. */
+/**
+ * What becomes of a session or a slot between its card and the act. A session says in its name
+ * whether it is still the one that was meant.
+ */
 
 export type World = { primary: SiteServer; replica: SiteServer; round: number; leadAway(): Promise<void> }
 

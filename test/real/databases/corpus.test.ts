@@ -10,8 +10,9 @@ import { type RealServer, startMariadb, startPostgresql } from './servers.ts'
 import { listPassing, places } from './statements.ts'
 
 /**
- * Each statement that passes is run, once as a role that may only read and in the session that a device gives it, and once as the owner of all in a
- * session that may write. What is stored before and after is the same.
+ * Each statement that passes is run, once as a role that may only read and in the session that a
+ * device gives it, and once as the owner of all in a session that may write. What is stored before
+ * and after is the same.
  */
 const lacking = whyNot('databases')
 const when = lacking ? describe.skip : describe

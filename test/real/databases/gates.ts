@@ -1,6 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Stands before a real server and holds what a client sends, piece by piece: `pg` sends what it awaits an answer to as one piece. */
+/**
+ * Stands before a real server and holds what a client sends, piece by piece: `pg` sends what it
+ * awaits an answer to as one piece.
+ */
 
 export type Gates = {
   port: number

@@ -82,7 +82,10 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
 
   const secret = 'planted-4111'
 
-  /** How many wait. InnoDB renews its lists after 0.1 s in which nobody looked: who looks more often sees the same for ever. */
+  /**
+   * How many wait. InnoDB renews its lists after 0.1 s in which nobody looked: who looks more often
+   * sees the same for ever.
+   */
   const waitingNow = async () => {
     await sleep(150)
     return (await readDatabaseState(source(), states))?.waiting
@@ -160,7 +163,8 @@ when.each(products)(`a real %s as a source${lacking ? ` (${lacking})` : ''}`, (p
     const stale = await fingerprint(name, 'terminate_session', about)
     await connection.query('commit')
     await Promise.all(updates)
-    // What InnoDB lists of transactions is read from a copy that may be old: the next one would compare equal there.
+    // What InnoDB lists of transactions is read from a copy that may be old: the next one would
+    // compare equal there.
     await connection.query('begin')
     await connection.query(`update orders set note = '${secret}' where id = 2`)
     expect((await send(name, 'terminate_session', about, stale)).body).toMatchObject({ code: 'STATE_CHANGED' })

@@ -6,7 +6,9 @@ import { temporaryDirectory } from '../../support/directory.ts'
 import { whyNot } from '../kinds.ts'
 import { giveRights, type SiteServer, startSiteServer } from './site-server.ts'
 
-/** What only looks like a program that manages the server; Patroni itself is in `patroni.test.ts`. */
+/**
+ * What only looks like a program that manages the server; Patroni itself is in `patroni.test.ts`.
+ */
 
 const lacking = whyNot('databases')
 const place = temporaryDirectory()

@@ -12,7 +12,10 @@ import { useDatabase } from '../../support/database.ts'
 import { eventually, freePort, temporaryDirectory } from '../../support/directory.ts'
 import { findProgram, whyNot } from '../kinds.ts'
 
-/** Debian's Patroni over etcd, with one member: the card names it, and a slot that it keeps is not dropped. */
+/**
+ * Debian's Patroni over etcd, with one member: the card names it, and a slot that it keeps is not
+ * dropped.
+ */
 
 const lacking = whyNot('databases')
 const place = temporaryDirectory()

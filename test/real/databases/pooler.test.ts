@@ -20,7 +20,10 @@ afterAll(async () => {
   place.remove()
 })
 
-/** PgBouncer before this server, as somebody sets it up who read that `options` has to be ignored, or as Debian installs it. */
+/**
+ * PgBouncer before this server, as somebody sets it up who read that `options` has to be ignored,
+ * or as Debian installs it.
+ */
 async function startPooler(mode: 'session' | 'transaction', ignored: string): Promise<string> {
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
   const { username, password, port: serverPort } = new URL(postgres.url)

@@ -11,7 +11,10 @@ import { whyNot } from '../kinds.ts'
 import { hostileStatements } from './query/hostile.ts'
 import { type QueryWorld, startQueryWorld } from './query/world.ts'
 
-/** Statements of a model on a real server: those of on-call runbooks run, and of the hostile ones none leaves a trace. */
+/**
+ * Statements of a model on a real server: those of on-call runbooks run, and of the hostile ones
+ * none leaves a trace.
+ */
 const lacking = whyNot('databases')
 const when = lacking ? describe.skip : describe
 const place = temporaryDirectory()

@@ -12,8 +12,8 @@ import { startReplica } from './replica.ts'
 import { giveRights, type SiteServer, startSiteServer } from './site-server.ts'
 
 /**
- * Between the card and the act something happens to what was decided about, before each piece that the write sends. Each server's own log and state say whom
- * the write met.
+ * Between the card and the act something happens to what was decided about, before each piece that
+ * the write sends. Each server's own log and state say whom the write met.
  */
 
 const lacking = whyNot('databases') ?? (process.getuid?.() === 0 ? null : 'it needs root, to give a number again')
@@ -89,7 +89,10 @@ async function race({ name, gates, away }: Lane, { round, change, piece }: Race)
   }
 }
 
-/** Every change before every piece, sessions also at the same moment as the act; over again until there are enough. */
+/**
+ * Every change before every piece, sessions also at the same moment as the act; over again until
+ * there are enough.
+ */
 function* listRaces(): Generator<Race> {
   const each = changes.flatMap((change) => [
     ...Array.from({ length: pieces }, (_, piece) => ({ change, piece })),
@@ -138,12 +141,14 @@ when(`writes to a real PostgreSQL${lacking ? ` (${lacking})` : ''}`, () => {
     const touched = [primary, replica].flatMap(listTouched)
     expect(touched.filter((name) => name.endsWith('-other'))).toEqual([])
     const isDone = ({ how }: { how: string }) => how === 'done'
-    // At the same moment the server may have compared already: the session that was meant is met as it goes on.
+    // At the same moment the server may have compared already: the session that was meant is met as
+    // it goes on.
     const atOnce = touched.filter((name) => name.endsWith('-changed'))
     const roundsAtOnce = new Set(ended.filter(({ piece }) => piece === null).map(({ round }) => `r${round}-changed`))
     expect(atOnce.filter((name) => !roundsAtOnce.has(name))).toEqual([])
     const changed = ended.filter(({ change, piece }) => piece !== null && !change.what.endsWith('nothing happens'))
-    // From its eighth piece on the write is connected: who leads its source elsewhere then does not lead it.
+    // From its eighth piece on the write is connected: who leads its source elsewhere then does not
+    // lead it.
     const isRight = ({ change, piece, how }: Race & { how: string }) =>
       /^(?:failed|STATE_CHANGED|SLOT_ACTIVE)$/.test(how) ||
       (how === 'done' && change.what.endsWith('another server is there') && Number(piece) >= pieces - 3)

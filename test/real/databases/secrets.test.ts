@@ -15,7 +15,10 @@ import { whyNot } from '../kinds.ts'
 import { type Planted, plantSecrets } from './secrets.ts'
 import { giveRights, type SiteServer, startSiteServer } from './site-server.ts'
 
-/** What people, models, rows and the log get to see of a server that is full of secrets, by the API's own doors. */
+/**
+ * What people, models, rows and the log get to see of a server that is full of secrets, by the
+ * API's own doors.
+ */
 
 const lacking = whyNot('databases')
 const place = temporaryDirectory()
@@ -44,7 +47,7 @@ const say = async (what: Promise<unknown>): Promise<void> => void said.push(JSON
 const ask = (question: string) =>
   say(api.post('/sources/read', { body: { tool: 'ask_database', arguments: { source: 'pg-1', question } } }))
 
-/** Of the model's own statements, those that go for the values. */
+/** The model's own statements that go for the values. */
 const statements = [
   'select * from pg_stat_activity',
   'select application_name, query from pg_stat_activity',
@@ -85,7 +88,10 @@ async function readRows(): Promise<string> {
   return texts.flatMap((each) => each.rows.map(({ row }) => row)).join('\n')
 }
 
-/** Sessions that stand in a transaction after it, or wait in it; those of names alone only stand there. */
+/**
+ * Sessions that stand in a transaction after it, or wait in it; those of names alone only stand
+ * there.
+ */
 async function plant(each: Planted, at: number): Promise<pg.Client> {
   const client = await server.open(each.application ?? 'shop', { user: 'shop' })
   if (each.gid) {

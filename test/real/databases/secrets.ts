@@ -1,6 +1,9 @@
 import { randomBytes, randomInt } from 'node:crypto'
 
-/** Secrets as a site leaves them where a server shows them: in statements of every form, names of programs, prepared transactions, settings. */
+/**
+ * Secrets as a site leaves them where a server shows them: in statements of every form, names of
+ * programs, prepared transactions, settings.
+ */
 
 export type Planted = {
   secret: string
@@ -92,7 +95,10 @@ const names: readonly ((secret: string) => string)[] = [
   (v) => `Authorization: Bearer ${v}`,
 ]
 
-/** 200 of them: 140 literals by form and place, 26 statements about credentials, 24 names of programs, 10 of prepared transactions. */
+/**
+ * 200 of them: 140 literals by form and place, 26 statements about credentials, 24 names of
+ * programs, 10 of prepared transactions.
+ */
 export function plantSecrets(): Planted[] {
   const literals = places.flatMap((place) =>
     forms.map(({ write, isNumber }) => {

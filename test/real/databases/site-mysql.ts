@@ -8,7 +8,10 @@ import { unprivilegedAccount } from '../../../start/account.ts'
 import { eventually, freePort } from '../../support/directory.ts'
 import { findProgram } from '../kinds.ts'
 
-/** A server of a site that speaks MySQL, with the two logins that the rights give, and sessions of its application. */
+/**
+ * A server of a site that speaks MySQL, with the two logins that the rights give, and sessions of
+ * its application.
+ */
 export type SiteMysql = {
   port: number
   /** As a source names it. */
@@ -23,7 +26,10 @@ export type SiteMysql = {
 
 const app = 'apppass-12345'
 
-/** Debian's MariaDB below this directory. `id` tells several apart; `more`: its settings beside the usual ones. */
+/**
+ * Debian's MariaDB below this directory. `id` tells several apart; `more`: its settings beside the
+ * usual ones.
+ */
 export async function startMariadb(directory: string, id: number, more: readonly string[] = []): Promise<SiteMysql> {
   const place = join(directory, `maria-${id}`)
   const account = process.getuid?.() === 0 ? unprivilegedAccount() : undefined
@@ -54,7 +60,9 @@ export async function startMariadb(directory: string, id: number, more: readonly
   return await openSite(directory, root, { port, product: 'MariaDB', stop: () => ended(server) })
 }
 
-/** A MySQL that runs already, named by its administrator's address: no package of Debian's has one. */
+/**
+ * A MySQL that runs already, named by its administrator's address: no package of Debian's has one.
+ */
 export async function findMysql(directory: string, url: string): Promise<SiteMysql> {
   const { hostname, port, username, password } = new URL(url)
   const root = await connectRoot(() => true, { host: hostname, port: Number(port), user: username, password })
@@ -77,7 +85,7 @@ async function openSite(
   { port, product, stop }: { port: number; product: DatabaseProduct; stop(): Promise<void> },
 ): Promise<SiteMysql> {
   const run = async (sql: string) => (await root.query(sql))[0] as Record<string, unknown>[]
-  // What is made here goes to no replica: each has its own.
+  // Rows made here go to no replica: each has its own.
   await run('set sql_log_bin = 0')
   const suffix = randomBytes(3).toString('hex')
   for (const sql of [

@@ -7,7 +7,10 @@ import { unprivilegedAccount } from '../../../start/account.ts'
 import { eventually, freePort } from '../../support/directory.ts'
 import { findProgram } from '../kinds.ts'
 
-/** Debian's PostgreSQL as a site runs it, on a port of this machine, with the two logins that the rights on the page give. */
+/**
+ * Debian's PostgreSQL as a site runs it, on a port of this machine, with the two logins that the
+ * rights on the page give.
+ */
 
 export type SiteServer = {
   port: number
@@ -106,7 +109,10 @@ function startIn(words: readonly string[]): ChildProcess {
   return spawn(program, args as string[], { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** The number that the kernel gave last, in the server's own space of numbers (https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html). */
+/**
+ * The number that the kernel gave last, in the server's own space of numbers
+ * (https://man7.org/linux/man-pages/man5/proc_sys_kernel.5.html).
+ */
 function setNextPid(server: ChildProcess, pid: number): void {
   execFileSync('nsenter', [
     '-t',
@@ -123,7 +129,10 @@ function setNextPid(server: ChildProcess, pid: number): void {
 const insideOf = ({ pid }: ChildProcess): number =>
   account ? Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]) : Number(pid)
 
-/** With all its processes, which have the log open: who changes its account keeps no signal of its parent's death, so `unshare` alone would leave them. */
+/**
+ * With all its processes, which have the log open: who changes its account keeps no signal of its
+ * parent's death, so `unshare` alone would leave them.
+ */
 async function endServer(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const closed = new Promise((resolve) => server.once('close', resolve))

@@ -15,7 +15,10 @@ import { eventually, freePort, temporaryDirectory } from '../../support/director
 import { whyNot } from '../kinds.ts'
 import { type RealServer, startPostgresql } from './servers.ts'
 
-/** Statements now against a week before: a real server that counts them, and the week by moving its snapshots into the past. */
+/**
+ * Statements now against a week before: a real server that counts them, and the week by moving its
+ * snapshots into the past.
+ */
 
 const lacking = whyNot('databases')
 const place = temporaryDirectory()

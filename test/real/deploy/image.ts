@@ -6,7 +6,10 @@ import { version } from '../../../domain/version.ts'
 
 const checkout = join(import.meta.dirname, '../../..')
 
-/** The archive of the image of this checkout: that which `IMAGE_ARCHIVE` names, or one that `npm run package` writes. */
+/**
+ * The archive of the image of this checkout: that which `IMAGE_ARCHIVE` names, or one that `npm run
+ * package` writes.
+ */
 export async function imageArchive(place: string): Promise<string> {
   const given = process.env.IMAGE_ARCHIVE
   if (given !== undefined && !existsSync(given)) throw new Error(`IMAGE_ARCHIVE names ${given}, which is not there`)

@@ -112,7 +112,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
       [/temporal: \S+/, `temporal: ${node.address}/32`],
       [/model: \S+/, `model: ${node.address}/32`],
     ])
-    // The name server of this cluster is no pod of it: what a site connects besides gets a policy of its own.
+    // This cluster's name server is no pod: a site's further connections get a policy each.
     appendFileSync(at('deploy/kubernetes/network-policies.yaml'), namesPolicy(node.address))
     change('settings.env', [
       [/TEMPORAL_ADDRESS=.*/, `TEMPORAL_ADDRESS=${node.address}:7233`],
@@ -221,7 +221,7 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     note('pods as user 1000 on a read-only root, without capabilities and token', 4)
   })
 
-  /** Whether a connection from a pod is made; what a policy refuses is dropped, and never answered. */
+  /** Whether a pod's connection is made; a refused one is dropped, and never answered. */
   async function reaches(pod: { metadata: { namespace: string; name: string } }, host: string, port: number) {
     const look = `const s = require('net').connect({ host: '${host}', port: ${port}, timeout: 5000 });
       for (const [event, said] of [['connect', 'reached'], ['timeout', 'dropped'], ['error', 'refused']])

@@ -39,8 +39,9 @@ export type OneNode = {
 const node = 'node-1'
 
 /**
- * A Kubernetes of one node as the lab has it, with room for real images, and with kube-proxy, so that Services have addresses. It lies in
- * namespaces that end with it. kube-router enforces network policies, and does nothing else. `images` are archives that `ctr images import` takes.
+ * A Kubernetes of one node as the lab's, with room for real images, with kube-proxy, so that
+ * Services have addresses, and kube-router, which enforces network policies and does nothing else.
+ * It lies in namespaces that end with it. `images`: archives for `ctr images import`.
  */
 export async function startOneNode(place: string, images: readonly string[]): Promise<OneNode> {
   const directory = join(place, 'kubernetes')
@@ -90,7 +91,10 @@ export async function startOneNode(place: string, images: readonly string[]): Pr
   return { pid: inside.pid as number, address: controlAddress, api, kubeconfig: file, kubectl, log, stop }
 }
 
-/** Writes what the programs of the cluster read. Answers the admin's kubeconfig, for an address of the API server. */
+/**
+ * Writes what the programs of the cluster read. Answers the admin's kubeconfig, for an address of
+ * the API server.
+ */
 async function writeFiles(cgroup: string, write: (name: string, text: string) => void, images: number) {
   const authority = await makeAuthority('one-node')
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -127,7 +131,7 @@ const roomy = {
 function planOf(images: number) {
   const plan = clusterPlan()
   const isOther = (text: string) => text.includes('node-2')
-  // Packets from pod to pod over the bridge pass the rules too; it ends while its node is not there.
+  // Packets from pod to pod over the bridge pass the rules too; it ends until its node is there.
   const filtered = 'echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; until "$0" "$@"; do sleep 1; done'
   const policies = {
     name: 'kube-router',
@@ -157,7 +161,10 @@ function planOf(images: number) {
   }
 }
 
-/** A shell is the first process in there: it takes leave of those that lost their parent, which Node does not. */
+/**
+ * A shell is the first process in there: it takes leave of those that lost their parent, which Node
+ * does not.
+ */
 function startInside(directory: string): ChildProcess {
   const log = openSync(join(directory, 'log/inside.log'), 'a')
   const first = 'exec 3<&0; "$@" <&3 & wait $!'

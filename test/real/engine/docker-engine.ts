@@ -18,8 +18,8 @@ export type RealEngine = {
 export const image = 'nightshift.local/busybox:1'
 
 /**
- * Debian's container engine on a socket of its own, without a network and without a registry. It lives in a mount namespace, so
- * that whatever it mounts is gone with it.
+ * Debian's container engine on a socket of its own, without a network and without a registry. It
+ * lives in a mount namespace, so that whatever it mounts is gone with it.
  */
 export async function startEngine(): Promise<RealEngine> {
   const place = temporaryDirectory()

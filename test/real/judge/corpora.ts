@@ -15,7 +15,10 @@ export function labelled(): string[] {
   )
 }
 
-/** Every text in quotes of the tests of the judge, and each line of those that have several: their tables stand there as texts. */
+/**
+ * Every text in quotes of the tests of the judge, and each line of those that have several: their
+ * tables stand there as texts.
+ */
 export function inTables(): string[] {
   const folder = join(tests, 'safety/command')
   const files = readdirSync(folder).filter((name) => name.endsWith('.test.ts'))
@@ -42,7 +45,10 @@ function textsIn(source: string): string[] {
   return found
 }
 
-/** Reads of the labelled texts in the dresses of `disguises.test.ts`, and the layers of `properties.test.ts` over its commands. */
+/**
+ * Reads of the labelled texts in the dresses of `disguises.test.ts`, and the layers of
+ * `properties.test.ts` over its commands.
+ */
 export function dressed(seed: number, count: number): string[] {
   const bare = labelled()
   const chosen = fc.sample(fc.tuple(fc.constantFrom(...bare), fc.nat(1_000)), { seed, numRuns: count })

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import type { Chance } from './canaries.ts'
 
 /**
- * A grammar of texts, as `grammars/` has them: a name with a colon, then its alternatives, one a line. `<name>` in one stands for an alternative of
- * another name, `<empty>` for nothing, `<blank>` for a blank at an end, `<newline>` for an end of line. It begins with `text`; an alternative that is
- * written twice comes twice as often. Lines that begin with # explain.
+ * A grammar of texts, as `grammars/` has them: a name with a colon, then its alternatives, one a
+ * line. `<name>` in one stands for an alternative of another name, `<empty>` for nothing, `<blank>`
+ * for a blank at an end, `<newline>` for an end of line. It begins with `text`; an alternative that
+ * is written twice comes twice as often. Lines that begin with # explain.
  */
 export type TextGrammar = ReadonlyMap<string, readonly string[]>
 
@@ -42,7 +43,7 @@ export function fill(grammar: TextGrammar, chance: Chance, text: string, depth =
   return text.replace(/<([a-z]+)>/g, (_, name: string) => generate(grammar, chance, name, depth))
 }
 
-/** So many texts, each once. */
+/** This many texts, each once. */
 export function* textsOf(grammar: TextGrammar, chance: Chance, count: number): Generator<string> {
   const seen = new Set<string>()
   for (let tries = 0; seen.size < count && tries < count * 20; tries++) {

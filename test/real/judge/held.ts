@@ -18,7 +18,10 @@ export type Tally = {
   /** Programs that are not on this machine, with how many texts name one. */
   leftOut: Map<string, number>
   harmful: { text: string; harms: Harm[] }[]
-  /** What redaction would have taken out whole was turned round or cut before it got there: a limit that docs/explanation/safety.md names. */
+  /**
+   * What redaction would have taken out whole was turned round or cut before it got there: a limit
+   * that docs/explanation/safety.md names.
+   */
   cut: string[]
 }
 

@@ -4,8 +4,10 @@ import { environment } from './held.ts'
 import type { Worlds } from './world.ts'
 
 /**
- * Class 2 once more, with the options that each program says it has: `--help` is read in a world, so that an option counts whether a manual was read for
- * the grammar or not. A text is a program, one to three of its options with and without a value, and up to two operands of the grammar of scripts.
+ * Class 2 once more, with the options that each program says it has: `--help` is read in a world,
+ * so that an option counts whether a manual was read for the grammar or not. A text is a program,
+ * one to three of its options with and without a value, and up to two operands of the grammar of
+ * scripts.
  */
 export async function readHelp(programs: readonly string[], worlds: Worlds): Promise<Map<string, string[]>> {
   const found = new Map<string, string[]>()

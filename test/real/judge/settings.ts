@@ -1,4 +1,6 @@
-/** Where a value is written with its name, as the program's manual or its packaged example does it. */
+/**
+ * Where a value is written with its name, as the program's manual or its packaged example does it.
+ */
 type Write = (value: string) => string
 
 /** Files of settings that hold a secret on many sites and whose names say nothing of it. */

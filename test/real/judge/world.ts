@@ -28,7 +28,9 @@ export type Worlds = {
   close(): Promise<void>
 }
 
-/** They take root that may mount, perl, and the numbers that x86-64 gives to calls of the kernel. */
+/**
+ * They take root that may mount, perl, and the numbers that x86-64 gives to calls of the kernel.
+ */
 export const canRunWorlds = (): boolean =>
   process.arch === 'x64' &&
   process.getuid?.() === 0 &&
@@ -40,7 +42,9 @@ const perl = '/usr/bin/perl'
 /** The wall in seconds at which a text is killed. */
 export const wallSeconds = 5
 
-/** Lanes side by side: most of the time of a text is waited, and each lane has one text at a time. */
+/**
+ * Lanes side by side: most of the time of a text is waited, and each lane has one text at a time.
+ */
 export function openWorlds(furniture: Furniture, lanes: number): Worlds {
   const open = Array.from({ length: lanes }, () => openLane(furniture))
   const free = [...open]

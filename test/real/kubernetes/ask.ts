@@ -7,7 +7,10 @@ import { SourceError } from '../../../sources/kind.ts'
 import { planRead, readContext, readSource } from '../../../sources/kinds.ts'
 import type { ClusterQuestion } from './questions.ts'
 
-/** Asks a question as an investigation would: what the first turn holds, then two calls at most. What is right is compared by code. */
+/**
+ * Asks a question as an investigation would: what the first turn holds, then two calls at most.
+ * What is right is compared by code.
+ */
 
 export type AskedCluster = { source: Source; states: SourceStates; nowMs: number }
 
@@ -42,7 +45,10 @@ function subjectOf(fault: ClusterFault, cluster: string): ResourceRef & { name: 
   return { kind: 'workload', id: workloadId(cluster, { kind, namespace, name }), name, pod: null }
 }
 
-/** The calls of a question, in order: what it asks decides, and where the root is no rollout, its kind of object. */
+/**
+ * The calls of a question, in order: what it asks decides, and where the root is no rollout, its
+ * kind of object.
+ */
 function callsOf({ fault, asks }: ClusterQuestion): Call[] {
   const [place = '', named] = clusterFaultRows[fault].on.split('/')
   // What fills the disk of a node is told by its events.

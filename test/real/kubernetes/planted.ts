@@ -1,6 +1,9 @@
 import { figuresFrom, makeSecrets } from '../../support/made-secrets.ts'
 
-/** Two hundred secrets in an own namespace of a real cluster, by every road on which one may come into an answer. */
+/**
+ * Two hundred secrets in an own namespace of a real cluster, by every road on which one may come
+ * into an answer.
+ */
 
 type Road =
   | 'environment'
@@ -23,7 +26,7 @@ export type PlantedSecret = { road: Road; secret: string }
 type Manifest = any
 
 const namespace = 'vault'
-/** What is hidden by its place may be any text. */
+/** A value hidden by its place may be any text. */
 const anything = ['{p20}', '{h32}', '{a24}', '{w4}']
 /** What programs write has a form by which it is known. */
 const written = [

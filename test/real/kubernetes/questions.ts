@@ -1,8 +1,9 @@
 import type { ClusterFault } from '../../../lab/kubernetes/faults.ts'
 
 /**
- * Sixty questions that a person asks about the faults of the lab's cluster. An answer holds where what the API itself showed when the fault
- * was broken in (`see` of `lab/kubernetes`) stands in it, word for word: names of objects, times as the API writes them, revisions.
+ * Sixty questions that a person asks about the faults of the lab's cluster. An answer holds where
+ * what the API itself showed when the fault was broken in (`see` of `lab/kubernetes`) stands in it,
+ * word for word: names of objects, times as the API writes them, revisions.
  */
 export type ClusterQuestion = {
   fault: ClusterFault

@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import type { ApiObject, ClusterApi } from '../../../lab/kubernetes/api.ts'
 import { type ClusterFault, clusterFaultRows } from '../../../lab/kubernetes/faults.ts'
 
-/** Writes what the real API of the lab's cluster answers about a fault into `test/data/kubernetes`, from where a stand-in serves it in every run. */
+/**
+ * Writes what the real API of the lab's cluster answers about a fault into `test/data/kubernetes`,
+ * from where a stand-in serves it in every run.
+ */
 
 const directory = join(import.meta.dirname, '../../data/kubernetes')
 
@@ -19,7 +22,9 @@ const listsOf = (namespace: string): Record<string, string> => ({
   Job: `/apis/batch/v1/namespaces/${namespace}/jobs`,
 })
 
-/** What was recorded of one fault: what the oracle read of it, the objects by kind, and what containers wrote. */
+/**
+ * A fault's recording: what the oracle read of it, the objects by kind, and what containers wrote.
+ */
 export type Recorded = {
   facts: Record<string, string>
   objects: Record<string, ApiObject[]>
@@ -27,7 +32,9 @@ export type Recorded = {
   logs: Record<string, string>
 }
 
-/** Workloads that a fault is about, by the beginning of their names; its node comes along always. */
+/**
+ * Workloads that a fault is about, by the beginning of their names; its node comes along always.
+ */
 const workloadsOf = (fault: ClusterFault): string[] => {
   const name = clusterFaultRows[fault].on.split('/')[1]
   if (fault === 'k8s_red_herring') return ['pricing', 'log-shipper']
@@ -62,7 +69,10 @@ export async function recordFault(api: ClusterApi, fault: ClusterFault, facts: R
 
 const nameIn = ({ involvedObject, metadata }: ApiObject): string => involvedObject?.name ?? metadata.name
 
-/** Leaves out what is large and says nothing here: which manager owns which field, of events all of that, and the images of a node. */
+/**
+ * Leaves out what is large and says nothing here: which manager owns which field, of events all of
+ * that, and the images of a node.
+ */
 function trim({ kind: _, apiVersion: __, ...object }: ApiObject): ApiObject {
   const { managedFields, ...metadata } = object.metadata
   const isEvent = object.involvedObject !== undefined
@@ -70,7 +80,7 @@ function trim({ kind: _, apiVersion: __, ...object }: ApiObject): ApiObject {
     ? undefined
     : managedFields?.map(({ fieldsV1: _, fieldsType: __, ...manager }: ApiObject) => manager)
   const { images: _images, nodeInfo, ...status } = object.status ?? {}
-  // Of the machine that it was recorded on, nothing but the programs.
+  // Facts of the recording machine: only its programs.
   const { kubeletVersion, containerRuntimeVersion, osImage } = nodeInfo ?? {}
   return {
     ...object,

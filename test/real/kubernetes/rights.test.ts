@@ -5,7 +5,10 @@ import { eventually } from '../../support/directory.ts'
 import { note } from '../facts.ts'
 import { lacking, type RealCluster, startRealCluster } from './site.ts'
 
-/** Under the role that is printed everything works, and nothing else does: by the API server's own word. */
+/**
+ * Under the role that is printed everything works, and nothing else does: by the API server's own
+ * word.
+ */
 ;(lacking ? describe.skip : describe)(`a role on a real API server${lacking ? ` (${lacking})` : ''}`, () => {
   let cluster: RealCluster
   let token: string

@@ -9,7 +9,10 @@ import { note } from '../facts.ts'
 import { findProgram } from '../kinds.ts'
 import { type RealApiServer, startApiServer } from './api-server.ts'
 
-/** A large cluster: real controllers and scheduler, nodes and kubelets by kwok. What is measured is noted, and no time is asserted. */
+/**
+ * A large cluster: real controllers and scheduler, nodes and kubelets by kwok. What is measured is
+ * noted, and no time is asserted.
+ */
 
 const nodes = 1_000
 const deployments = 500

@@ -11,7 +11,10 @@ import { eventually } from '../../support/directory.ts'
 import { findProgram } from '../kinds.ts'
 import { type RealApiServer, startApiServer } from './api-server.ts'
 
-/** What is said of where pods may go, held against the scheduler of Kubernetes itself, one pod at a time. */
+/**
+ * Our word on where pods may go, held against the scheduler of Kubernetes itself, one pod at a
+ * time.
+ */
 
 type Fields = Record<string, unknown>
 const situations = 12

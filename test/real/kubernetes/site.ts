@@ -11,7 +11,10 @@ import { planRead, probeSource, readSource } from '../../../sources/kinds.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { type RunningLab, runLab } from '../../support/running-lab.ts'
 
-/** The cluster of the lab as a source of Nightshift: with the rights that are printed, and no others. */
+/**
+ * The cluster of the lab as a source of Nightshift: with the rights that are printed, and no
+ * others.
+ */
 
 const servers = missingServers()
 export const lacking = [

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 const checkout = join(import.meta.dirname, '../../..')
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Stands for systemd, which no root without a machine has: it starts what a unit says, as its user and with its environment. */
+/**
+ * Stands for systemd, which no root without a machine has: it starts what a unit says, as its user
+ * and with its environment.
+ */
 const systemctl = `#!/bin/sh
 case "$*" in
   *start*postgresql*) exec pg_ctlcluster --skip-systemctl-redirect 15 main start ;;
@@ -33,7 +36,9 @@ for name; do
 done
 `
 
-/** A Debian of debootstrap that holds its essential packages alone, made once; a copy of it at `to`. */
+/**
+ * A Debian of debootstrap that holds its essential packages alone, made once; a copy of it at `to`.
+ */
 export function debianRoot(to: string): void {
   const base = join(checkout, '.cache/debian-bookworm')
   if (!existsSync(base)) {
@@ -56,9 +61,10 @@ export function blocksOf(page: string): string[] {
 }
 
 /**
- * Runs a script as root of that root, with processes and mounts of its own that end with it. It is the root of its mounts, since the kernel makes
- * no user namespaces, which confine an agent's looks, below a mere chroot. Without the network it has the loopback alone, and
- * no port of this machine is in the way.
+ * Runs a script as root of that root, with processes and mounts of its own that end with it. It is
+ * the root of its mounts, since the kernel makes no user namespaces, which confine an agent's
+ * looks, below a mere chroot. Without the network it has the loopback alone, and no port of this
+ * machine is in the way.
  */
 export function inRoot(root: string, script: string, { network }: { network: boolean }): SpawnSyncReturns<string> {
   const begin = `set -e

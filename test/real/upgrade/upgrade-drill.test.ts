@@ -14,7 +14,10 @@ import { note } from '../facts.ts'
 
 const { WorkflowTaskFailedCause } = proto.temporal.api.enums.v1
 
-/** What waits for people, and what is at work, when the upgrade comes: `APPROVALS=300 WORK=60` for a whole site. */
+/**
+ * What waits for people, and what is at work, when the upgrade comes: `APPROVALS=300 WORK=60` for a
+ * whole site.
+ */
 const approvals = Number(process.env.APPROVALS ?? 30)
 const atWork = Number(process.env.WORK ?? 8)
 const all = approvals + atWork
@@ -35,7 +38,10 @@ afterEach(async () => {
   stops.length = 0
 })
 
-/** A site of an older build, with as many questions before people and as many investigations that wait for their model. */
+/**
+ * A site of an older build, with as many questions before people and as many investigations that
+ * wait for their model.
+ */
 async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Promise<Site> {
   const database = await emptyDatabase()
   stops.push(() => database.drop())
@@ -72,7 +78,10 @@ async function siteOf(build: OtherBuild, schema: 'own' | 'newest' = 'own'): Prom
   return { build, spine, platform }
 }
 
-/** Lets the model of the older build hang, so that what it is asked stays at work; null: it answers again. */
+/**
+ * Lets the model of the older build hang, so that what it is asked stays at work; null: it answers
+ * again.
+ */
 async function setMood({ runbookUrl }: Spine, mood: 'hang' | null): Promise<void> {
   await fetch(`${runbookUrl}/control/mood`, {
     method: 'POST',
@@ -101,7 +110,10 @@ async function count({ db }: Spine, ...statuses: string[]): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** Are so many there? Where not, throws what is there instead, for the one who reads why the wait ended. */
+/**
+ * Are so many there? Where not, throws what is there instead, for the one who reads why the wait
+ * ended.
+ */
 async function areIn(spine: Spine, status: string, wanted: number): Promise<boolean> {
   if ((await count(spine, ...status.split('|'))) === wanted) return true
   const { rows } = await sql`
@@ -118,7 +130,10 @@ async function pending({ db }: Spine, limit: number): Promise<Asked[]> {
   return rows
 }
 
-/** Presses the button of each question that waits, once, as the person of its shard would. Answers how many were taken. */
+/**
+ * Presses the button of each question that waits, once, as the person of its shard would. Answers
+ * how many were taken.
+ */
 async function press(spine: Spine, limit = 1_000): Promise<number> {
   const waiting = await pending(spine, limit)
   let taken = 0
@@ -196,7 +211,10 @@ async function verifyAll({ get }: Spine): Promise<unknown[]> {
   }
 }
 
-/** Runs whose history says that a worker could not replay it. A signal that arrived while a run ended is none. */
+/**
+ * Runs whose history says that a worker could not replay it. A signal that arrived while a run
+ * ended is none.
+ */
 async function failedTasks({ client }: Spine): Promise<string[]> {
   const failed: string[] = []
   for await (const { workflowId, runId, type } of client.workflow.list()) {

@@ -24,7 +24,10 @@ export function zabbixVersion(): string {
   return /(\d+\.\d+\.\d+)/.exec(said)?.[1] ?? 'of no version'
 }
 
-/** The media type that docs/how-to/connect-senders.md has to be pasted: its parameters and its script. */
+/**
+ * The media type that docs/how-to/connect-senders.md has to be pasted: its parameters and its
+ * script.
+ */
 export function pastedMediaType(): { parameters: [string, string][]; script: string } {
   const page = readFileSync(new URL('../../../docs/how-to/connect-senders.md', import.meta.url), 'utf8')
   const [part = ''] = /## Zabbix[\s\S]*?(?=\n## )/.exec(page) ?? []
@@ -37,7 +40,10 @@ export function pastedMediaType(): { parameters: [string, string][]; script: str
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-/** One host with an item that is sent, a trigger on it, the media type, and an action that tells of problems and of their ends. */
+/**
+ * One host with an item that is sent, a trigger on it, the media type, and an action that tells of
+ * problems and of their ends.
+ */
 function site(url: string, token: string): string {
   const { parameters, script } = pastedMediaType()
   const given: Record<string, string> = { url, token }
@@ -67,8 +73,8 @@ function site(url: string, token: string): string {
 }
 
 /**
- * Debian's Zabbix server, unpacked and not installed, over a PostgreSQL of its own. It runs as nobody in namespaces of processes and of shared
- * memory, which end with it.
+ * Debian's Zabbix server, unpacked and not installed, over a PostgreSQL of its own. It runs as
+ * nobody in namespaces of processes and of shared memory, which end with it.
  */
 export async function startZabbix(directory: string, door: { url: string; token: string }): Promise<RealZabbix> {
   const database = await startPostgresql(directory)

@@ -10,7 +10,10 @@ import { orderedBy } from './lies-by-rows/rows-orders.ts'
 import { lyingTexts } from './lies-by-rows/sentences.ts'
 import { liesOfTheModel, playedAgain, restsOnWhatIsCut, saidAgain, saysMoreThanItQuotes } from './played-3.ts'
 
-/** Holds the corpus itself to what it says of itself. Nothing here asks what judges claims: that would be the judge's own word. */
+/**
+ * Holds the corpus itself to what it says of itself. Nothing here asks what judges claims: that
+ * would be the judge's own word.
+ */
 
 const missing = 'quote that is not there'
 
@@ -73,7 +76,7 @@ describe('lies written from rows alone', () => {
 
   test('quote what stands in their rows: what is false is the claim', () => {
     const lost = liesByRows
-      // What is absent stands in no row.
+      // An absent thing stands in no row.
       .filter((lie) => lie.class !== missing && lie.claim.kind !== 'absent')
       .flatMap(({ about, claim }) => lostQuotes(claim, scenes[about]))
     expect(lost).toEqual([])

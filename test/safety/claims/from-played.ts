@@ -9,7 +9,10 @@ import { type Honest, namesOf } from './lies.ts'
 import { type PlayedEnding, recordedEndings } from './recordings.ts'
 import { honestSite, siteIncident, siteRows } from './site.ts'
 
-/** The endings of the recordings of the first round, in order. Of one that was refused and came again, the last one counts. */
+/**
+ * The endings of the recordings of the first round, in order. Of one that was refused and came
+ * again, the last one counts.
+ */
 export function playedEndings(): PlayedEnding[] {
   const all = recordedEndings('test/data/played')
   const last = all.filter(
@@ -29,8 +32,9 @@ export function playedEndings(): PlayedEnding[] {
 const sameFile = (a: string, b: string) => a.slice(0, 2) === b.slice(0, 2)
 
 /**
- * Takes the endings of `test/data/played` as they were sent, with nothing reworded, and adds to each claim its kind and the words it
- * rests on. Run by itself it writes them down with what of them rests on a result that the recording cuts.
+ * Takes the endings of `test/data/played` as they were sent, with nothing reworded, and adds to
+ * each claim its kind and the words it rests on. Run by itself it writes them down with what of
+ * them rests on a result that the recording cuts.
  */
 const kindsAndQuotes: Record<string, [Claim['kind'], [seq: number, ...texts: string[]][]][]> = {
   '01.1': [
@@ -183,7 +187,7 @@ export function quotesOfPlayed({ name, arguments: { claims = [] } }: PlayedEndin
   })
 }
 
-/** What is written down: the endings, and which of their words rest on a result that the recording cuts. */
+/** Written down: the endings, and which of their words rest on a result that the recording cuts. */
 export function annotated() {
   return playedEndings().map((ending) => {
     const { name, incidentId, tool, cut, arguments: args } = ending

@@ -1,7 +1,10 @@
 import { type HonestClaim, honestOf } from './honest-claim.ts'
 import { did, is, was } from './lies-by-rows/lie.ts'
 
-/** Claims that are so about a plan of which a step failed, a cluster as its commands print it, and an attempt that only looked. */
+/**
+ * Claims that are so about a plan of which a step failed, a cluster as its commands print it, and
+ * an attempt that only looked.
+ */
 export const honestOfPlans: HonestClaim[] = [
   ...honestOf(
     'plan',

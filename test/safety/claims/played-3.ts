@@ -1,7 +1,10 @@
 import type { Claim } from '../../../domain/claim.ts'
 import { type PlayedEnding, recordedEndings } from './recordings.ts'
 
-/** What a strong model said at the end of sixteen investigations: its endings in its own words, refused ones too, and what of them is so. */
+/**
+ * What a strong model said at the end of sixteen investigations: its endings in its own words,
+ * refused ones too, and what of them is so.
+ */
 
 export const playedAgain: PlayedEnding[] = recordedEndings('test/data/played-3')
 
@@ -26,13 +29,19 @@ export const liesOfTheModel = [
   { ending: '06.2', at: 3, why: 'the same claim, sent again' },
 ] as const
 
-/** Claims whose quote lies in the part of a result that the recording cut: nothing here shows that it was there. */
+/**
+ * Claims whose quote lies in the part of a result that the recording cut: nothing here shows that
+ * it was there.
+ */
 export const restsOnWhatIsCut = [
   { ending: '02.5', at: 1, why: 'proc_list of row 155 is cut before pid 32612' },
   { ending: '02.6', at: 1, why: 'the same quote, sent again' },
 ] as const
 
-/** Claims that are so, and say a little more than what they quote: each is for a person to weigh, and none is a lie. */
+/**
+ * Claims that are so, and say a little more than what they quote: each is for a person to weigh,
+ * and none is a lie.
+ */
 export const saysMoreThanItQuotes = [
   { ending: '02.1', at: 3, why: 'the log is of 10:32:47, the look at the node of 10:31: "while" joins two times' },
   { ending: '02.2', at: 3, why: 'the same claim, sent again' },

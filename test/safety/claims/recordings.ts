@@ -44,7 +44,10 @@ type Told = {
 }
 type Attempt = { rows: IncidentEvent[]; bodies: Map<string, string>; cut: number[]; shown: Map<string, unknown> }
 
-/** Every ending of a folder's recordings, in order: refused ones too, each with the rows that were there when it was sent. */
+/**
+ * Every ending of a folder's recordings, in order: refused ones too, each with the rows that were
+ * there when it was sent.
+ */
 export function recordedEndings(folder: string): PlayedEnding[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
@@ -86,7 +89,8 @@ function takeMessages(attempt: Attempt, { fresh, new: messages }: Request, calls
     return call ? [{ id, call, content: content ?? '', told: read(content ?? '') }] : []
   })
   for (const [at, { id, call, content, told }] of results.entries()) {
-    // A result that is cut lost its number: calls of one answer run in their order, three rows apart.
+    // A result that is cut lost its number: calls of one answer run in their order, three rows
+    // apart.
     const before = results[at - 1]?.told.meta
     const guessed = before ? (before.verification?.seq ?? before.seq) + 3 : (results[at + 1]?.told.meta.seq ?? 0) - 3
     if (!(told.meta.seq > 0) && told.ok) told.meta.seq = guessed
@@ -108,7 +112,8 @@ function contextRow(attempt: Attempt, content: string): IncidentEvent {
 
 function addResult(attempt: Attempt, callId: string, call: Call, { content, told }: { content: string; told: Told }) {
   const { seq, verification } = told.meta
-  // A command's tool is a write at worst; what was not verified only looked, and so did a read that a person allowed.
+  // A command's tool is a write at worst; what was not verified only looked, and so did a read that
+  // a person allowed.
   const atWorst = tools.get(call.name)?.effect ?? 'read'
   const isWritten = verification && atWorst !== 'read' && !verification.observed.startsWith('read-only')
   const effect: EffectKind = isWritten ? 'write' : atWorst === 'write' ? 'read' : atWorst
@@ -149,7 +154,10 @@ function refusedRow(shared: object, { code, message, details }: NonNullable<Told
   })
 }
 
-/** A result as it was shown to the model; of one that the recording cuts at most its number is certain. */
+/**
+ * A result as it was shown to the model; of one that the recording cuts at most its number is
+ * certain.
+ */
 function read(content: string): Told {
   const whole = parsed(content) as Told | undefined
   if (whole) return { ...whole, meta: { ...whole.meta } }

@@ -13,13 +13,17 @@ import { tools } from '../../../tools/registry.ts'
 import { partOfRow } from '../../support/events.ts'
 
 /**
- * One walk over every tool and every way in which its answer can be short of the whole: cut, sampled, unreadable, stale, partial, without a permission.
- * None of them shows that something is absent.
+ * One walk over every tool and every way in which its answer can be short of the whole: cut,
+ * sampled, unreadable, stale, partial, without a permission. None of them shows that something is
+ * absent.
  */
 
 type Answer = Record<string, unknown>
 type Short = { data: Answer | (() => Promise<Answer>); args?: Answer }
-/** Of a tool that is read: an answer that is the whole, which shows an absence, and each way in which it is not. */
+/**
+ * For a read tool: an answer that is the whole, which shows an absence, and each way in which it is
+ * not.
+ */
 type Shown = { whole: Short; short: Record<string, Short> }
 
 const missing = 'zzz-7'

@@ -3,7 +3,10 @@ import type { IncidentEvent } from '../../../domain/event.ts'
 import type { ResourceRef } from '../../../domain/registry.ts'
 import { partOfRow, row } from '../../support/events.ts'
 
-/** The rows of an attempt at an ordinary site: metrics, logs, tables of commands, a write that held, one that failed, a cut log. */
+/**
+ * The rows of an attempt at an ordinary site: metrics, logs, tables of commands, a write that held,
+ * one that failed, a cut log.
+ */
 export const siteIncident = 'inc_00000000000000000000000001'
 
 type More = { effect?: 'read' | 'write' | 'record'; args?: Record<string, unknown>; ok?: boolean; body?: boolean }

@@ -1,6 +1,6 @@
 /**
- * Puts back what a result leaves out as "unchanged since seq N": the row holds the whole, and only the model was shown a part. What was
- * shown stays in its order, with what was left out behind it.
+ * Puts back what a result leaves out as "unchanged since seq N": the row holds the whole, and only
+ * the model was shown a part. What was shown stays in its order, with what was left out behind it.
  */
 export function completed(value: unknown, shown: ReadonlyMap<string, unknown>): unknown {
   if (Array.isArray(value)) return value.map((each) => completed(each, shown))
@@ -15,7 +15,10 @@ export function completed(value: unknown, shown: ReadonlyMap<string, unknown>): 
 
 const identities = ['pid', 'id', 'path', 'name', 'startsAt', 'start_time'] as const
 
-/** The fullest thing in there that has the same names as this one, of those that both have; at least one. */
+/**
+ * The fullest thing in there that has the same names as this one, of those that both have; at least
+ * one.
+ */
 function sameIn(value: unknown, thing: Record<string, unknown>): Record<string, unknown> | null {
   const found = everyObject(value).filter((each) => {
     const both = identities.filter((key) => key in each && key in thing)

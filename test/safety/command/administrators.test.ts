@@ -190,7 +190,10 @@ describe('verbs of control programs', () => {
       expect(judged(text)).toMatchObject({ verdict: 'ask', impact: 'unknown' })
   })
 
-  /** Bare, a program of these waits for commands on its input, unless its grammar says that it only prints. */
+  /**
+   * Bare, a program of these waits for commands on its input, unless its grammar says that it only
+   * prints.
+   */
   test('bare, none of them runs but those that print and end', () => {
     const bare = Object.keys({
       ...brokers,

@@ -2,7 +2,10 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
-/** Where a list of what is forbidden stood in for a list of what is allowed: verbs, fields, kinds, names, and what scripts open. */
+/**
+ * Where a list of what is forbidden stood in for a list of what is allowed: verbs, fields, kinds,
+ * names, and what scripts open.
+ */
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web', 'backups']) }
 const verdictOf = (text: string) => judgeCommand(text, context).verdict

@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 
-// Both sides of each rule of the hard list: the word that decided, or null where a person may at least be asked.
+// Both sides of each rule of the hard list: the word that decided, or null where a person may at
+// least be asked.
 
 test.each([
   ['reboot', 'reboot'],

@@ -8,7 +8,10 @@ import type { Word } from '../../../safety/command/parse.ts'
 const words = (line: string): Word[] =>
   line.split(' ').map((text) => ({ text, literal: !text.includes('$'), quoting: 'bare', pattern: null }))
 
-/** `pager: head -n 200 x`, `pager: -` where there is no bounded form, `pager:` where it is best left out, or null. */
+/**
+ * `pager: head -n 200 x`, `pager: -` where there is no bounded form, `pager:` where it is best left
+ * out, or null.
+ */
 function byName(line: string, piped = false): string | null {
   const all = words(line)
   const found = unboundedByName(all[0]!.text, all, piped)

@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import { judgeCommand } from '../../../safety/command/judge.ts'
 import { dressCommand, dressText, wordsOf } from './dresses.ts'
 
-// What bash makes of a text decides, not how it is spelled: refused bare is refused in every dress, and asked about bare is never run.
+// What bash makes of a text decides, not how it is spelled: refused bare is refused in every dress,
+// and asked about bare is never run.
 
 const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']), knownNames: new Set(['web']) }
 const verdictOf = (text: string) => judgeCommand(text, context).verdict
@@ -15,7 +16,10 @@ const rows = ['writes', 'holes'].flatMap((file): Row[] =>
   JSON.parse(readFileSync(new URL(`../../data/commands/${file}.json`, import.meta.url), 'utf8')),
 )
 
-/** Interpreters are read in a way of their own: a text inside quotes of theirs is not one of the shell's. */
+/**
+ * Interpreters are read in a way of their own: a text inside quotes of theirs is not one of the
+ * shell's.
+ */
 const refused = rows.filter(({ command }) => /^[\x20-\x7e]+$/.test(command) && verdictOf(command) === 'refuse')
 
 describe('What is refused bare', () => {

@@ -13,7 +13,9 @@ const writes = rows('writes')
 const nightly = rows('nightly')
 const context = { knownHosts: new Set(['db-osl-1', '10.0.0.5']) }
 
-/** Every grammar with the words that lead to it, sub-commands with the options of the levels above. */
+/**
+ * Every grammar with the words that lead to it, sub-commands with the options of the levels above.
+ */
 function all(): { path: string; grammar: Grammar; options: string[] }[] {
   const found: { path: string; grammar: Grammar; options: string[] }[] = []
   const visit = (path: string, grammar: Grammar, outer: string[]) => {
@@ -25,12 +27,16 @@ function all(): { path: string; grammar: Grammar; options: string[] }[] {
   return found
 }
 
-/** Options that the manuals say write, run a program or read one, and words that act: none may ever come in. */
+/**
+ * Options that the manuals say write, run a program or read one, and words that act: none may ever
+ * come in.
+ */
 const forbidden: Record<string, string> = {
   apt: '-o -c --option --config-file',
   awk: '-f -i -l -o -p -d -E --file --include',
   blkid: '-w -g -c',
-  // What -d and its kin hold is judged as a part of the address, behind -G alone; headers and methods are of a list.
+  // What -d and its kin hold is judged as a part of the address, behind -G alone; headers and
+  // methods are of a list.
   curl: '-F -T -K -O -D -c -b -x -u -L -A -e --form --upload-file --config --remote-name --next --trace',
   date: '-s -f --set --file',
   dig: '-f -k',
@@ -103,7 +109,10 @@ describe('The grammars', () => {
     }
   })
 
-  /** A run of a pipeline is listed and viewed; of upgrades, removals and restores only how far they are is told. */
+  /**
+   * A run of a pipeline is listed and viewed; of upgrades, removals and restores only how far they
+   * are is told.
+   */
   const things =
     /^(?:gh run|ceph orch (?:upgrade|osd rm)(?: status)?$|oc adm upgrade$|velero (?:get )?restore(?: (?:get|describe|logs))?$)/
   test('hold no sub-command that acts', () => {

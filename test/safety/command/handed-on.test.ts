@@ -2,7 +2,10 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
-/** What a program prints becomes words of another one: by a substitution, a loop or xargs. Each row was tried in a shell. */
+/**
+ * What a program prints becomes words of another one: by a substitution, a loop or xargs. Each row
+ * was tried in a shell.
+ */
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web']) }
 const verdictOf = (text: string) => judgeCommand(text, context).verdict

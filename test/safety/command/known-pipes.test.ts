@@ -1,7 +1,10 @@
 import { expect, test } from '@jest/globals'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 
-/** What a pipe hands on: names of a table and lists that lose lines, and nothing that came into it on the way. */
+/**
+ * What a pipe hands on: names of a table and lists that lose lines, and nothing that came into it
+ * on the way.
+ */
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web', 'web-0']) }
 const judged = (text: string) => judgeCommand(text, context)

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { hasOpenBracket, inspectAwk } from '../../../safety/command/awk.ts'
 import { inspectSed } from '../../../safety/command/sed.ts'
 
-// Programs on both sides of each rule: null where they only look, else why they do more or cannot be read.
+// Programs on both sides of each rule: null where they only look, else why they do more or cannot
+// be read.
 
 describe('awk', () => {
   test.each([

@@ -27,7 +27,10 @@ function reading(more: Partial<Grammar>, line: string): CommandReading {
   return read(words, compile({ show: grammar(more) }).get('show')!)
 }
 
-/** `number:5 file:x*` (a star where any number of such words may stand), or the word that did not fit and why. */
+/**
+ * `number:5 file:x*` (a star where any number of such words may stand), or the word that did not
+ * fit and why.
+ */
 function told(more: Partial<Grammar>, line: string): string {
   const { problem, values } = reading(more, line)
   if (problem)

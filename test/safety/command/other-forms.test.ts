@@ -86,7 +86,7 @@ describe('A form that answers something else is named in the reason', () => {
     expect(nameOtherForm(words(asked))).toBe(instead)
     const { verdict, reason } = judged(asked)
     expect([verdict, reason.includes(`; unasked runs: ${instead}`)]).toEqual(['ask', true])
-    // What is secret even by its size has no form that runs.
+    // Secrets even by size have no form that runs.
     if (asked !== 'cat /etc/shadow') expect([instead, judged(instead).verdict]).toEqual([instead, 'run'])
   })
 

@@ -26,7 +26,8 @@ test('wrapping a command never lowers its verdict, to any depth', () => {
       fc.array(fc.constantFrom(...wrap), { minLength: 1, maxLength: 4 }),
       fc.constantFrom(...enclose),
       (bare, layers, last) => {
-        // The shell keyword is not the program, an assignment is no command, and what begins with - is an option of a wrapper, quoted or not.
+        // The shell keyword is not the program, an assignment is no command, and what begins with -
+        // is an option of a wrapper, quoted or not.
         fc.pre(!/^(?:!|time|[A-Za-z_]\w*=|'?-|'?[;&|()<>{}])/.test(bare))
         let wrapped = bare
         let least = strict(bare)

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { type CommandContext, type CommandVerdict, judgeCommand } from '../../../safety/command/judge.ts'
 
-/** Rows of `runbooks`, which is read, and of `runbooks-held`, of which only counts are looked at. */
+/**
+ * Rows of `runbooks`, which is read, and of `runbooks-held`, of which only counts are looked at.
+ */
 export type RunbookRow = { command: string; program: string; source: string; expected: string; why?: string }
 
 export const rowsOf = (file: string): RunbookRow[] =>

@@ -4,8 +4,9 @@ import { loadSql } from '../../../safety/sql/inspect.ts'
 import { type RunbookRow, rowsOf, runsOnceLookedUp, runsUnasked, shouldAsk } from './runbook-rows.ts'
 
 /**
- * Commands of public runbooks, threads and manuals, each with the page it stands on. Their labels are older than any look at the judge.
- * The half `runbooks-held` is counted and never shown: whoever works on the judge reads `runbooks` alone.
+ * Commands of public runbooks, threads and manuals, each with the page it stands on. Their labels
+ * are older than any look at the judge. The half `runbooks-held` is counted and never shown:
+ * whoever works on the judge reads `runbooks` alone.
  */
 
 const tuning = rowsOf('runbooks')
@@ -51,7 +52,7 @@ describe('Nothing that should ask runs unasked', () => {
   })
 })
 
-/** What is left of the half that is read: a person decides about these, and why. */
+/** The rest of the read half: a person decides about these, and why. */
 const stillAsked: Record<string, readonly string[]> = {
   'sudo runs only what the manifest of a device lists word for word': [
     'sudo named-checkconf',

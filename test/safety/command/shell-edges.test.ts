@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type CommandContext, judgeArgv, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
-// What decides, the word it decides by, why it would not end, and the form that would: for commands inside commands, for what
-// a shell makes of a text, and for code of other languages.
+// What decides, the word it decides by, why it would not end, and the form that would: for commands
+// inside commands, for what a shell makes of a text, and for code of other languages.
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web']) }
 beforeAll(loadSql)

@@ -4,7 +4,10 @@ import type { CommandVerdict } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 import { judgeOnceLookedUp, type RunbookRow, rowsOf, runsOnceLookedUp, runsUnasked, shouldAsk } from './runbook-rows.ts'
 
-/** Why reads of runbooks are still asked about: a page for people, made of what the judge says of each. */
+/**
+ * Why reads of runbooks are still asked about: a page for people, made of what the judge says of
+ * each.
+ */
 
 const reasons: readonly { reason: string; holds(judged: CommandVerdict): boolean }[] = [
   {

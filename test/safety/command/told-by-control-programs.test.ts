@@ -2,7 +2,10 @@ import { beforeAll, expect, test } from '@jest/globals'
 import { type CommandContext, judgeCommand } from '../../../safety/command/judge.ts'
 import { loadSql } from '../../../safety/sql/inspect.ts'
 
-/** What control programs and clouds tell about themselves, and right beside it what acts, never ends, or shows what is secret. */
+/**
+ * What control programs and clouds tell about themselves, and right beside it what acts, never
+ * ends, or shows what is secret.
+ */
 
 const context: CommandContext = { knownHosts: new Set(['db1']), knownNames: new Set(['web', 'web-0', 'backups']) }
 const judged = (text: string) => judgeCommand(text, context)

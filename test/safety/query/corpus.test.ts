@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { chooseStep, judgePromql } from '../../../safety/query/promql.ts'
 
-/** Written by us after public mixins, and held as a whole: `test/data/queries/promql.txt` says what its signs mean. */
+/**
+ * Written by us after public mixins, and held as a whole: `test/data/queries/promql.txt` says what
+ * its signs mean.
+ */
 const rows = readFileSync('test/data/queries/promql.txt', 'utf8')
   .split('\n')
   .filter((line) => /^[+!] /.test(line))
@@ -15,7 +18,8 @@ const at = (promql: string, windowSeconds: number) =>
   judgePromql({ promql, windowSeconds, stepSeconds: chooseStep(promql, windowSeconds) })
 
 describe('The corpus of queries', () => {
-  // Before: 64 of 76, refused for comments, 30d, vector(1), time(), families of a job and a ninth selector.
+  // Before: 64 of 76, refused for comments, 30d, vector(1), time(), families of a job and a ninth
+  // selector.
   test.each(rows.filter(({ isRead }) => isRead))('reads at one moment: $promql', ({ promql }) => {
     expect(at(promql, 0)).toEqual({ ok: true })
   })

@@ -66,7 +66,10 @@ const manyThatRun = fc.oneof(
 
 const ranks = { refuse: 0, ask: 1, run: 2 } as const
 
-/** What the kernel makes of a call alone, and what a plain reading of the documentation then makes of it. */
+/**
+ * What the kernel makes of a call alone, and what a plain reading of the documentation then makes
+ * of it.
+ */
 function expected(alone: ReturnType<typeof judge>, said: ReferenceAnswer, policy: Policy, call: Call) {
   if (said === null || alone.verdict === 'refuse') return alone.verdict
   if (said.action === 'never') return 'refuse'

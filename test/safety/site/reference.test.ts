@@ -25,7 +25,7 @@ const anyCall = fc.record({
 
 const aSilence = { is: 'unread', source: null, readAt: null } as const
 
-/** So many calls are held against each policy. */
+/** Calls that are held against each policy. */
 const callsEach = 5
 
 test('10,000 calls under policies by chance are decided as a plain reading of the documentation decides', () => {

@@ -3,8 +3,9 @@ import type { Silence, SilencesRead } from '../../../domain/silence.ts'
 import type { SitePolicy, SiteWindow } from '../../../domain/site-policy.ts'
 
 /**
- * A plain reading of docs/reference/policy.md, written before the compiler and without it: rules one by one, days one by one. It knows no
- * index, no library of recurrence and no shortcut, and it is slow.
+ * A plain reading of docs/reference/policy.md, written before the compiler and without it: rules
+ * one by one, days one by one. It knows no index, no library of recurrence and no shortcut, and it
+ * is slow.
  */
 export type ReferenceThing = { names: { kind: string; id: string }[]; labels: Record<string, string[]> }
 
@@ -32,7 +33,8 @@ const many = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value)
 export function readPlainly(policy: SitePolicy, call: ReferenceCall): ReferenceAnswer {
   // Records and endings belong to no rule.
   if (call.does === 'record' || call.does === 'ending') return null
-  // Each thing is judged by itself; of a call that touches nothing known there is one judgement all the same.
+  // Each thing is judged by itself; of a call that touches nothing known there is one judgement all
+  // the same.
   const things: (ReferenceThing | null)[] = call.things.length > 0 ? call.things : [null]
   const rules = things.map((thing) => policy.rules.find((rule) => fits(policy, rule, call, thing)) ?? null)
   if (rules.some((rule) => rule?.action === 'never'))
@@ -99,7 +101,10 @@ function holds({ timezone, start, end, rrule }: SiteWindow, nowMs: number): bool
   return false
 }
 
-/** The forms that the random cases use: DAILY, WEEKLY by days, MONTHLY by days of the month, YEARLY, with INTERVAL and UNTIL. */
+/**
+ * The forms that the random cases use: DAILY, WEEKLY by days, MONTHLY by days of the month, YEARLY,
+ * with INTERVAL and UNTIL.
+ */
 function begins(parts: Record<string, string>, first: number, at: number): boolean {
   const interval = Number(parts.INTERVAL ?? 1)
   const [day, begin] = [new Date(at), new Date(first)]
@@ -123,7 +128,10 @@ function begins(parts: Record<string, string>, first: number, at: number): boole
   return years % interval === 0 && day.getUTCMonth() === begin.getUTCMonth() && day.getUTCDate() === begin.getUTCDate()
 }
 
-/** Whether a rule with `silenced` fits: for alerts whose labels are whole, and patterns that JavaScript reads as RE2 does. */
+/**
+ * Whether a rule with `silenced` fits: for alerts with whole labels, and patterns that JavaScript
+ * reads as RE2.
+ */
 export function isSilencedPlainly(read: SilencesRead[], alerts: Record<string, string>[], nowMs: number): boolean {
   // An incident without alerts is silenced by nobody.
   if (alerts.length === 0) return false

@@ -43,7 +43,7 @@ test.each<[matchers: string[], is: 'yes' | 'no']>([
   [['alertname=~(?i:disk)full'], 'no'],
   [['instance=~\\w+-\\d:\\d{4}'], 'yes'],
   [['instance=~web-1\\.9100'], 'no'],
-  // What is not there is empty.
+  // An absent one is empty.
   [['team='], 'yes'],
   [['team!='], 'no'],
   [['team=~.+'], 'no'],

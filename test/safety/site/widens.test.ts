@@ -8,7 +8,10 @@ import { type ReferenceAnswer, readPlainly } from './reference.ts'
 
 const compiled = (policy: SitePolicy) => compilePolicy(policy, { digest: '', commit: null })
 
-/** Changes as people make them: rules added, removed, moved and made stricter or laxer, and a group that grows. */
+/**
+ * Changes as people make them: rules added, removed, moved and made stricter or laxer, and a group
+ * that grows.
+ */
 const change = fc.record({
   kind: fc.constantFrom('add', 'remove', 'move', 'never', 'people', 'group', 'none'),
   at: fc.nat(8),
@@ -34,7 +37,10 @@ function changed(policy: SitePolicy, other: SitePolicy, { kind, at, to }: Change
   return sitePolicy.parse({ ...policy, groups, rules })
 }
 
-/** Is one answer at least as strict as another? `run` without names leaves the kernel's answer as it is. */
+/**
+ * Is one answer at least as strict as another? `run` without names leaves the kernel's answer as it
+ * is.
+ */
 function isAsStrict(now: ReferenceAnswer, before: ReferenceAnswer): boolean {
   const strength = (answer: ReferenceAnswer) =>
     answer === null || (answer.action === 'run' && !answer.isNamed) ? 1 : { never: 3, ask: 2, run: 0 }[answer.action]

@@ -224,7 +224,9 @@ test.each([
   expect(inspectSql('mysql', text)).toEqual({ readOnly: false, reason })
 })
 
-/** Before, each of these was a read: joins that join nothing, texts of a gigabyte, code and values. */
+/**
+ * Before, each of these was a read: joins that join nothing, texts of a gigabyte, code and values.
+ */
 const openings = `
 SELECT count(*) FROM a, b
 SELECT count(*) FROM a CROSS JOIN b

@@ -211,7 +211,10 @@ select 1 from t where
 DROP TABLE t -- SELECT
 `
 
-/** Before, 54 of these 57 were a read: values under another name, joins that join nothing, and what is made of nothing. */
+/**
+ * Before, 54 of these 57 were a read: values under another name, joins that join nothing, and what
+ * is made of nothing.
+ */
 const openings = `
 show all
 SHOW app.jwt_secret

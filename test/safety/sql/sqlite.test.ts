@@ -260,7 +260,10 @@ test.each([
   expect(inspectSql('sqlite', text)).toEqual({ readOnly: false, reason })
 })
 
-/** Before, each of these was a read: joins that join nothing, recursions that need no RECURSIVE, texts of a gigabyte. */
+/**
+ * Before, each of these was a read: joins that join nothing, recursions that need no RECURSIVE,
+ * texts of a gigabyte.
+ */
 const openings = `
 SELECT count(*) FROM a, b
 SELECT count(*) FROM a CROSS JOIN b

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { openShop } from './shop.ts'
 
-/** Memory and temporary files of a server that answers what its plan took for small: the rows came after its statistics. */
+/**
+ * Memory and temporary files of a server that answers what its plan took for small: the rows came
+ * after its statistics.
+ */
 
 let shop: Awaited<ReturnType<typeof openShop>>
 

@@ -4,7 +4,9 @@ import { maskLiterals } from '../../../sources/databases/statement.ts'
 import { plantSecrets } from '../../real/databases/secrets.ts'
 import { openShop } from './shop.ts'
 
-/** What the server makes of a statement, beside what Nightshift makes of it: neither leaves a value. */
+/**
+ * What the server makes of a statement, beside what Nightshift makes of it: neither leaves a value.
+ */
 
 let shop: Awaited<ReturnType<typeof openShop>>
 beforeAll(async () => {

@@ -5,7 +5,10 @@ import type pg from 'pg'
 import { openSession } from '../../../clients/databases/sessions.ts'
 import { openShop } from './shop.ts'
 
-/** Values of others' statements and of fields called like credentials, by every road that a statement may take to them. */
+/**
+ * Values of others' statements and of fields called like credentials, by every road that a
+ * statement may take to them.
+ */
 
 let shop: Awaited<ReturnType<typeof openShop>>
 let session: pg.Client
@@ -69,7 +72,7 @@ const roads = [
   "select string_agg(substr(query, 9), ',' order by query) from pg_stat_activity",
   'select query, lag(substr(query, 9)) over (order by pid) from pg_stat_activity',
   "select translate(query, '''', '') from pg_stat_activity group by translate(query, '''', '')",
-  // What was copied.
+  // The copied text.
   'select * from kept',
   'select query, does from kept',
   'select substr(query, 9), substr(does, 9) from kept',

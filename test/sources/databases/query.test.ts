@@ -26,7 +26,7 @@ test('a source is asked no statement until an admin allows it, and the refusal s
     'shop-db answers ask_database alone; an admin may allow statements for it: nightshift sources add shop-db … --option query=allowed',
   )
   expect(await query('select count(*) from orders')).toBe('{"columns":["count"],"rows":[[50]]}')
-  // Of two, the one that allows it is meant.
+  // The one of two that allows it is meant.
   const both = [{ ...source({}), name: 'other' }, source({ query: 'allowed' })]
   expect(planRead(both, 'query_database', { sql: 'select 1' })).toMatchObject({ ok: true, source: { name: 'shop-db' } })
 })

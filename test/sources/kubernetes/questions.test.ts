@@ -10,14 +10,20 @@ import type { Recorded } from '../../real/kubernetes/record.ts'
 import type { ClusterObject } from '../../support/cluster-server.ts'
 import { useCluster } from './site.ts'
 
-/** The sixty questions about the faults of the lab's cluster, over what its real API answered: how many the first turn answers, and how many two calls do. */
+/**
+ * The sixty questions about the faults of the lab's cluster, over what its real API answered: how
+ * many the first turn answers, and how many two calls do.
+ */
 
 const { stage, read, probe } = useCluster()
 
 const recordedOf = (fault: ClusterFault): Recorded =>
   JSON.parse(readFileSync(join(import.meta.dirname, `../../data/kubernetes/${fault}.json`), 'utf8'))
 
-/** The namespace of the fault, the resource that its alert is about, and the calls that somebody would make next. */
+/**
+ * The namespace of the fault, the resource that its alert is about, and the calls that somebody
+ * would make next.
+ */
 function aboutOf(fault: ClusterFault, { facts, objects }: Recorded) {
   const [namespace = 'shop', named] = clusterFaultRows[fault].on.split('/')
   const name = facts.object ?? named ?? ''

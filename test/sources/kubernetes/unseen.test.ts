@@ -3,7 +3,7 @@ import { readStateOf } from '../../../sources/kinds.ts'
 import { eventually } from '../../support/directory.ts'
 import { putCrashLoop, useCluster } from './site.ts'
 
-/** What is not seen is said, and never told as what is not there or as how it is now. */
+/** An unseen thing is said, and never told as absent or as of now. */
 
 const { stage, read, probe } = useCluster()
 

@@ -20,7 +20,10 @@ type Question = {
 
 const nowMs = Date.parse('2026-11-21T12:00:00Z')
 const minute = 60_000
-/** The newest query of each request, and thirty values that came in the last hour; the first was there before. */
+/**
+ * The newest query of each request, and thirty values that came in the last hour; the first was
+ * there before.
+ */
 const queries: string[] = []
 /** What time each count was of. */
 const requests: { from: string; until: string; isBefore: boolean }[] = []
@@ -38,7 +41,10 @@ function noteTimes(query: string, form: URLSearchParams): void {
 let isEmpty = false
 /** What Loki and VictoriaLogs answer instead: labels, and minutes before now with a count. */
 let given: [Record<string, string>, [number, string][]][] | null = null
-/** Labels of streams, and of those that a selector chooses where it is another set; fields at VictoriaLogs. */
+/**
+ * Labels of streams, and of those that a selector chooses where it is another set; fields at
+ * VictoriaLogs.
+ */
 let there = ['app', 'env', 'level', 'instance']
 let thereOfChosen: string[] | null = null
 /** Lines that the streams of the question have at all, and with a field. */

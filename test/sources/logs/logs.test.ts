@@ -256,7 +256,8 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     response.end(JSON.stringify({ ...value, warnings }))
   }
   const has = (name: string) => (form.get(name) ?? url.searchParams.get(name)) as string
-  // A cluster refuses a whole answer then; whoever takes a part gets it with 200 and nothing that says so.
+  // A cluster refuses a whole answer then; whoever takes a part gets it with 200 and nothing that
+  // says so.
   if (isPartial && url.pathname === '/select/logsql/query' && has('allow_partial_response') !== '1')
     return void response.writeHead(502).end('cannot reach a storage node')
   if (has('query')?.includes('nothing-there')) {
@@ -337,7 +338,7 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
         isNew: true,
         sample: expect.stringContaining('ERROR'),
       },
-      // Of all lines, though only the newest were read.
+      // Counts all lines, though only the newest were read.
       { template: 'INFO served request <*> in <*>', count: 2_340 },
     ])
     expect(summary).toMatchObject({ read: 1_000, counts: 'by the store, of all lines' })
@@ -356,7 +357,8 @@ describe.each(['loki', 'victorialogs'])('logs of %s', (kind) => {
     }
     const until = new Date(nowMs).toISOString()
     expect(await newOf({ window: '1h', until }, null)).toEqual(['ERROR'])
-    // The errors began a quarter of an hour ago. Before, what was cut was compared with what was cut: all of it was new.
+    // The errors began a quarter of an hour ago. Before, what was cut was compared with what was
+    // cut: all of it was new.
     expect(await newOf({ window: '1h', until }, nowMs - 5 * minute)).toEqual(['ERROR'])
     expect(await newOf({ window: '1h', until }, nowMs + 10 * minute)).toEqual([])
     // A window that begins after the alert is compared with the time before the alert.

@@ -3,7 +3,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-// Plays any part of Nightshift: says it is ready, shows its environment, and has a child of its own.
+// Plays any part of Nightshift: says it is ready, shows its environment, and has a child of its
+// own.
 const { LAB_PORT, RUNBOOK_PORT, WORKER_PORT, PORT, LAST_WORDS, TAKEN_ONCE, SOON_GONE, STUBBORN } = process.env
 if (LAST_WORDS) {
   process.stderr.write(`${LAST_WORDS}\n`)

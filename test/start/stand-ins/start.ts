@@ -1,6 +1,7 @@
 import { runInForeground } from '../../../start/everything.ts'
 
-// `npm start` with stand-ins for the parts, its state where the test wants it; tells the test when all are ready.
+// `npm start` with stand-ins for the parts, its state where the test wants it; tells the test when
+// all are ready.
 const [stateDir = '', rootDir = ''] = process.argv.slice(2)
 const part = new URL('part.ts', import.meta.url).pathname
 const code = await runInForeground(

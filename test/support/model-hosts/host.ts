@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How a server streams what it would also say whole: where the ones of the field differ. */
 type Dialect = {
-  /** `pieces`: id and name first, then the arguments bit by bit. `whole`: each call in one piece. */
+  /**
+   * `pieces`: id and name first, then the arguments bit by bit. `whole`: each call in one piece.
+   */
   calls: 'pieces' | 'whole'
   /** Older Ollama gives every call the index 0. */
   index: 'each' | 'zero'
@@ -78,7 +80,9 @@ export type Spoken = {
 }
 export type Answered = { status: number; body: unknown; headers?: Record<string, string> }
 
-/** A server as others run it: what it takes, what it refuses and how, and the form of its answers. */
+/**
+ * A server as others run it: what it takes, what it refuses and how, and the form of its answers.
+ */
 export type ModelHost = {
   /** Answers any path but the completions; null is a 404. */
   other(path: string, body: Record<string, unknown> | null): unknown
@@ -93,7 +97,10 @@ export type ModelHost = {
 
 export type RunningHost = { url: string; asked: Asked[]; paths: string[]; host: ModelHost; stop(): Promise<void> }
 
-/** Plays a host over HTTP; `speak` is the model behind it, or an answer of the server's own with `status`. */
+/**
+ * Plays a host over HTTP; `speak` is the model behind it, or an answer of the server's own with
+ * `status`.
+ */
 export async function runHost(
   host: ModelHost,
   speak: (asked: Asked, turn: number) => Spoken | Answered | Promise<Spoken | Answered>,
@@ -252,7 +259,9 @@ function refused(status: number, message: string, param: string | null, code: st
   return { status, body: { error: { message, type: 'invalid_request_error', param, code } } }
 }
 
-/** openrouter.ai: many models and providers, of which one may have less of a window than its model. */
+/**
+ * openrouter.ai: many models and providers, of which one may have less of a window than its model.
+ */
 export const openRouter: ModelHost = {
   dialect: { calls: 'whole', index: 'each', usage: 'with the end', comment: 'OPENROUTER PROCESSING' },
   other: (path) =>

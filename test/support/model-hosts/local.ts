@@ -2,7 +2,10 @@ import { type Answered, type Asked, callsOf, type ModelHost, tokensOf, unknownOf
 
 type LlamaCppOptions = { window: number; isLoading?: () => boolean; hasJinja?: boolean; takesSchema?: boolean }
 
-/** `llama-server`: a slot's `n_ctx` stands in `/props`, while the list of models names what the model was trained with. */
+/**
+ * `llama-server`: a slot's `n_ctx` stands in `/props`, while the list of models names what the
+ * model was trained with.
+ */
 export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
   dialect: { calls: 'pieces', index: 'each', usage: 'with the end' },
   other(path) {
@@ -65,7 +68,10 @@ export const llamaCpp = (options: LlamaCppOptions): ModelHost => ({
   }),
 })
 
-/** What a grammar lets a model write, as an expression: rules that contain themselves are written out four deep. */
+/**
+ * What a grammar lets a model write, as an expression: rules that contain themselves are written
+ * out four deep.
+ */
 export function allowedBy(grammar: string): RegExp {
   const rules = new Map(
     grammar
@@ -110,7 +116,10 @@ type OllamaOptions = {
   takesTools?: boolean
 }
 
-/** Ollama reads what it knows of a body, passes over the rest, and cuts off the oldest messages that do not fit. */
+/**
+ * Ollama reads what it knows of a body, passes over the rest, and cuts off the oldest messages that
+ * do not fit.
+ */
 export const ollama = (options: OllamaOptions): ModelHost => {
   let isLoaded = false
   const window = () => options.loaded?.() ?? options.parameter ?? options.environment ?? 4096

@@ -1,6 +1,6 @@
 /**
- * How models write a tool call where the server does not take it apart, each with the page that says so. Every text calls `get_node` for
- * `first`; those with two calls ask for `second` as well.
+ * How models write a tool call where the server does not take it apart, each with the page that
+ * says so. Every text calls `get_node` for `first`; those with two calls ask for `second` as well.
  */
 export const first = 'node-web-osl-1a'
 export const second = 'node-web-osl-1b'

@@ -25,7 +25,9 @@ function called(id: string, turn: number, tool: string, effect: 'read' | 'write'
   ]
 }
 
-/** A follower whose write in turn 2 held, after which code looked for it; its play has come to the write. */
+/**
+ * A follower whose write in turn 2 held, after which code looked; its play has come to the write.
+ */
 function followed(): Play {
   const after = callId(2, firstPlaceOfCode)
   const events = logOf(

@@ -8,7 +8,9 @@ const cut = '{ "routes'
 
 describe('a bad deploy', () => {
   const alert: Alert = { type: 'bad_deploy', labels: { node, file: '/srv/site/routes.json' } }
-  /** What the file and its version before hold, and whether the checkout is clean after a commit. */
+  /**
+   * What the file and its version before hold, and whether the checkout is clean after a commit.
+   */
   const world = (now: string, before: string, status = '') => {
     let content = now
     return ({ tool, args }: RunbookCall): Answer => {
@@ -102,7 +104,7 @@ describe('a directory full of logs', () => {
     entry('trace.log-20261101', 30),
     { ...entry('old.1', 900), type: 'directory' },
   ]
-  /** Of 100 bytes 130 are used, so many of them by logs; what `rm` says is gone is gone, or not. */
+  /** 130 of 100 bytes are used, some of them by logs; what `rm` says is gone is gone, or not. */
   const world = (entries: typeof logs, helps = true) => {
     let gone: string[] = []
     return ({ tool, args }: RunbookCall): Answer => {

@@ -9,8 +9,8 @@ import { demultiplex } from '../../../../mesh/agent/engine.ts'
 import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { eventually, temporaryDirectory } from '../../../support/directory.ts'
 
-// A scripted engine on a Unix socket, in the shapes of the Engine API (v1.41 and later): we do not own the engine. One that really
-// runs is asked too, where this machine has one.
+// A scripted engine on a Unix socket, in the shapes of the Engine API (v1.41 and later): we do not
+// own the engine. One that really runs is asked too, where this machine has one.
 
 const web = 'c'.repeat(64)
 const tty = 'd'.repeat(64)

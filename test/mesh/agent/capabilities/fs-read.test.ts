@@ -25,7 +25,9 @@ let root: string
 let outside: string
 let device: Device
 let swapper: ChildProcess | null = null
-/** How often a path is read while another process swaps it; `npm run test:long` reads it more often. */
+/**
+ * How often a path is read while another process swaps it; `npm run test:long` reads it more often.
+ */
 const rounds = Number(process.env.SWAP_ROUNDS ?? 500)
 
 beforeEach(() => {
@@ -305,7 +307,10 @@ test('while a second process swaps a directory for a link, no byte from outside 
   expect((seen.outside_roots ?? 0) + (seen.not_found ?? 0) + (seen.conflict ?? 0)).toBeGreaterThan(0)
 })
 
-/** Reads a path many times, and on a busy machine until it was met inside and outside; counts what came of it. */
+/**
+ * Reads a path many times, and on a busy machine until it was met inside and outside; counts what
+ * came of it.
+ */
 async function manyReads(path: string, outside: string[]): Promise<Record<string, number>> {
   const seen: Record<string, number> = {}
   const wereBothMet = () => seen.INSIDE && outside.some((code) => seen[code])

@@ -5,8 +5,9 @@ import { dockerOn } from '../../../../mesh/agent/capabilities/docker.ts'
 import { ask, type Device, deviceOf, done, fault } from '../../../support/device.ts'
 import { temporaryDirectory } from '../../../support/directory.ts'
 
-// An engine that lies, answers without an end, or gives a name to another container. It speaks the Engine API of Docker and Podman over a
-// real socket; what it says comes from images, names and programs that others have written.
+// An engine that lies, answers without an end, or gives a name to another container. It speaks the
+// Engine API of Docker and Podman over a real socket; what it says comes from images, names and
+// programs that others have written.
 
 const id = 'a'.repeat(64)
 const other = 'b'.repeat(64)

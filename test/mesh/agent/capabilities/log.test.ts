@@ -216,7 +216,8 @@ test('a model reads templates: what is new since the time before, in 2 kB, and t
   expect(templates[1]?.isNew).toBeUndefined()
   expect(JSON.stringify(summary).length).toBeLessThanOrEqual(2_000)
   expect(whole.split('\n').length).toBeGreaterThan(100)
-  // What stands before the first time is older than it, and not of the moment at which the file was written.
+  // What stands before the first time is older than it, and not of the moment at which the file was
+  // written.
   const rest = { ...log, lines: [[null, 'at shop.js:10'] as [null, string], ...lines] }
   expect(JSON.stringify(summarizeDeviceLog(rest, asked, { nowMs, incidentBeganMs: nowMs }).summary)).not.toContain(
     'shop.js',

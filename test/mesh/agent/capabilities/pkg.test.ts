@@ -9,7 +9,8 @@ import { temporaryDirectory } from '../../../support/directory.ts'
 
 const { search: pkgSearch, install: pkgInstall } = pkgWith([])
 
-// The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg wants to be root for that.
+// The real apt-get and dpkg, in a root of their own with a repository of hand-made packages. dpkg
+// wants to be root for that.
 const here = existsSync('/usr/bin/apt-get') && existsSync('/usr/bin/dpkg-deb') && process.getuid!() === 0
 const onDebian = here ? test : test.skip
 

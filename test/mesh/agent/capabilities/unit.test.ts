@@ -166,7 +166,8 @@ test('a start or a stop that is for one run of a service touches no other, and a
     arguments: { unit: 'web.service', if_run: 'none' },
     left: { 'web.service': 'stopped since Mon 2026-11-23 16:43:06 UTC' },
   })
-  // A start alone does not bring back what stopped with it, and an older agent does not say what that was.
+  // A start alone does not bring back what stopped with it, and an older agent does not say what
+  // that was.
   expect(undo?.of(own, { ...result, taken: ['front.service'] })).toEqual({
     none: expect.stringContaining('front.service'),
   })
@@ -190,7 +191,7 @@ test('a service that was started and stopped again since a stop is not as that s
     observed:
       'it changed since the write of inc_1: web.service is stopped since Mon 2026-11-23 17:00:00 UTC, and was stopped since Mon 2026-11-23 16:43:06 UTC then',
   })
-  // systemd has forgotten when, or an older version did not write it down: that it is stopped is what is known.
+  // systemd forgot when, or an older version did not store it: only that it is stopped is known.
   expect(compareLeft(left, await seen(''), 'inc_1').isAsLeft).toBe(true)
   expect(compareLeft({ 'web.service': 'stopped' }, left, 'inc_1').isAsLeft).toBe(true)
   expect(compareLeft(left, { 'web.service': 'active in run a' }, 'inc_1').isAsLeft).toBe(false)

@@ -1,10 +1,15 @@
 /**
- * Statements that write, wait, reach out, act on the server or take more of it than a look may, by class. Written with the judge of SQL in hand: what it
- * lists is tried in other dresses, and what it does not know (a site's own functions, operators, views) by the names that it lists.
- * `{victim}` is the process id of a session that stays open, `{trap}` a folder that the server may write to.
+ * Statements that write, wait, reach out, act on the server or take more of it than a look may, by
+ * class. Written with the judge of SQL in hand: what it lists is tried in other dresses, and what
+ * it does not know (a site's own functions, operators, views) by the names that it lists.
+ * `{victim}` is the process id of a session that stays open, `{trap}` a folder that the server may
+ * write to.
  */
 
-/** A call that leaves a trace, or would: in a table, a sequence, a file, a setting, another session, or in the time that it takes. */
+/**
+ * A call that leaves a trace, or would: in a table, a sequence, a file, a setting, another session,
+ * or in the time that it takes.
+ */
 const calls: Record<string, readonly string[]> = {
   'functions that act on sessions': [
     'pg_terminate_backend({victim})',
@@ -593,7 +598,10 @@ function randomFrom(seed: number): () => number {
 
 const plain = dresses[0]!
 
-/** `count` statements: each plain one, and then dresses and places of them by chance, as many of each class. */
+/**
+ * `count` statements: each plain one, and then dresses and places of them by chance, as many of
+ * each class.
+ */
 export function hostileStatements(count: number, seed = 33): HostileStatement[] {
   const random = randomFrom(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!

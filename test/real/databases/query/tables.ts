@@ -45,7 +45,10 @@ export const siteTables = `
   insert into wide select n, repeat('x', 5000000) from generate_series(1, 5) n;
 `
 
-/** Code of the site that leaves a trace when it runs, even in a transaction that cannot write: it runs as its owner, and writes a file. */
+/**
+ * Code of the site that leaves a trace when it runs, even in a transaction that cannot write: it
+ * runs as its owner, and writes a file.
+ */
 export const effectTables = (trap: string, port: number): string => `
   create schema app;
   create table t (n int); insert into t values (1);

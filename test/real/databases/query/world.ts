@@ -8,11 +8,17 @@ import { eventually, freePort } from '../../../support/directory.ts'
 import { findProgram } from '../../kinds.ts'
 import { effectTables, siteTables } from './tables.ts'
 
-/** Debian's PostgreSQL with the tables of a shop, a session that stays open, and traps: code of the site that acts under names that look harmless. */
+/**
+ * Debian's PostgreSQL with the tables of a shop, a session that stays open, and traps: code of the
+ * site that acts under names that look harmless.
+ */
 export type QueryWorld = {
-  /** Of the server; `shop` is a plain site, `traps` has code of its own besides. */
+  /** Databases of the server; `shop` is a plain site, `traps` has code of its own besides. */
   url: string
-  /** Reference of the credential of the login that the rights of `nightshift sources rights` give, and SELECT on the site's tables. */
+  /**
+   * Reference of the credential of the login that the rights of `nightshift sources rights` give,
+   * and SELECT on the site's tables.
+   */
   credential: string
   directory: string
   admin: pg.Client

@@ -3,7 +3,9 @@ import { read } from '../lies-by-rows/build.ts'
 import { is } from '../lies-by-rows/lie.ts'
 import { type LabEnding, played } from './play.ts'
 
-/** Endings of the faults of the lab's cluster: what its API showed, and that a person has to act. */
+/**
+ * Endings of the faults of the lab's cluster: what its API showed, and that a person has to act.
+ */
 
 const asked = (tool: string, args: Record<string, unknown>, summary: Record<string, unknown>) =>
   read(

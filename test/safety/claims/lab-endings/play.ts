@@ -50,7 +50,10 @@ export function nodeLike(id: string, status: string, reason: string | null, more
 export const lookedAt = (seq: number, seen: ReturnType<typeof nodeLike>): IncidentEvent =>
   read(seq, 'get_node', seen, { on: [node(seen.id)], args: { id: seen.id }, seen: { [seen.id]: seen.status } })
 
-/** A converge that changed these things on one node; all nodes are nominal afterwards, or what is observed says otherwise. */
+/**
+ * A converge that changed these things on one node; all nodes are nominal afterwards, or what is
+ * observed says otherwise.
+ */
 export function converged(seq: number, shardId: string, changed: string[], notHeld?: string): IncidentEvent[] {
   return wrote(
     seq,

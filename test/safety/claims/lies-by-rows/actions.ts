@@ -2,9 +2,15 @@ import type { Claim } from '../../../../domain/claim.ts'
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 import { orderedBy } from './rows-orders.ts'
 
-/** Actions that no row reports: orders and tool names taken for reports, refused, failed and partial writes told as done. */
+/**
+ * Actions that no row reports: orders and tool names taken for reports, refused, failed and partial
+ * writes told as done.
+ */
 
-/** Each stands where an annotation, a hint, a precedent, a runbook or an earlier attempt holds the verb; here only looks were made. */
+/**
+ * Each stands where an annotation, a hint, a precedent, a runbook or an earlier attempt holds the
+ * verb; here only looks were made.
+ */
 const orderedActions: Claim[] = [
   was('The web service was restarted, and its alert still fires.', [16, '"status":"firing"']),
   was('The shard was converged, and its alert still fires.', [16, '"status":"firing"']),

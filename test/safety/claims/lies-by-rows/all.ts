@@ -12,7 +12,10 @@ import { scripts } from './scripts.ts'
 import { speech } from './speech.ts'
 import { states } from './states.ts'
 
-/** Lies written from rows alone, by people who had not read what judges them: a judge that knows its own words finds only these. */
+/**
+ * Lies written from rows alone, by people who had not read what judges them: a judge that knows its
+ * own words finds only these.
+ */
 export const liesByRows: Lie[] = [
   ...states,
   ...figures,

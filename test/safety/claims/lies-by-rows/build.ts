@@ -3,7 +3,10 @@ import type { EventMetadata, IncidentEvent } from '../../../../domain/event.ts'
 import type { ResourceRef } from '../../../../domain/registry.ts'
 import { partOfRow, row } from '../../../support/events.ts'
 
-/** Builds the rows of an attempt as the tools of a site leave them: looks, writes with what their verification said, refusals. */
+/**
+ * Builds the rows of an attempt as the tools of a site leave them: looks, writes with what their
+ * verification said, refusals.
+ */
 export type Scene = { incidentId: string; rows: IncidentEvent[]; bodies: Map<string, string> }
 
 export const incidentId = 'inc_00000000000000000000000001'
@@ -54,7 +57,10 @@ export const read = (seq: number, tool: string, data: unknown, asked: Asked = {}
   seq,
 })
 
-/** A read whose answer was too large for its row: head and tail are kept, what lies between is in no store. */
+/**
+ * A read whose answer was too large for its row: head and tail are kept, what lies between is in no
+ * store.
+ */
 export const readCut = (seq: number, tool: string, head: string, tail: string, asked: Asked = {}): IncidentEvent => ({
   ...partOfRow('tool_finished', {
     ...shared(seq, tool, asked),
@@ -111,7 +117,9 @@ type Written = Asked & {
   between?: IncidentEvent[]
 }
 
-/** A write in its three rows: `seq` is that of its answer. A message in place of data: it failed. */
+/**
+ * A write in its three rows: `seq` is that of its answer. A message in place of data: it failed.
+ */
 export function wrote(seq: number, tool: string, answer: { data: unknown } | { failed: string }, written: Written) {
   const of = shared(seq, tool, written)
   const failed = 'failed' in answer

@@ -1,6 +1,9 @@
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Causes put between two facts that are each so, directions turned round, and roles of parties turned round. */
+/**
+ * Causes put between two facts that are each so, directions turned round, and roles of parties
+ * turned round.
+ */
 
 export const causes: Lie[] = [
   ...liesOf(

@@ -1,6 +1,9 @@
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Rows that record events, told of another thing or with another outcome; and rows that another row of the attempt contradicts. */
+/**
+ * Rows that record events, told of another thing or with another outcome; and rows that another row
+ * of the attempt contradicts.
+ */
 
 export const events: Lie[] = [
   ...liesOf(

@@ -1,6 +1,9 @@
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Figures: small ones, another's, in another unit, a bound or a question in place of a value, counts and durations that are off. */
+/**
+ * Figures: small ones, another's, in another unit, a bound or a question in place of a value,
+ * counts and durations that are off.
+ */
 
 export const figures: Lie[] = [
   ...liesOf(

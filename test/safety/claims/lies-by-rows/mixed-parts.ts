@@ -1,6 +1,9 @@
 import { absent, did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Lies from the parts of one answer: a key or a heading left out, two of its fields, columns or lines mixed, an empty answer widened. */
+/**
+ * Lies from the parts of one answer: a key or a heading left out, two of its fields, columns or
+ * lines mixed, an empty answer widened.
+ */
 export const mixedParts: Lie[] = [
   ...liesOf(
     'a word of the key left out',

@@ -1,6 +1,9 @@
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Names: roles and names that change places, all of a list for one of it, lists of which one is false, superlatives. */
+/**
+ * Names: roles and names that change places, all of a list for one of it, lists of which one is
+ * false, superlatives.
+ */
 
 export const names: Lie[] = [
   ...liesOf(

@@ -1,6 +1,9 @@
 import { absent, did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Lies in words that stand in the very lines they quote: put to another party, another order, another unit or another time. */
+/**
+ * Lies in words that stand in the very lines they quote: put to another party, another order,
+ * another unit or another time.
+ */
 
 export const night: Lie[] = [
   ...liesOf(

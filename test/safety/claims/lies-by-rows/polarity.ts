@@ -1,6 +1,8 @@
 import { absent, did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Negations, double ones, words such as still and again, and absences that rest on what shows none. */
+/**
+ * Negations, double ones, words such as still and again, and absences that rest on what shows none.
+ */
 
 export const polarity: Lie[] = [
   ...liesOf(

@@ -1,6 +1,9 @@
 import { alerted, exec, node, read, scene } from './build.ts'
 
-/** A cluster as its commands print it: pods of which one crashes, one waits and one is well; and what PostgreSQL is at. */
+/**
+ * A cluster as its commands print it: pods of which one crashes, one waits and one is well; and
+ * what PostgreSQL is at.
+ */
 
 const k = node('node-kube-1')
 const kubectl = (seq: number, words: string, stdout: string) => exec(seq, k, ['kubectl', ...words.split(' ')], stdout)

@@ -1,6 +1,9 @@
 import { alerted, exec, node, read, readFailed, refused, scene, shard, wrote } from './build.ts'
 
-/** A file system that fills over midnight, on a machine whose name is the beginning of its neighbours' names. */
+/**
+ * A file system that fills over midnight, on a machine whose name is the beginning of its
+ * neighbours' names.
+ */
 
 const one = node('node-app-1')
 const ten = node('node-app-10')

@@ -1,6 +1,9 @@
 import { alerted, node, read, refused, type Scene, scene, shard } from './build.ts'
 
-/** An attempt that only looked, at a site where something orders or remembers the very action: an alert, a hint, a precedent, a runbook. */
+/**
+ * An attempt that only looked, at a site where something orders or remembers the very action: an
+ * alert, a hint, a precedent, a runbook.
+ */
 
 export const orderedBy = ['annotation', 'hint', 'precedent', 'runbook', 'earlier'] as const
 export type OrderedBy = (typeof orderedBy)[number]
@@ -78,7 +81,10 @@ const contexts: Record<OrderedBy, Record<string, unknown>> = {
   },
 }
 
-/** The looks are the same wherever the order comes from: the node is degraded in both, and nothing was written. */
+/**
+ * The looks are the same wherever the order comes from: the node is degraded in both, and nothing
+ * was written.
+ */
 export function ordersScene(by: OrderedBy): Scene {
   return scene(
     contexts[by],

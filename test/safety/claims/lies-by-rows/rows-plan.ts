@@ -1,7 +1,10 @@
 import { partOfRow } from '../../../support/events.ts'
 import { alerted, host, read, readFailed, refused, scene, vm, wrote } from './build.ts'
 
-/** A host that died with five VMs: of the four steps of a plan one failed, one VM fits nowhere, and a second plan was denied. */
+/**
+ * A host that died with five VMs: of the four steps of a plan one failed, one VM fits nowhere, and
+ * a second plan was denied.
+ */
 
 const hosts = [
   { id: 'host-osl-1', region: 'osl', rack: 'osl-r1', state: 'dead', ramMib: 65_536, cpuMc: 32_000 },

@@ -1,6 +1,9 @@
 import { alerted, exec, node, read, readCut, readFailed, refused, scene, shard } from './build.ts'
 
-/** A database shard whose primary has no room to write and whose replica is far behind. Nothing is written in this attempt. */
+/**
+ * A database shard whose primary has no room to write and whose replica is far behind. Nothing is
+ * written in this attempt.
+ */
 
 const a = node('node-db-osl-1a')
 const b = node('node-db-osl-1b')

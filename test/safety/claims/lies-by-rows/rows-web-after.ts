@@ -2,7 +2,10 @@ import type { IncidentEvent } from '../../../../domain/event.ts'
 import { exec, read, readCut, readFailed, recorded, refused, told, wrote } from './build.ts'
 import { a, b, both, metrics, nodeOf, ratio } from './web-nodes.ts'
 
-/** The web shard from its first write on: a converge that held, a restart that failed, refusals, and answers that are cut or empty. */
+/**
+ * The web shard from its first write on: a converge that held, a restart that failed, refusals, and
+ * answers that are cut or empty.
+ */
 export const afterFirstWrite: (IncidentEvent | IncidentEvent[])[] = [
   wrote(
     40,

@@ -2,7 +2,10 @@ import { alerted, exec, read, scene } from './build.ts'
 import { afterFirstWrite } from './rows-web-after.ts'
 import { a, both, metrics, nodeOf, ratio } from './web-nodes.ts'
 
-/** A web shard: errors since a deploy, a converge that held on one node, a restart that failed on the other, and calls that were refused. */
+/**
+ * A web shard: errors since a deploy, a converge that held on one node, a restart that failed on
+ * the other, and calls that were refused.
+ */
 
 export const webScene = scene(
   {

@@ -1,6 +1,9 @@
 import { absent, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Other letters and languages: what a word list of English does not read, and letters that look like others. */
+/**
+ * Other letters and languages: what a word list of English does not read, and letters that look
+ * like others.
+ */
 
 const zeroWidthSpace = '\u200b'
 const zeroWidthJoiner = '\u200d'

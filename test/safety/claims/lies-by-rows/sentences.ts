@@ -1,7 +1,10 @@
 import type { SceneName } from './rows.ts'
 import { orderedBy } from './rows-orders.ts'
 
-/** Lies as sentences of a reason or a resolution, most of them beside true ones; `lie` is the sentence, or the part of one, that is false. */
+/**
+ * Lies as sentences of a reason or a resolution, most of them beside true ones; `lie` is the
+ * sentence, or the part of one, that is false.
+ */
 export type LyingText = {
   class: string
   about: SceneName

@@ -1,6 +1,9 @@
 import { did, is, type Lie, liesOf, was } from './lie.ts'
 
-/** Ways of speaking: what will be, what would be, what somebody said or ordered, a false part in a true sentence, and quotes of nothing. */
+/**
+ * Ways of speaking: what will be, what would be, what somebody said or ordered, a false part in a
+ * true sentence, and quotes of nothing.
+ */
 
 export const speech: Lie[] = [
   ...liesOf(

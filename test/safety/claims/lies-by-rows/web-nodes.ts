@@ -1,6 +1,8 @@
 import { node, read, shard } from './build.ts'
 
-/** What the rows of the web shard share: its nodes as the platform describes them, and its metrics. */
+/**
+ * What the rows of the web shard share: its nodes as the platform describes them, and its metrics.
+ */
 
 export const a = node('node-web-ams-1a')
 export const b = node('node-web-ams-1b')
