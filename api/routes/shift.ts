@@ -103,6 +103,19 @@ async function answer(scope: Scope, id: string, refusal: FollowUpRefusal | null)
   return found
 }
 
+const readEndpoint = endpoint({
+  method: 'get',
+  path: '/follow-ups/{id}',
+  permission: 'read',
+  tag,
+  summary: 'The follow-up of an incident, open or closed',
+  params: incidentParams,
+  answer: followUp,
+  example,
+  problems: [404],
+  run: ({ scope, params: { id } }) => answer(scope, id, null),
+})
+
 const changeEndpoint = endpoint({
   method: 'post',
   path: '/follow-ups/{id}',
@@ -149,4 +162,4 @@ const closeEndpoint = endpoint({
   },
 })
 
-export const shiftRoutes = [shiftEndpoint, listEndpoint, changeEndpoint, closeEndpoint]
+export const shiftRoutes = [shiftEndpoint, listEndpoint, readEndpoint, changeEndpoint, closeEndpoint]

@@ -105,6 +105,23 @@ test.each(looks)('at %i pixels in %s Home says the night in a line, and what is 
   expect(await faults(page, width)).toEqual([])
 })
 
+test.each(looks)(
+  'at %i pixels in %s the incident shows its follow-up, and a person changes it there',
+  async (width, scheme) => {
+    const { first } = await listFollowUps(systemScope(on.spine.db), { isOverdue: true })
+    const page = await visit(`/incidents/${first[0]?.incidentId}`, width, scheme)
+    const beside = page.getByRole('complementary', { name: 'Around this incident' })
+    await beside.getByText('overdue since 2026-11-20').waitFor()
+    await pressButton(page, /^Change the follow-up of Disk of node-db-osl-1b fails/)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Or a group, in your words').fill(`storage ${scheme} ${width}`)
+    await dialog.getByRole('button', { name: 'Change', exact: true }).click()
+    await beside.getByText(`storage ${scheme} ${width}`).waitFor()
+    await screenshot(page, `follow-up-${scheme}-${width}`)
+    expect(await faults(page, width)).toEqual([])
+  },
+)
+
 test('a person closes a follow-up with a word, and it is gone from the list', async () => {
   const page = await visit('/shift', 1440, 'light')
   await pressButton(page, /^Close the follow-up of Disk of node-db-osl-1b fails/)

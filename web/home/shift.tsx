@@ -1,7 +1,7 @@
 import type { ShiftView } from '../../domain/shift.ts'
 import { useAsk } from '../api.ts'
+import { FollowUpWords } from '../follow-up.tsx'
 import { Inert } from '../inert.tsx'
-import { FollowUpWords } from '../pages/shift.tsx'
 import { Link } from '../router.tsx'
 
 /** The rest stands on the page of the hand-over. */

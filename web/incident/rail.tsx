@@ -5,8 +5,12 @@ import { formatNumber, formatSpan } from '../../domain/format.ts'
 import type { Incident } from '../../domain/incident.ts'
 import type { Surroundings } from '../../domain/incident-detail.ts'
 import { formatDollars } from '../../domain/price.ts'
+import type { FollowUp } from '../../domain/shift.ts'
 import { alertDoubts } from '../../domain/unproven-end.ts'
+import { useAsk } from '../api.ts'
+import { FollowUpPresses, FollowUpState } from '../follow-up.tsx'
 import { Inert } from '../inert.tsx'
+import { QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
 import { formatMoment, useNow } from '../time.ts'
 
@@ -29,6 +33,7 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
       <Part title="Owner">
         <p>{incident.owner ? <Inert text={incident.owner.name} /> : <span className="soft">nobody</span>}</p>
       </Part>
+      <LeftToDo incident={incident} events={events} />
       {surroundings && surroundings.alerts.length > 0 && <AlertsNow alerts={surroundings.alerts} />}
       {surroundings && <Group incident={incident} group={surroundings.group} />}
       {similar.length > 0 && (
@@ -60,6 +65,34 @@ export function Rail({ incident, brief, surroundings, events }: Props) {
         )}
       </Part>
     </aside>
+  )
+}
+
+/** The follow-up that a mitigated incident left, with the way to change and to close it. */
+function LeftToDo({ incident: { id, events: count }, events }: Pick<Props, 'incident' | 'events'>) {
+  const isLeft = events.some((event) => event.kind === 'noted' && event.metadata.followUp)
+  const found = useAsk<FollowUp>(['follow-up', id, count], `/follow-ups/${id}`, {
+    enabled: isLeft,
+    placeholderData: (before) => before,
+  })
+  if (!isLeft) return null
+  return (
+    <Part title="Follow-up">
+      {found.data ? (
+        <>
+          <p className="wraps">
+            <FollowUpState followUp={found.data} />
+          </p>
+          {found.data.closedAt === null && (
+            <p className="row">
+              <FollowUpPresses followUp={found.data} />
+            </p>
+          )}
+        </>
+      ) : (
+        <QueryState query={found} what="the follow-up" />
+      )}
+    </Part>
   )
 }
 

@@ -1,13 +1,9 @@
-import { useQueryClient } from '@tanstack/react-query'
-import { truncate } from '../../domain/format.ts'
-import type { FollowUp, ShiftView } from '../../domain/shift.ts'
-import { ask, useAsk } from '../api.ts'
-import { ReasonField, useDraft } from '../fields.tsx'
-import { Inert, inertText } from '../inert.tsx'
-import { Confirm, Heading, Nothing, QueryState } from '../page-frame.tsx'
-import { missing } from '../permissions.ts'
+import type { ShiftView } from '../../domain/shift.ts'
+import { useAsk } from '../api.ts'
+import { FollowUpPresses, FollowUpWords } from '../follow-up.tsx'
+import { Inert } from '../inert.tsx'
+import { Heading, Nothing, QueryState } from '../page-frame.tsx'
 import { Link } from '../router.tsx'
-import { useSession } from '../session.ts'
 
 /** The morning card, the hand-over, and what is left to do, as messages say them. */
 export function ShiftPage({ title }: { title: string }) {
@@ -64,51 +60,11 @@ function FollowUps({ followUps: { count, first } }: Pick<ShiftView, 'followUps'>
         <ul className="stack tight">
           {first.map((each) => (
             <li key={each.incidentId} className="wraps">
-              <FollowUpWords followUp={each} /> <CloseFollowUp followUp={each} />
+              <FollowUpWords followUp={each} /> <FollowUpPresses followUp={each} />
             </li>
           ))}
         </ul>
       )}
     </section>
-  )
-}
-
-/** Its owner, its date, and its incident. */
-export function FollowUpWords({
-  followUp: { incidentId, title, owner, group, dueOn, isOverdue },
-}: {
-  followUp: FollowUp
-}) {
-  return (
-    <>
-      <Link href={`/incidents/${incidentId}`}>
-        <Inert text={title} />
-      </Link>
-      , <Inert text={owner ?? group ?? 'nobody yet'} />,{' '}
-      <span className={isOverdue ? 'tone-broken' : 'soft'}>
-        {isOverdue ? `overdue since ${dueOn}` : `due ${dueOn}`}
-      </span>
-    </>
-  )
-}
-
-function CloseFollowUp({ followUp: { incidentId, title } }: { followUp: FollowUp }) {
-  const { data: session } = useSession()
-  const client = useQueryClient()
-  const [note, setNote] = useDraft(`follow-up of ${incidentId}`)
-  const run = async () => {
-    await ask(`/follow-ups/${incidentId}/close`, { method: 'POST', body: { note: note.trim() } })
-    setNote('')
-  }
-  return (
-    <Confirm
-      button="Close"
-      label={`the follow-up of ${truncate(inertText(title), 80)}`}
-      title="What was done?"
-      refused={missing(session ?? null, 'manage_incident')}
-      run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['shift'] }))}
-    >
-      <ReasonField id={`note-${incidentId}`} label="It stands in the log." value={note} onChange={setNote} />
-    </Confirm>
   )
 }

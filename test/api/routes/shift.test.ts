@@ -46,8 +46,14 @@ test('a person changes and closes a follow-up; an agent and a viewer do not', as
     isOverdue: true,
   })
   expect((await change({ group: 'storage' })).body).toMatchObject({ owner: null, group: 'storage' })
+  expect((await api.get(`/follow-ups/${id}`)).body).toMatchObject({
+    group: 'storage',
+    dueOn: '2020-01-01',
+    closedAt: null,
+  })
   const closed = await api.post(`/follow-ups/${id}/close`, { body: { note: 'done' }, as: api.tokens.approver })
   expect(closed.body).toMatchObject({ closedBy: 'approver', isOverdue: false })
+  expect((await api.get(`/follow-ups/${id}`)).body).toEqual(closed.body)
   expect((await shift()).followUps.first.map(({ incidentId }) => incidentId)).not.toContain(id)
 })
 
@@ -67,6 +73,7 @@ test('a follow-up that is closed, or never was, is said to be so', async () => {
   expect((await close(id)).status).toBe(200)
   expect(await close(id)).toMatchObject({ status: 409, body: { detail: 'This follow-up is closed.' } })
   expect((await close('inc_none')).status).toBe(404)
+  expect((await api.get('/follow-ups/inc_none')).status).toBe(404)
   expect((await api.post(`/follow-ups/${id}/close`, { body: { note: 'x' } })).status).toBe(422)
 })
 

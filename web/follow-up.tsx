@@ -1,0 +1,131 @@
+import { useState } from 'react'
+import { truncate } from '../domain/format.ts'
+import type { FollowUp } from '../domain/shift.ts'
+import { ask, queryClient } from './api.ts'
+import { ReasonField, TextField, useDraft } from './fields.tsx'
+import { Inert, inertText } from './inert.tsx'
+import { Confirm } from './page-frame.tsx'
+import { missing } from './permissions.ts'
+import { Link } from './router.tsx'
+import { useSession } from './session.ts'
+
+type Props = { followUp: FollowUp }
+
+/** Its incident, owner and date. */
+export function FollowUpWords({ followUp }: Props) {
+  const { incidentId, title } = followUp
+  return (
+    <>
+      <Link href={`/incidents/${incidentId}`}>
+        <Inert text={title} />
+      </Link>
+      , <FollowUpState followUp={followUp} />
+    </>
+  )
+}
+
+/** Owner, and the date or the end. */
+export function FollowUpState({ followUp: { owner, group, dueOn, isOverdue, closedAt, closedBy } }: Props) {
+  return (
+    <>
+      <Inert text={owner ?? group ?? 'nobody yet'} />,{' '}
+      {closedAt !== null ? (
+        <span className="soft">
+          closed {closedAt.slice(0, 10)} by <Inert text={closedBy ?? 'nobody'} />
+        </span>
+      ) : (
+        <span className={isOverdue ? 'tone-broken' : 'soft'}>
+          {isOverdue ? `overdue since ${dueOn}` : `due ${dueOn}`}
+        </span>
+      )}
+    </>
+  )
+}
+
+/** Buttons of an open follow-up: another owner or date, and its end. */
+export function FollowUpPresses({ followUp }: Props) {
+  return (
+    <>
+      <Change followUp={followUp} /> <Close followUp={followUp} />
+    </>
+  )
+}
+
+const labelOf = ({ title }: FollowUp) => `the follow-up of ${truncate(inertText(title), 80)}`
+
+/** The lists of follow-ups and the page of the incident, whose log has one more row. */
+function readAgain(incidentId: string): void {
+  for (const queryKey of [['shift'], ['follow-up', incidentId], ['incident', incidentId], ['events', incidentId]])
+    void queryClient.invalidateQueries({ queryKey })
+}
+
+/** An owner, who is one person or words for several, and a day. */
+type Whose = { owner: string; group: string; dueOn: string }
+
+function Change({ followUp }: Props) {
+  const { incidentId, dueOn } = followUp
+  const { data: session } = useSession()
+  const asItIs = { owner: followUp.owner ?? '', group: followUp.group ?? '', dueOn }
+  const [wish, setWish] = useState<Whose>(asItIs)
+  const run = async () => {
+    const names = (['owner', 'group', 'dueOn'] as const).filter((name) => wish[name] && wish[name] !== asItIs[name])
+    const body = Object.fromEntries(names.map((name) => [name, wish[name].trim()]))
+    await ask(`/follow-ups/${incidentId}`, { method: 'POST', body })
+  }
+  const field = (name: string) => `${name}-of-${incidentId}`
+  return (
+    <Confirm
+      button="Change"
+      label={labelOf(followUp)}
+      title="Whose is it, and until when?"
+      refused={missing(session ?? null, 'manage_incident')}
+      onOpen={() => setWish(asItIs)}
+      run={() => run().finally(() => readAgain(incidentId))}
+    >
+      <TextField
+        id={field('owner')}
+        label="Person, by name"
+        maxLength={100}
+        required={wish.group === ''}
+        value={wish.owner}
+        onChange={(owner) => setWish({ ...wish, owner, group: '' })}
+      />
+      <TextField
+        id={field('group')}
+        label="Or a group, in your words"
+        maxLength={100}
+        value={wish.group}
+        onChange={(group) => setWish({ ...wish, group, owner: '' })}
+      />
+      <TextField
+        id={field('due')}
+        type="date"
+        label="Due"
+        required
+        value={wish.dueOn}
+        onChange={(day) => setWish({ ...wish, dueOn: day })}
+      />
+    </Confirm>
+  )
+}
+
+function Close({ followUp }: Props) {
+  const { incidentId } = followUp
+  const { data: session } = useSession()
+  const [note, setNote] = useDraft(`follow-up of ${incidentId}`)
+  const run = async () => {
+    await ask(`/follow-ups/${incidentId}/close`, { method: 'POST', body: { note: note.trim() } })
+    setNote('')
+  }
+  return (
+    <Confirm
+      button="Close"
+      label={labelOf(followUp)}
+      title="What was done?"
+      refused={missing(session ?? null, 'manage_incident')}
+      run={() => run().finally(() => readAgain(incidentId))}
+    >
+      <ReasonField id={`note-${incidentId}`} label="It stands in the log." value={note} onChange={setNote} />
+    </Confirm>
+  )
+}
