@@ -221,10 +221,10 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
     note('pods as user 1000 on a read-only root, without capabilities and token', 4)
   })
 
-  /** Whether a pod's connection is made; a refused one is dropped, and never answered. */
+  /** Whether a pod's connection is made; plugins reject what a policy refuses, or drop it. */
   async function reaches(pod: { metadata: { namespace: string; name: string } }, host: string, port: number) {
     const look = `const s = require('net').connect({ host: '${host}', port: ${port}, timeout: 5000 });
-      for (const [event, said] of [['connect', 'reached'], ['timeout', 'dropped'], ['error', 'refused']])
+      for (const [event, said] of [['connect', 'reached'], ['timeout', 'refused'], ['error', 'refused']])
         s.once(event, () => { console.log(said); process.exit(0) })`
     const { namespace, name } = pod.metadata
     return (await node.kubectl('-n', namespace, 'exec', name, '--', 'node', '-e', look)).trim()
@@ -252,10 +252,10 @@ const section = page.slice(page.indexOf('## On Kubernetes'), page.indexOf('## TL
       'the API at PostgreSQL': await reaches(api, node.address, 5432),
     }).toEqual({
       'the worker at the API': 'reached',
-      'a stranger with the same labels at the API': 'dropped',
+      'a stranger with the same labels at the API': 'refused',
       'a stranger at the kubelet, which is closed to nobody here': 'reached',
-      'the worker at the kubelet': 'dropped',
-      'the API at the model': 'dropped',
+      'the worker at the kubelet': 'refused',
+      'the API at the model': 'refused',
       'the worker at the model': 'reached',
       'the API at PostgreSQL': 'reached',
     })
