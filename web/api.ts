@@ -1,7 +1,7 @@
 import { QueryCache, QueryClient, type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query'
 import { useEffect, useSyncExternalStore } from 'react'
 
-type FieldError = { field: string; message: string }
+type FieldError = { field: string | null; message: string }
 
 /** A refusal of the API as it says it (problem+json). */
 export class ApiRefusal extends Error {
@@ -18,8 +18,8 @@ export class ApiRefusal extends Error {
 
   /** What it says of the fields whose names begin so, by the rest of the name up to a dot. */
   byField(prefix: string): Record<string, string> {
-    const own = this.errors.filter(({ field }) => field.startsWith(prefix))
-    return Object.fromEntries(own.map(({ field, message }) => [field.slice(prefix.length).split('.')[0], message]))
+    const own = this.errors.filter(({ field }) => field?.startsWith(prefix))
+    return Object.fromEntries(own.map(({ field, message }) => [field?.slice(prefix.length).split('.')[0], message]))
   }
 }
 

@@ -1,4 +1,5 @@
-import { formatCount } from '../domain/format.ts'
+import { capitalize, formatCount } from '../domain/format.ts'
+import type { ApiRefusal } from './api.ts'
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement
 
@@ -24,19 +25,46 @@ export function sayFieldFaults(page: Document): void {
     })
 }
 
+/**
+ * Says beside the fields of a form what the server refused of them, and brings the first into view.
+ * A field has the name as its own, or at the end of its id. Answers the refusal with the fields as
+ * the form calls them.
+ */
+export function sayRefusedFields(form: HTMLFormElement, { message: whole, errors }: ApiRefusal): string {
+  const faults = errors.flatMap(({ field: path, message }) => {
+    const name = path?.split('.').findLast((part) => /\D/.test(part))
+    if (!name) return []
+    const word = CSS.escape(name)
+    const field = form.querySelector<Field>(`[name="${word}"], [id="${word}"], [id$="-${word}"]`)
+    return path && field?.matches('input, textarea, select') ? [{ path, field, message }] : []
+  })
+  for (const { field, message } of faults) show(field, toFault(message), null)
+  faults[0]?.field.focus()
+  return faults.reduce((said, { path, field }) => {
+    const label = field.labels?.[0]?.textContent?.trim()
+    return label ? said.replace(path, () => `“${label}”`) : said
+  }, whole)
+}
+
+/** A part of a sentence, as the API says it behind the name of a field. */
+function toFault(message: string): string {
+  const said = /^(?:is|has|takes|holds|names|needs|may|would)\b/.test(message) ? `it ${message}` : message
+  return capitalize(/[.?!]$/.test(said) ? said : `${said}.`)
+}
+
 /** A field's place: a radio or box is a part of its label, and radios of one name say it once. */
 function placeOf(field: Field): Element {
   const row = field.type === 'radio' ? field.closest('.row') : null
   return row ?? field.closest('label') ?? field
 }
 
-function show(field: Field, said: string): void {
+function show(field: Field, said: string, role: 'alert' | null = 'alert'): void {
   const place = placeOf(field)
   const before = place.nextElementSibling
   const line = before?.matches('.field-fault') ? (before as HTMLElement) : document.createElement('p')
   line.className = 'field-fault'
   line.id = `${field.id || field.name || 'field'}-fault`
-  line.role = 'alert'
+  line.role = role
   line.textContent = said
   if (line !== before) place.after(line)
   field.setAttribute('aria-invalid', 'true')

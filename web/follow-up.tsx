@@ -72,7 +72,7 @@ function Change({ followUp }: Props) {
     const body = Object.fromEntries(names.map((name) => [name, wish[name].trim()]))
     await ask(`/follow-ups/${incidentId}`, { method: 'POST', body })
   }
-  const field = (name: string) => `${name}-of-${incidentId}`
+  const field = (name: keyof Whose) => `${incidentId}-${name}`
   return (
     <Confirm
       button="Change"
@@ -98,7 +98,7 @@ function Change({ followUp }: Props) {
         onChange={(group) => setWish({ ...wish, group, owner: '' })}
       />
       <TextField
-        id={field('due')}
+        id={field('dueOn')}
         type="date"
         label="Due"
         required
@@ -125,7 +125,7 @@ function Close({ followUp }: Props) {
       refused={missing(session ?? null, 'manage_incident')}
       run={() => run().finally(() => readAgain(incidentId))}
     >
-      <ReasonField id={`note-${incidentId}`} label="It stands in the log." value={note} onChange={setNote} />
+      <ReasonField id={`${incidentId}-note`} label="It stands in the log." value={note} onChange={setNote} />
     </Confirm>
   )
 }

@@ -1,9 +1,19 @@
 import { type UseQueryResult, useMutation } from '@tanstack/react-query'
-import { createContext, type FormEvent, type ReactNode, type RefObject, useContext, useEffect, useRef } from 'react'
+import {
+  createContext,
+  type FormEvent,
+  type ReactNode,
+  type RefObject,
+  useContext,
+  useEffect,
+  useRef,
+  useState,
+} from 'react'
 import { createPortal } from 'react-dom'
 import { formatSpan } from '../domain/format.ts'
 import { ApiRefusal, queryClient, useAway } from './api.ts'
 import { usePendingApprovals } from './approvals/query.ts'
+import { sayRefusedFields } from './field-faults.ts'
 import { Link } from './router.tsx'
 import { formatTimeOfDay, useNow } from './time.ts'
 
@@ -82,11 +92,19 @@ export function Loading({ what }: { what: string }) {
 
 /** `isKept`: earlier data is still shown; the server's absence is said once, on the page. */
 export function Failed({ error, again, isKept = false }: { error: unknown; again?: () => void; isKept?: boolean }) {
-  const text = error instanceof Error ? error.message : 'Something failed.'
+  const [named, setNamed] = useState<string | null>(null)
+  const text = named ?? (error instanceof Error ? error.message : 'Something failed.')
   const isAway = error instanceof ApiRefusal && (error.status === 0 || error.status >= 502)
+  const place = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const form = place.current?.closest('form')
+    // A form is locked while it is sent, and a locked field takes no focus.
+    setNamed(null)
+    if (form && error instanceof ApiRefusal) requestAnimationFrame(() => setNamed(sayRefusedFields(form, error)))
+  }, [error])
   if (isAway && isKept) return null
   return (
-    <div className="said wrong stack" role="alert">
+    <div ref={place} className="said wrong stack" role="alert">
       <p>
         <strong>{text}</strong>
       </p>

@@ -86,7 +86,7 @@ function Mapping({ fields }: { fields: ApiRefusal['errors'] }) {
       <p>For generic, its fields would need these names:</p>
       <dl className="facts">
         {fields.map(({ field, message }) => (
-          <Fact key={field} name={inertText(field)} className="wraps">
+          <Fact key={field} name={inertText(field ?? '')} className="wraps">
             <Inert text={message} />
           </Fact>
         ))}
