@@ -84,8 +84,8 @@ export function userSystemctl(): string[] {
 const main = fileURLToPath(new URL('../../mesh/agent/main.ts', import.meta.url))
 
 /**
- * An agent is idle most of the time, so these save memory: few threads, a small heap, no optimizing
- * compilers.
+ * An agent is idle most of the time, so these save memory: few threads, a small heap, the
+ * interpreter alone.
  */
 const flags = [
   '--disable-warning=ExperimentalWarning',
@@ -93,6 +93,8 @@ const flags = [
   '--v8-pool-size=1',
   '--no-opt',
   '--no-maglev',
+  '--no-sparkplug',
+  '--optimize-for-size',
 ]
 
 /** Replaces this process with the agent: it keeps the pid, and no memory of the command line. */
