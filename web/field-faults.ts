@@ -20,9 +20,22 @@ export function sayFieldFaults(page: Document): void {
   )
   for (const kind of ['input', 'change'])
     page.addEventListener(kind, ({ target }) => {
-      if (target instanceof HTMLElement) clear(target)
+      const line = target instanceof HTMLElement ? placeOf(target as Field).nextElementSibling : null
+      if (line?.matches('.field-fault')) clear(line)
     })
+  // A button may fill a field, and another field take it away: seen once that is drawn.
+  for (const kind of ['input', 'change', 'click']) page.addEventListener(kind, () => setTimeout(() => clearOver(page)))
 }
+
+/** Takes back what is said of fields that are gone, or right by now. */
+function clearOver(page: Document): void {
+  for (const line of page.querySelectorAll('.field-fault'))
+    if (describedBy(line).every(({ validity }) => validity.valid)) clear(line)
+}
+
+const describedBy = ({ id }: Element) => [
+  ...document.querySelectorAll<Field>(`[aria-describedby~="${CSS.escape(id)}"]`),
+]
 
 /** A field's place: a radio or box is a part of its label, and radios of one name say it once. */
 function placeOf(field: Field): Element {
@@ -30,12 +43,15 @@ function placeOf(field: Field): Element {
   return row ?? field.closest('label') ?? field
 }
 
+let lines = 0
+
 function show(field: Field, said: string): void {
   const place = placeOf(field)
   const before = place.nextElementSibling
   const line = before?.matches('.field-fault') ? (before as HTMLElement) : document.createElement('p')
   line.className = 'field-fault'
-  line.id = `${field.id || field.name || 'field'}-fault`
+  // Not by the field's name: two on one page may have the same, or none.
+  line.id ||= `field-fault-${++lines}`
   line.role = 'alert'
   line.textContent = said
   if (line !== before) place.after(line)
@@ -44,11 +60,9 @@ function show(field: Field, said: string): void {
   field.setAttribute('aria-describedby', [...named, line.id].join(' '))
 }
 
-function clear(target: HTMLElement): void {
-  const line = placeOf(target as Field).nextElementSibling
-  if (!line?.matches('.field-fault')) return
+function clear(line: Element): void {
   line.remove()
-  for (const field of document.querySelectorAll(`[aria-describedby~="${CSS.escape(line.id)}"]`)) {
+  for (const field of describedBy(line)) {
     field.removeAttribute('aria-invalid')
     const left = (field.getAttribute('aria-describedby') ?? '').split(' ').filter((each) => each !== line.id)
     if (left.length > 0) field.setAttribute('aria-describedby', left.join(' '))
@@ -58,7 +72,7 @@ function clear(target: HTMLElement): void {
 
 function describeFault(field: Field): string {
   const { validity, title } = field
-  const { min, max, minLength, placeholder } = field as HTMLInputElement
+  const { min, max, step, minLength, placeholder } = field as HTMLInputElement
   if (validity.valueMissing && field.type === 'radio') return 'Choose one of these.'
   if (validity.valueMissing && field.type === 'checkbox') return 'This has to be ticked.'
   if (validity.valueMissing || (validity.badInput && field.type !== 'number'))
@@ -67,7 +81,8 @@ function describeFault(field: Field): string {
   if (validity.tooShort) return `It needs at least ${formatCount(minLength, 'character')}.`
   if (validity.rangeUnderflow) return `It is at least ${min}.`
   if (validity.rangeOverflow) return `It is at most ${max}.`
-  if (validity.stepMismatch) return 'It is a whole number.'
+  if (validity.stepMismatch)
+    return step === '' || step === '1' ? 'It is a whole number.' : `It is a multiple of ${step}.`
   if (validity.typeMismatch && field.type === 'url')
     return 'It is an address with its beginning: https://example.com/path.'
   if (validity.typeMismatch) return 'It is an address of mail: name@example.com.'
