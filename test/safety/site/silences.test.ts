@@ -137,6 +137,9 @@ test('without an answer for five minutes nobody knows what is silenced, nor with
   ]
   expect(findSilence([away], [alert], nowMs)).toEqual({ is: 'unread', source: 'am', readAt: at(-6) })
   expect(findSilence([{ ...away, readAt: null }], [alert], nowMs)).toMatchObject({ is: 'unread', readAt: null })
+  // The clock was put back since.
+  expect(findSilence([{ ...away, readAt: at(6) }], [alert], nowMs)).toMatchObject({ is: 'unread', readAt: at(6) })
+  expect(findSilence([{ ...away, readAt: at(1) }], [alert], nowMs)).toBeNull()
   expect(findSilence([], [alert], nowMs)).toEqual({ is: 'unread', source: null, readAt: null })
   expect(findSilence([away, here], [alert], nowMs)).toMatchObject({ is: 'silenced', source: 'b', createdBy: 'berit' })
   expect(findSilence([], [], nowMs)).toBeNull()
