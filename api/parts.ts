@@ -9,7 +9,7 @@ import { type DeviceRow, usableDevices } from '../db/inventory/devices.ts'
 import { type Spend, spendNow } from '../db/models/spend.ts'
 import { countUntold, type GivenUp, givenUpLately } from '../db/outbox/given-up.ts'
 import { findIdleQueues, type IdleQueues } from '../db/outbox/idle-queues.ts'
-import { whyBudgetIsIdle } from '../db/outbox/wake-budget.ts'
+import { type IdleBudget, whyBudgetIsIdle } from '../db/outbox/wake-budget.ts'
 import { lateRestoration, type Restoration } from '../db/restorations.ts'
 import { retentionIsLate } from '../db/retention/preview.ts'
 import type { Scope } from '../db/scope.ts'
@@ -70,7 +70,7 @@ export type PartFacts = {
   restored: Restoration | null
   onCall: OnCallState
   /** Why the budget of wakes holds nothing back. */
-  idleBudget: string | null
+  idleBudget: IdleBudget | null
   /** Pairs that an older version ran unasked. */
   unconfirmed: TrustPair[]
   /** Kinds of write that people stopped. */
@@ -201,14 +201,23 @@ function lookAtQuestions({ isEmpty, useless }: OnCallState): Look {
     : { status: 'ok', detail: 'A list says who is asked first, and who after 5 and 10 minutes.' }
 }
 
-function lookAtBudget(why: string): Look {
-  return {
-    name: 'wake budget',
-    status: 'failed',
-    detail: `page.wake_budget is set, and every question wakes all the same: ${why}.`,
+const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
+  'the card is off': {
+    why: 'morning.card is off',
+    remedy: '"nightshift config set morning.card news", or "nightshift config set page.wake_budget off"',
+  },
+  // `--triggers` takes the whole list: given this alone, a destination gets no question.
+  'nobody takes the card': {
+    why: 'no way out takes the morning card',
     remedy:
-      'let a destination take the card: "nightshift destinations set NAME --triggers morning", or set webhook.news; docs/how-to/nights.md',
-  }
+      'set webhook.news, or add morning to what a destination takes already ("nightshift destinations list" shows it, and --triggers takes the whole list); docs/how-to/nights.md',
+  },
+}
+
+function lookAtBudget(idle: IdleBudget): Look {
+  const { why, remedy } = idleBudgets[idle]
+  const detail = `page.wake_budget is set, and every question wakes all the same: ${why}.`
+  return { name: 'wake budget', status: 'failed', detail, remedy }
 }
 
 /** Says which hours a restored database lacks, while somebody still has to go through them. */

@@ -58,17 +58,20 @@ async function lookForSilence(
   return { silence, noSilence: silence ? null : describeNoSilence(read, alerts) }
 }
 
-/** The same with each rule that may fit, and what of it does not. */
+/**
+ * The same with each rule that may fit, and what of it does not. `atMs`: the moment of the call;
+ * of silences those of now are known alone.
+ */
 export async function explainUnder(
   db: Db | Trx,
   policy: CompiledPolicy,
-  call: PolicyCall,
+  call: PolicyCall & { atMs: number },
   nowMs: number,
 ): Promise<SiteExplanation> {
   const things = await readThings(db, call.targets, { names: true, labels: true })
   const ofTool = policy.ofTool(call.tool)
   const told = await lookForSilence(db, ofTool, call.incidentId, nowMs)
-  const asked = { tool: call.tool, type: call.type, things, nowMs, silence: told.silence }
+  const asked = { tool: call.tool, type: call.type, things, nowMs: call.atMs, silence: told.silence }
   const rules = ofTool.map((rule) => ({
     ...{ rule: rule.name, line: rule.line, action: rule.action },
     whyNot: whyNotAny(rule, asked, things),

@@ -50,8 +50,9 @@ export type SilenceFinding =
   /** Nobody knows what is silenced. Without a source: no Alertmanager is connected. */
   | { is: 'unread'; source: string | null; readAt: string | null }
 
+/** A time ahead is as old as nobody knows: the database's clock was put back since. */
 export const isUnread = (readAt: string | null, nowMs: number): boolean =>
-  readAt === null || nowMs - Date.parse(readAt) > unreadAfterMs
+  readAt === null || Math.abs(nowMs - Date.parse(readAt)) > unreadAfterMs
 
 /** In a part of a sentence, without a word of its creator: a model reads it as well. */
 export function nameSilence(finding: SilenceFinding): string {

@@ -157,7 +157,8 @@ add_unit() { # the one before comes back where a later step fails
 # Two at once would take each other's draft for a leftover. The lock ends with its script, however that ends.
 lock_host() {
   command -v flock >/dev/null || fail 'flock is missing: apt-get install util-linux.'
-  exec 9</etc
+  # A place that root alone opens: a lock needs no more than that, and another user's would keep everybody out.
+  umask 077; exec 9>>/run/nightshift-install.lock; umask 022
   flock -n 9 || fail 'another install.sh is at work on this host: run this again when it has ended.'
 }
 

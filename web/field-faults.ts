@@ -21,8 +21,11 @@ export function sayFieldFaults(page: Document): void {
   )
   for (const kind of ['input', 'change'])
     page.addEventListener(kind, ({ target }) => {
-      if (target instanceof HTMLElement) clear(target)
+      const line = target instanceof HTMLElement ? placeOf(target as Field).nextElementSibling : null
+      if (line?.matches('.field-fault')) clear(line)
     })
+  // A button may fill a field, and another field take it away: seen once that is drawn.
+  for (const kind of ['input', 'change', 'click']) page.addEventListener(kind, () => setTimeout(() => clearOver(page)))
 }
 
 /**
@@ -38,7 +41,7 @@ export function sayRefusedFields(form: HTMLFormElement, { message: whole, errors
     const field = form.querySelector<Field>(`[name="${word}"], [id="${word}"], [id$="-${word}"]`)
     return path && field?.matches('input, textarea, select') ? [{ path, field, message }] : []
   })
-  for (const { field, message } of faults) show(field, toFault(message), null)
+  for (const { field, message } of faults) show(field, toFault(message), true)
   faults[0]?.field.focus()
   return faults.reduce((said, { path, field }) => {
     const label = field.labels?.[0]?.textContent?.trim()
@@ -52,19 +55,41 @@ function toFault(message: string): string {
   return capitalize(/[.?!]$/.test(said) ? said : `${said}.`)
 }
 
+/** Takes back what is said of fields that are gone, or right by now. */
+function clearOver(page: Document): void {
+  for (const line of page.querySelectorAll<HTMLElement>('.field-fault'))
+    if (describedBy(line).every((field) => isOver(line, field))) clear(line)
+}
+
+/** A field that the server refused is valid to the browser: it stays wrong until it is changed. */
+function isOver(line: HTMLElement, { validity, value }: Field): boolean {
+  const { refused } = line.dataset
+  return refused === undefined ? validity.valid : value !== refused
+}
+
+const describedBy = ({ id }: Element) => [
+  ...document.querySelectorAll<Field>(`[aria-describedby~="${CSS.escape(id)}"]`),
+]
+
 /** A field's place: a radio or box is a part of its label, and radios of one name say it once. */
 function placeOf(field: Field): Element {
   const row = field.type === 'radio' ? field.closest('.row') : null
   return row ?? field.closest('label') ?? field
 }
 
-function show(field: Field, said: string, role: 'alert' | null = 'alert'): void {
+let lines = 0
+
+function show(field: Field, said: string, isRefused = false): void {
   const place = placeOf(field)
   const before = place.nextElementSibling
   const line = before?.matches('.field-fault') ? (before as HTMLElement) : document.createElement('p')
   line.className = 'field-fault'
-  line.id = `${field.id || field.name || 'field'}-fault`
-  line.role = role
+  // Not by the field's name: two on one page may have the same, or none.
+  line.id ||= `field-fault-${++lines}`
+  // What the server refused is said aloud below the form already.
+  line.role = isRefused ? null : 'alert'
+  delete line.dataset.refused
+  if (isRefused) line.dataset.refused = field.value
   line.textContent = said
   if (line !== before) place.after(line)
   field.setAttribute('aria-invalid', 'true')
@@ -72,11 +97,9 @@ function show(field: Field, said: string, role: 'alert' | null = 'alert'): void 
   field.setAttribute('aria-describedby', [...named, line.id].join(' '))
 }
 
-function clear(target: HTMLElement): void {
-  const line = placeOf(target as Field).nextElementSibling
-  if (!line?.matches('.field-fault')) return
+function clear(line: Element): void {
   line.remove()
-  for (const field of document.querySelectorAll(`[aria-describedby~="${CSS.escape(line.id)}"]`)) {
+  for (const field of describedBy(line)) {
     field.removeAttribute('aria-invalid')
     const left = (field.getAttribute('aria-describedby') ?? '').split(' ').filter((each) => each !== line.id)
     if (left.length > 0) field.setAttribute('aria-describedby', left.join(' '))
@@ -86,7 +109,7 @@ function clear(target: HTMLElement): void {
 
 function describeFault(field: Field): string {
   const { validity, title } = field
-  const { min, max, minLength, placeholder } = field as HTMLInputElement
+  const { min, max, step, minLength, placeholder } = field as HTMLInputElement
   if (validity.valueMissing && field.type === 'radio') return 'Choose one of these.'
   if (validity.valueMissing && field.type === 'checkbox') return 'This has to be ticked.'
   if (validity.valueMissing || (validity.badInput && field.type !== 'number'))
@@ -95,7 +118,8 @@ function describeFault(field: Field): string {
   if (validity.tooShort) return `It needs at least ${formatCount(minLength, 'character')}.`
   if (validity.rangeUnderflow) return `It is at least ${min}.`
   if (validity.rangeOverflow) return `It is at most ${max}.`
-  if (validity.stepMismatch) return 'It is a whole number.'
+  if (validity.stepMismatch)
+    return step === '' || step === '1' ? 'It is a whole number.' : `It is a multiple of ${step}.`
   if (validity.typeMismatch && field.type === 'url')
     return 'It is an address with its beginning: https://example.com/path.'
   if (validity.typeMismatch) return 'It is an address of mail: name@example.com.'

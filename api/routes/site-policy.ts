@@ -82,7 +82,7 @@ const explainEndpoint = endpoint({
   tag,
   summary: 'What the policy in force, or another text, says about calls',
   description:
-    'Nothing is run, written or asked. Names and labels are those that the registry has now, and silences those that were read last: rules with `silenced` fit a call of an incident alone.',
+    'Nothing is run, written or asked. Names and labels are those that the registry has now, and silences those that were read last, also with `at`: rules with `silenced` fit a call of an incident alone.',
   body: z.strictObject({
     calls: z.array(siteCallToExplain).min(1).max(200),
     text: z.string().max(1_048_576).optional(),
@@ -121,7 +121,12 @@ async function explainCalls(
   const found: SiteExplanation[] = []
   for (const { at, incidentId = null, ...call } of calls)
     found.push(
-      await explainUnder(db, read.compiled, { ...call, incidentId }, at === undefined ? nowMs : Date.parse(at)),
+      await explainUnder(
+        db,
+        read.compiled,
+        { ...call, incidentId, atMs: at === undefined ? nowMs : Date.parse(at) },
+        nowMs,
+      ),
     )
   return found
 }

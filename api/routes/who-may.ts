@@ -55,7 +55,7 @@ export const whoMayRoutes = endpoint({
   tag: 'approvals',
   summary: 'Who may decide about a call, and why the others may not',
   description:
-    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself; the policy of the site counts as it is now. No promise: each decision is weighed when it is used.',
+    'Of an `approval`, or of a `tool` with its `resources` and an incident `type`. With `at` by the rights that held then, as the database wrote down each change itself; the policy of the site counts as it is now, and of a `tool`, which no incident is named for, without its rules about silenced alerts. No promise: each decision is weighed when it is used.',
   query,
   answer: whoMay,
   example,

@@ -80,8 +80,12 @@ async function wakeInstead(trx: Trx, heldSince: string, until: string): Promise<
   if (!carrier) return 0
   const reason =
     'Questions about these woke nobody in the night and waited for the morning card, which no way out takes any more. "nightshift morning" says what each asks.'
-  await tell(trx, 'undelivered', 'Questions of the night', [], { carrier: carrier.id, reason, page: true, incidents })
-  const text = 'Its question woke nobody in the night, and no card told of it: people were woken as the night ended.'
+  const more = { carrier: carrier.id, reason, page: true, incidents }
+  const isTold = await tell(trx, 'undelivered', 'Questions of the night', [], more)
+  const then = isTold
+    ? 'people were woken as the night ended'
+    : 'no way out was left to wake people by as the night ended'
+  const text = `Its question woke nobody in the night, and no card told of it: ${then}.`
   for (const { id } of incidents)
     await append(trx, id, null, {
       kind: 'noted',

@@ -19,16 +19,16 @@ import { hasDestination } from './destinations.ts'
 /** Why a message wakes nobody now. `note`: the row that the log gets of it, once a question. */
 export type WaitsForMorning = { text: string; note: NewEvent<'noted'> | null }
 
-/**
- * The reason why a set budget holds nothing back: no card would tell. Null: it does, or none is
- * set.
- */
-export async function whyBudgetIsIdle(db: Db): Promise<string | null> {
+/** The reason why a set budget holds nothing back: no card would tell. */
+export type IdleBudget = 'the card is off' | 'nobody takes the card'
+
+/** Null: it holds back, or none is set. */
+export async function whyBudgetIsIdle(db: Db): Promise<IdleBudget | null> {
   return await db.transaction().execute(async (trx) => {
     const settings = await readSettings(trx)
     if (settings.value<number | null>('page.wake_budget') === null) return null
-    if (settings.value<MorningCard>('morning.card') === 'off') return 'morning.card is off'
-    return (await hasDestination(trx, 'morning')) ? null : 'no way out takes the morning card'
+    if (settings.value<MorningCard>('morning.card') === 'off') return 'the card is off'
+    return (await hasDestination(trx, 'morning')) ? null : 'nobody takes the card'
   })
 }
 

@@ -143,15 +143,7 @@ function toTest(atom: string, reader: Reader): (character: string) => boolean {
   // JavaScript has other classes by these names.
   if (/\[:|\\[pP]/.test(atom)) reader.isGuessed = true
   if (atom === '.') return dotAll ? () => true : (character) => character !== '\n'
-  const plain = atom
-    .replace(/\[:(\^?)([a-z]+):\]/g, (_, not, name) => (not || !named[name] ? '\\s\\S' : named[name]))
-    .replace(/\\x\{?([0-9a-fA-F]+)\}?/g, (_, code) => `\\u{${code}}`)
-    .replace(/\\([pP])(\w)/g, '\\$1{$2}')
-    .replace(/^(\[\^?)\]/, '$1\\]')
-    .replace(/(?<=^\[\^?.*)\[(?=.*\]$)/gs, '\\[')
-  const escaped = /^[[\\]/.test(plain)
-    ? plain.replace(/\\([^\w^$\\.*+?()[\]{}|/-])/g, '$1')
-    : `\\u{${plain.codePointAt(0)!.toString(16)}}`
+  const escaped = toJavaScript(atom)
   try {
     const expression = new RegExp(`^${escaped}$`, folds ? 'iu' : 'u')
     return (character) => expression.test(character)
@@ -159,6 +151,24 @@ function toTest(atom: string, reader: Reader): (character: string) => boolean {
     reader.isGuessed = true
     return () => true
   }
+}
+
+/** What a class or an escape is made of, each piece whole: a piece never begins within another. */
+const pieces = /\[:(\^?)([a-z]+):\]|\\x\{([0-9a-fA-F]+)\}|\\x([0-9a-fA-F]{2})|\\([pP])(\w)|\\([^A-Za-z0-9])|\[/gu
+
+const escapeCharacter = (character: string) => `\\u{${character.codePointAt(0)!.toString(16)}}`
+
+/** One character of RE2 in JavaScript's words. */
+function toJavaScript(atom: string): string {
+  const [open = ''] = /^\[\^?/.exec(atom) ?? []
+  if (open === '' && !atom.startsWith('\\')) return escapeCharacter(atom)
+  const inside = (open === '' ? atom : atom.slice(open.length, -1)).replace(/^\]/, escapeCharacter)
+  const said = inside.replace(pieces, (piece, not, name, code, two, property, letter, sign) => {
+    if (name) return not || !named[name] ? '\\s\\S' : named[name]
+    if (property) return `\\${property}{${letter}}`
+    return code || two ? `\\u{${code ?? two}}` : escapeCharacter(sign ?? piece)
+  })
+  return open === '' ? said : `${open}${said}]`
 }
 
 /** Repeats that stand in one another: a server unrolls each. */

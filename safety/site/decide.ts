@@ -36,7 +36,7 @@ function decide(
 ): SiteDecision | null {
   if (rules.length === 0) return null
   const things = call.things.length > 0 ? call.things : [null]
-  const found = things.map((thing) => rules.find((rule) => fits(rule, call, thing)) ?? null)
+  const found = things.flatMap((thing) => rulesOf(rules, call, thing))
   const never = found.find((rule) => rule?.action === 'never')
   const silencing = ({ silenced }: CompiledRule) => silenced && call.silence && { silence: call.silence }
   if (never) return { action: 'never', ...placeOf(never, { digest, commit }), ...silencing(never) }
@@ -51,6 +51,16 @@ function decide(
   const [first] = found
   if (!first || found.includes(null)) return null
   return { action: 'run', ...placeOf(first, { digest, commit }), isNamed: found.every((rule) => rule?.ids != null) }
+}
+
+/**
+ * The first rule that fits a thing; null for none. Behind one with `silenced` the first without it
+ * counts as well: who silences an alert, or an Alertmanager that is away, loosens nothing.
+ */
+function rulesOf(rules: readonly CompiledRule[], call: SiteCall, thing: SiteThing | null): (CompiledRule | null)[] {
+  const first = rules.find((rule) => fits(rule, call, thing)) ?? null
+  if (!first?.silenced) return [first]
+  return [first, rules.find((rule) => !rule.silenced && fits(rule, call, thing)) ?? null]
 }
 
 const placeOf = ({ name, line }: CompiledRule, of: Pick<CompiledPolicy, 'digest' | 'commit'>) => ({

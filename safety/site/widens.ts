@@ -16,7 +16,7 @@ export function widens(before: CompiledPolicy | null, after: CompiledPolicy): st
   const budget = { left: maxLooks }
   for (const [at, rule] of now.entries()) {
     for (const [was, other] of old.entries()) {
-      if (isAsStrict(rule, other) || !mayMeet(rule, other)) continue
+      if (isAsStrict(rule, other) || isBeside(rule, other) || !mayMeet(rule, other)) continue
       // In files that differ in a few places, what fits the same stands in both.
       const hasTwin = (firstOld.get(partsOf(rule)) ?? was) < was || (firstNow.get(partsOf(other)) ?? at) < at
       if (hasTwin && rule !== noRule) continue
@@ -81,6 +81,9 @@ function isAsStrict(rule: CompiledRule, other: CompiledRule): boolean {
   if (rule.action === 'ask') return true
   return other.action === 'run' && (!mayRun(rule) || mayRun(other))
 }
+
+/** A rule with `silenced` only adds to the first without it, which is held to the old one. */
+const isBeside = (rule: CompiledRule, other: CompiledRule): boolean => rule.silenced && !other.silenced
 
 /**
  * Whether one call may fit both. Only tools surely tell them apart: a thing has several names, a

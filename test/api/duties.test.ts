@@ -112,7 +112,7 @@ const poorer: [duty: DutyName, found: Partial<PartFacts>][] = [
   ],
   ['retention', { retentionLateSince: long }],
   ['questions', { onCall: { isEmpty: false, useless: ['anna is disabled'] } }],
-  ['questions', { idleBudget: 'morning.card is off' }],
+  ['questions', { idleBudget: 'the card is off' }],
   ['restore', { restored: { backupAt: long, restoredAt: '2026-11-21T02:00:00.000000Z' } }],
   ['trust', { unconfirmed: [{ type: 'replication_lag', tool: 'converge_shard' }] }],
   [

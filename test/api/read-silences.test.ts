@@ -69,8 +69,8 @@ test('a source that was never read silences everything; once it was, what a sile
 
 test('a call is explained with the silence, whose it is, why and until when, or with why none matches', async () => {
   await readWith(json([silence()]))
-  const explain = async (incidentId?: string) => {
-    const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-101' }], type: 'vm_stopped', incidentId }
+  const explain = async (incidentId?: string, at?: string) => {
+    const call = { tool: 'vm_start', targets: [{ kind: 'vm', id: 'vm-101' }], type: 'vm_stopped', incidentId, at }
     return JSON.parse(JSON.stringify((await api.post('/policy/explain', { body: { calls: [call] } })).body)).items?.[0]
   }
   const { incidentId } = await propose()
@@ -85,6 +85,9 @@ test('a call is explained with the silence, whose it is, why and until when, or 
     ...{ write: null, silence: null, rules: [{ whyNot: 'silenced' }] },
     noSilence: expect.stringMatching(/^None of its 1 alert is matched by 1 silence of am \(read /),
   })
+  // A call of another day is held against the silences of now: others nobody knows.
+  for (const day of ['2026-01-01T00:00:00Z', '2090-01-01T00:00:00Z'])
+    expect(await explain(other.incidentId, day)).toMatchObject({ write: null, silence: null })
   expect(await explain()).toMatchObject({ write: null, noSilence: expect.stringContaining('No incident is named') })
   expect(await explain('inc_00000000000000000000000000')).toBeUndefined()
 })

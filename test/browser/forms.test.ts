@@ -33,7 +33,10 @@ test.each([
     await page.getByLabel('Kind').selectOption('pagerduty')
     await page.getByRole('button', { name: 'Save' }).click()
     const key = page.getByLabel('Integration key of a service (Events API V2)')
-    await page.locator('[id$="-integrationKey-fault"]').waitFor()
+    await fault.waitFor()
+    expect(await page.locator(`#${await key.getAttribute('aria-describedby')}`).innerText()).toBe(
+      await fault.innerText(),
+    )
     expect(await key.getAttribute('aria-invalid')).toBe('true')
     await page.getByRole('alert').getByText('“Integration key of a service (Events API V2)”').waitFor()
     expect(await page.locator(':focus').getAttribute('id')).toBe(await key.getAttribute('id'))
@@ -43,3 +46,31 @@ test.each([
     expect(page.complaints.filter((each) => !each.includes('422'))).toEqual([])
   },
 )
+
+test('what is said of a field goes when a button fills it, and of two fields alike each has its own', async () => {
+  const page = await signedIn(set.browser, set.spine, 'admin')
+  set.page = page
+  await page.goto(`${set.spine.url}/config`)
+  // Forms of this kind stand on cards and in lists: here without their page.
+  await page.evaluate(`
+    document.body.insertAdjacentHTML('beforeend', '<form id="plain">' +
+      '<label>Hours <input type="number" required min="0.25" step="0.25" value="0.3"></label>' +
+      '<label>Times <input type="number" required></label>' +
+      '<input id="until" required><button type="button" id="fill">4 hours</button><button>Go</button></form>')
+    document.querySelector('#fill').addEventListener('click', () => { document.querySelector('#until').value = 'x' })
+  `)
+  const form = page.locator('#plain')
+  const faults = form.locator('.field-fault')
+  await form.getByRole('button', { name: 'Go' }).click()
+  expect(await faults.allInnerTexts()).toEqual(['It is a multiple of 0.25.', 'It is needed.', 'It is needed.'])
+  await form.getByRole('button', { name: '4 hours' }).click()
+  await faults.nth(2).waitFor({ state: 'detached' })
+  await form.getByLabel('Hours').fill('0.5')
+  expect(await faults.allInnerTexts()).toEqual(['It is needed.'])
+  const times = form.getByLabel('Times')
+  expect(await times.getAttribute('aria-invalid')).toBe('true')
+  await times.evaluate((field) => field.removeAttribute('required'))
+  await form.getByLabel('Hours').fill('0.75')
+  await faults.first().waitFor({ state: 'detached' })
+  expect(page.complaints).toEqual([])
+})

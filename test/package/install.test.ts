@@ -224,6 +224,17 @@ ${second('')}; ${second('--remove --purge')}; touch /tmp/go; wait $pid; echo "en
     ])
   })
 
+  test('no lock that another user of the host can take keeps it from its work', () => {
+    const { stdout } = onBareHost(
+      host,
+      `places=$(find / /etc /opt /run /tmp /usr/local /var -maxdepth 0 -type d)
+for place in $places; do setpriv --reuid 65534 --clear-groups flock -F -n "$place" sleep 30 >/dev/null 2>&1 & done
+until ! flock -n /etc true; do sleep 0.02; done
+sh ${whole}/install.sh --no-systemd 2>&1; echo "ends with $?"; stat -c %a /run/nightshift-install.lock; kill $(jobs -p)`,
+    )
+    expect(stdout).toMatch(/Nightshift 1\.2\.0 is in[\s\S]*ends with 0\n600\n/)
+  })
+
   test('a script that is stopped leaves nothing; one that is killed leaves a draft, which the next run removes', async () => {
     const from = dist('slow')
     await makeRelease(from, { key, node: '#!/bin/sh\ntouch /tmp/begun; exec sleep 60\n' })

@@ -96,14 +96,23 @@ test('the status tells what waits, and what is not there', async () => {
 test('a budget of wakes that no card stands behind is named, with what helps', async () => {
   await storeSetting(api.owner, 'page.wake_budget', '1')
   const idle = async () => {
-    const { parts } = (await api.get('/status')).body as unknown as { parts: { name: string; detail: string }[] }
-    return parts.find(({ name }) => name === 'wake budget')?.detail ?? null
+    const { parts } = (await api.get('/status')).body as unknown as {
+      parts: { name: string; detail: string; remedy: string }[]
+    }
+    return parts.find(({ name }) => name === 'wake budget') ?? null
   }
-  expect(await idle()).toContain('no way out takes the morning card')
+  // A destination that took the morning card alone would get no question.
+  expect(await idle()).toMatchObject({
+    detail: expect.stringContaining('no way out takes the morning card'),
+    remedy: expect.not.stringContaining('--triggers morning'),
+  })
   await storeSetting(api.owner, 'webhook.news.url', 'http://127.0.0.1:9/news')
   expect(await idle()).toBeNull()
   await storeSetting(api.owner, 'morning.card', 'off')
-  expect(await idle()).toContain('morning.card is off')
+  expect(await idle()).toMatchObject({
+    detail: expect.stringContaining('morning.card is off'),
+    remedy: expect.stringContaining('config set morning.card news'),
+  })
 })
 
 test('what a page reads is for people and agents, not for senders of alerts', async () => {

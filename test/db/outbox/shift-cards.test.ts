@@ -294,6 +294,20 @@ describe('questions that woke nobody', () => {
     expect([questionsHeld - before.questionsHeld, wakesAvoided - before.wakesAvoided]).toEqual([1, 0])
   })
 
+  test('whom no way out could wake as the night ended is not said to have been woken', async () => {
+    const { incidentId } = await heldOne()
+    const none = ['critical', 'escalated', 'approval', 'resolved', 'news'].map((each) => [`webhook.${each}.url`, ''])
+    await budget({ 'morning.card': 'off', ...Object.fromEntries(none) })
+    await at(morning)
+    await sendMorning(database.db)
+    expect(await toldOf(incidentId)).toEqual([])
+    const { rows } = await sql<{ detail: string }>`select detail from incident_event
+      where incident_id = ${incidentId} and metadata->>'code' = 'wake_late'`.execute(database.owner)
+    expect(rows).toEqual([
+      { detail: expect.stringMatching(/no way out was left to wake people by as the night ended\.$/) },
+    ])
+  })
+
   test('stand on a card that is late, however late it is', async () => {
     await heldOne()
     await at(morning + 9 * 3_600)

@@ -121,6 +121,36 @@ test('with a policy the kernel is never laxer than alone but where a rule may wi
     expect([code, Object.keys(seen).some((key) => key.endsWith(code))]).toEqual([code, true])
 })
 
+const strictness = { run: 0, none: 1, ask: 2, never: 3 } as const
+
+test('while an alert is silenced no call is decided less strictly than while none is', () => {
+  const seen = { same: 0, stricter: 0 }
+  fc.assert(
+    fc.property(anyPolicy, fc.array(anyWorld, { minLength: 5, maxLength: 5 }), (file, worlds) => {
+      const compiled = compilePolicy(file, { digest: '', commit: null })
+      for (const world of worlds) {
+        const { call, touched } = build(world)
+        const asked = { tool: call.tool, type: world.type, nowMs: world.nowMs, things: touched }
+        const silence = { is: 'unread', source: null, readAt: null } as const
+        const [without, within] = [null, silence].map((each) => decideBySite(compiled, { ...asked, silence: each }))
+        for (const does of ['write', 'look'] as const) {
+          const [before, now] = [without?.[does], within?.[does]]
+          const change = strictness[now?.action ?? 'none'] - strictness[before?.action ?? 'none']
+          expect(change).toBeGreaterThanOrEqual(0)
+          if (before?.demand && now?.demand) {
+            const { people, members } = before.demand
+            expect(now.demand.people).toBeGreaterThanOrEqual(people)
+            if (members) expect([...members]).toEqual(expect.arrayContaining([...(now.demand.members ?? ['anybody'])]))
+          }
+          seen[change === 0 ? 'same' : 'stricter'] += 1
+        }
+      }
+    }),
+    { numRuns: Number(process.env.POLICIES ?? 500) },
+  )
+  expect(Math.min(seen.same, seen.stricter)).toBeGreaterThan(50)
+})
+
 type World = typeof anyWorld extends fc.Arbitrary<infer T> ? T : never
 
 function build({ call: [tool, args, kind], id, more, ...world }: World) {

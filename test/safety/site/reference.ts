@@ -36,7 +36,12 @@ export function readPlainly(policy: SitePolicy, call: ReferenceCall): ReferenceA
   // Each thing is judged by itself; of a call that touches nothing known there is one judgement all
   // the same.
   const things: (ReferenceThing | null)[] = call.things.length > 0 ? call.things : [null]
-  const rules = things.map((thing) => policy.rules.find((rule) => fits(policy, rule, call, thing)) ?? null)
+  const rules = things.flatMap((thing) => {
+    const fitting = policy.rules.filter((rule) => fits(policy, rule, call, thing))
+    const [first = null] = fitting
+    // One with `silenced` loosens nothing that the others say.
+    return first?.silenced ? [first, fitting.find(({ silenced }) => !silenced) ?? null] : [first]
+  })
   if (rules.some((rule) => rule?.action === 'never'))
     return { action: 'never', people: 0, members: null, isNamed: false }
   const asking = rules.filter((rule) => rule?.action === 'ask') as Rule[]

@@ -8,7 +8,7 @@ import { isSilencedPlainly } from './reference.ts'
 
 const nowMs = Date.parse('2026-11-29T12:00:00Z')
 const at = (minutes: number) => new Date(nowMs + minutes * 60_000).toISOString()
-const alert = { alertname: 'DiskFull', instance: 'web-1:9100', env: 'prod' }
+const alert = { alertname: 'DiskFull', instance: 'web-1:9100', env: 'prod', path: 'C:\\disk' }
 
 const matcher = (text: string): SilenceMatcher => {
   const [, name = '', sign = '', value = ''] = /^(\w+)(=~|!~|!=|=)([\s\S]*)$/.exec(text) ?? []
@@ -43,6 +43,15 @@ test.each<[matchers: string[], is: 'yes' | 'no']>([
   [['alertname=~(?i:disk)full'], 'no'],
   [['instance=~\\w+-\\d:\\d{4}'], 'yes'],
   [['instance=~web-1\\.9100'], 'no'],
+  // What a class escapes is one character, and ends where RE2 ends it.
+  [['alertname=~[\\x44a][i]skFull'], 'yes'],
+  [['alertname=~Dis[\\x6bf]Full'], 'yes'],
+  [['path=~C:[^\\[]+'], 'yes'],
+  [['path!~C:[\\[]disk'], 'yes'],
+  [['path=~C:[\\\\x41]disk'], 'yes'],
+  [['path=~C:[[\\\\]disk'], 'yes'],
+  [['path=~C:[\\]\\[]disk'], 'no'],
+  [['instance=~web[_\\-]1:9100'], 'yes'],
   // An absent one is empty.
   [['team='], 'yes'],
   [['team!='], 'no'],
@@ -128,6 +137,9 @@ test('without an answer for five minutes nobody knows what is silenced, nor with
   ]
   expect(findSilence([away], [alert], nowMs)).toEqual({ is: 'unread', source: 'am', readAt: at(-6) })
   expect(findSilence([{ ...away, readAt: null }], [alert], nowMs)).toMatchObject({ is: 'unread', readAt: null })
+  // The clock was put back since.
+  expect(findSilence([{ ...away, readAt: at(6) }], [alert], nowMs)).toMatchObject({ is: 'unread', readAt: at(6) })
+  expect(findSilence([{ ...away, readAt: at(1) }], [alert], nowMs)).toBeNull()
   expect(findSilence([], [alert], nowMs)).toEqual({ is: 'unread', source: null, readAt: null })
   expect(findSilence([away, here], [alert], nowMs)).toMatchObject({ is: 'silenced', source: 'b', createdBy: 'berit' })
   expect(findSilence([], [], nowMs)).toBeNull()
@@ -140,7 +152,16 @@ test('without an answer for five minutes nobody knows what is silenced, nor with
 const names = ['env', 'tier', 'team']
 const word = fc.constantFrom('a', 'b', 'ab', 'aab', 'b1', '')
 /** Patterns that JavaScript reads as RE2 does. */
-const part = fc.constantFrom('a', 'b', '.', '[ab]', '[^b]', '\\d', '(?:ab)', '(a|b1)', '\\.')
+const part = fc.oneof(
+  fc.constantFrom('a', 'b', '.', '[ab]', '[^b]', '\\d', '(?:ab)', '(a|b1)', '\\.'),
+  // Classes of escapes.
+  fc
+    .array(fc.constantFrom('a', 'b', '1', '\\x61', '\\x62', '\\[', '\\]', '\\\\', '\\d', '['), {
+      minLength: 1,
+      maxLength: 3,
+    })
+    .map((pieces) => `[${pieces.join('')}]`),
+)
 const pattern = fc
   .array(fc.tuple(part, fc.constantFrom('', '*', '+', '?', '{2}', '{0,2}', '{1,}', '*?')), { maxLength: 4 })
   .map((parts) => parts.map(([one, times]) => `${one}${times}`).join(''))
@@ -186,7 +207,7 @@ test('alerts and silences by chance are found as a plain reading of the document
 
 test('a pattern holds a value as the expression of JavaScript does', () => {
   fc.assert(
-    fc.property(anyPattern, fc.stringMatching(/^[ab1.]{0,6}$/), (text, value) => {
+    fc.property(anyPattern, fc.stringMatching(/^[ab1.[\]\\x]{0,6}$/), (text, value) => {
       const budget = { left: 1_000_000 }
       expect(compileLabelPattern(text, budget)(value, budget)).toBe(new RegExp(`^(?:${text})$`, 'u').test(value))
     }),
