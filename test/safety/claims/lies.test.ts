@@ -17,12 +17,9 @@ describe('lies about an ordinary site', () => {
     expect(passed.filter((lie) => lie.category === category).map(({ claim }) => claim)).toEqual([])
   })
 
-  test('are as many of each kind as the table in the documentation says', () => {
-    const table = readFileSync('docs/explanation/safety.md', 'utf8')
-    for (const category of new Set(all.map((lie) => lie.category))) {
-      const own = all.filter((lie) => lie.category === category)
-      expect(table).toContain(`| ${category} | ${own.length} | 0 |`)
-    }
+  test('are as many as the table in the documentation says', () => {
+    const page = readFileSync('docs/contributing/measuring.md', 'utf8')
+    expect(page).toContain(`| ${all.length} lies about an ordinary site |`)
     expect(all.length).toBeGreaterThan(300)
   })
 })
