@@ -17,10 +17,12 @@ test.each([
     const name = page.getByLabel('Name', { exact: true })
     const fault = page.locator('.field-fault')
     await fault.first().waitFor()
-    expect(await fault.allInnerTexts()).toEqual(['It is needed.'])
+    expect(await fault.allInnerTexts()).toEqual(['Fill in this field.'])
     expect(await page.locator(':focus').getAttribute('id')).toBe(await name.getAttribute('id'))
     expect(await name.getAttribute('aria-invalid')).toBe('true')
-    expect(await page.locator(`#${await name.getAttribute('aria-describedby')}`).innerText()).toBe('It is needed.')
+    expect(await page.locator(`#${await name.getAttribute('aria-describedby')}`).innerText()).toBe(
+      'Fill in this field.',
+    )
     expect((await axeOf(page).analyze()).violations).toEqual([])
     await name.fill('on-call')
     expect(await fault.count()).toBe(0)
@@ -28,7 +30,7 @@ test.each([
     const from = page.getByRole('group', { name: 'What goes there' }).getByLabel('From')
     await from.fill('25:00')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('It does not have the form that is needed, as in 22:00.').waitFor()
+    await page.getByText('Its form does not fit, as in 22:00.').waitFor()
     expect(page.complaints).toEqual([])
   },
 )
