@@ -182,7 +182,7 @@ test('the terminal says who is waited for, and a second person approves there', 
   const waits = await atTerminal(operator, ...stop)
   expect([waits.code, await isRunning(vm)]).toEqual([0, true])
   const [, id = '', approvalId = ''] =
-    /Nothing was done yet: (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
+    /Nothing was done yet\. (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
   const shown = await Promise.all([
     atTerminal(spine.tokens.approver, 'approvals', 'show', approvalId),
     atTerminal(operator, 'incidents', 'show', id),
