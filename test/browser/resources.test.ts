@@ -230,7 +230,7 @@ test('the health page says of a source that is away why, and what that means', a
   await on.page.goto(`${on.spine.url}/health`)
   const row = on.page.getByRole('row').filter({ hasText: 'gone (loki)' })
   await row.getByText('failed').waitFor()
-  await row.getByText('gone cannot be reached. Investigations do without it.').waitFor()
+  await row.getByText('gone cannot be reached. Investigations go on without it.').waitFor()
   await screenshot(on.page, 'health-sources')
   expect(on.page.complaints).toEqual([])
 })

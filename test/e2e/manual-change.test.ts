@@ -204,7 +204,7 @@ test('what an admin did alone at the terminal is told wherever the incident is, 
   const vm = await runningVm()
   const stop = ['act', 'stop-vm', vm, '--reason', 'it eats the pool', '--alone']
   const early = await atTerminal(spine.tokens.admin, ...stop)
-  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('alone is for what is critical')])
+  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('Only a critical write can be done alone')])
   await set('approval.risk.vm_stop', 'critical')
   expect((await atTerminal(operator, ...stop)).code).toBe(4)
   const alone = await atTerminal(spine.tokens.admin, ...stop)

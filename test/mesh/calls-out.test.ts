@@ -140,7 +140,7 @@ test('a token of a device that listens enrols no agent that calls out, and stays
   const { body: minted } = await api.post('/devices/node-osl-3/enrolment')
   const words = ['agent', '--state', join(files.path, 'third'), '--connect', door.url, '--token', String(minted.token)]
   const refused = await runCli([...words, '--only-enrol'], {})
-  expect(refused.stderr).toContain('node-osl-3 was made known with an address, so its agent listens')
+  expect(refused.stderr).toContain('node-osl-3 has an address, so its agent listens')
   await api.put('/devices/node-osl-3', { body: { ...body, url: null } })
   expect((await runCli([...words, '--only-enrol'], {})).stderr).toContain('node-osl-3 is enrolled')
 })

@@ -266,7 +266,7 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   writeFileSync(file, exported.replace('## Impact\n', '## Impact\n\nNone.\n'))
   const overtaken = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
   expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('The file differs nowhere'), 5])
-  expect(overtaken.stderr).toMatch(/is at version 1, by operator; you saw version 0/)
+  expect(overtaken.stderr).toMatch(/is at version 1, by operator, and you saw version 0/)
   writeFileSync(file, '## Couse\n\nx')
   const wrong = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('"Couse" is no section. Sections: Summary')])
