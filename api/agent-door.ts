@@ -78,7 +78,7 @@ export function openAgentDoor(server: Upgrades, deps: ApiDeps): void {
       if (unproven.size > maxUnproven) oldest?.terminate()
       const address = request.socket.remoteAddress ?? 'unknown'
       prove(door, opened, address, () => unproven.delete(opened)).catch((error: unknown) => {
-        deps.log.error({ err: error }, 'a connection of an agent could not be looked at')
+        deps.log.error({ err: error }, "an agent's connection could not be checked")
         opened.close(1013, 'try again later')
       })
     })
@@ -96,10 +96,10 @@ function whyNoUpgrade({ closing }: ApiDeps, { url, headers }: IncomingMessage): 
   if (url !== connectionPath) return { status: '404 Not Found', detail: 'There is nothing here.' }
   // Browsers name the origin of their page, and no page connects here.
   if (headers.origin !== undefined) return { status: '403 Forbidden', detail: 'This door is for agents.' }
-  if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This process of the API ends.' }
+  if (closing.aborted) return { status: '503 Service Unavailable', detail: 'This API process is stopping.' }
   const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
   if (offered.includes(connectionProtocol)) return null
-  const detail = `This control plane speaks ${connectionProtocol} with agents, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}: bring the older of the two to the version of the other.`
+  const detail = `This control plane speaks ${connectionProtocol} with agents, and the agent offers ${offered.join(', ').slice(0, 100) || 'nothing'}. Update the older of the two.`
   return { status: '426 Upgrade Required', detail }
 }
 
@@ -130,7 +130,7 @@ async function prove(door: Door, socket: WebSocket, address: string, onEnd: () =
     const device = hello && (await provenDevice(door, hello, nonce))
     if (!hello || !device) {
       socket.resume()
-      socket.close(closeCodes.refused, 'this control plane does not know that device by that key, or revoked it')
+      socket.close(closeCodes.refused, 'this control plane has no such device with that key, or has revoked it')
       return await noteRefusal(door, hello?.device ?? 'unknown', address)
     }
     if (!door.mayConnect(device.id)) {
@@ -172,7 +172,7 @@ async function take(door: Door, socket: WebSocket, { hello, device, address }: P
   const { deps, mesh, connections } = door
   const manifest = await currentManifest(deps, mesh, device)
   if (deps.closing.aborted || socket.readyState !== socket.OPEN)
-    return socket.close(closeCodes.move, 'this process of the API ends')
+    return socket.close(closeCodes.move, 'this API process is stopping')
   const link = openLink(device.id, socket)
   await connections.hold(link, { address, run: hello.run, version: hello.version, manifest })
   socket.resume()

@@ -47,7 +47,7 @@ export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beat
       signal: deps.closing,
     })
     if (status >= 300)
-      deps.log.error({ status }, 'the heartbeat was not taken: HEARTBEAT_URL is wrong, or what is behind it')
+      deps.log.error({ status }, 'the heartbeat was refused: HEARTBEAT_URL or the server behind it is wrong')
   }
   const timer = setInterval(() => {
     if (running || deps.closing.aborted) return
@@ -65,7 +65,7 @@ export function startHeartbeat(deps: ApiDeps, url: string | null, everyMs = beat
 async function withinTime<T>(work: Promise<T>, withinMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the parts did not say in time how they are')), withinMs)
+    timer = setTimeout(() => reject(new Error('the parts did not report their state in time')), withinMs)
   })
   try {
     return await Promise.race([work, late])

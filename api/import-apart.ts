@@ -26,7 +26,7 @@ export async function importApart(
     worker.once('error', resolve)
     worker.once('exit', () => resolve(null))
   })
-  if (error) log.error({ err: error, id: task.id }, 'an import ended before its time')
+  if (error) log.error({ err: error, id: task.id }, 'an import ended too early')
   // What the thread said itself stands.
   await endImport(db, task.id, { reason: `${describeEnd(error)} Nothing was stored.`, faults: [] })
 }
@@ -34,7 +34,7 @@ export async function importApart(
 /** In words for people: what the database or Node says of it is for the log. */
 function describeEnd(error: Error | null): string {
   if (error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')
-    return `It took more than ${maxMemoryMb} MB of memory: import it as several files.`
-  if (error && isTransient(error)) return 'The database was away: import it again.'
-  return 'It met what it does not know: the log of the API says what.'
+    return `The import took more than ${maxMemoryMb} MB of memory. Import it as several files.`
+  if (error && isTransient(error)) return 'The database did not answer. Import the file again.'
+  return "The import failed for an unknown reason. The API's log has it."
 }

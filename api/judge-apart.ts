@@ -45,15 +45,10 @@ export async function judgeApart(
   maxMs = maxJudgingMs,
 ): Promise<DryRunResult> {
   if (JSON.stringify(given).length > maxCharacters)
-    throw new Problem(
-      422,
-      'INVALID',
-      `What is to be judged is longer than ${maxCharacters} characters: ask about a part.`,
-    )
-  if (who !== null && people.has(who))
-    throw tooMany('Something of yours is being judged already: ask again when it is answered.')
+    throw new Problem(422, 'INVALID', `The text is longer than ${maxCharacters} characters. Ask about a part of it.`)
+  if (who !== null && people.has(who)) throw tooMany('You have one judgement under way. Ask again when it is answered.')
   const line = who === null ? lines.pages : lines.people
-  if (line.waiting.length >= maxWaiting) throw tooMany('Many things are being judged just now: ask again.')
+  if (line.waiting.length >= maxWaiting) throw tooMany('Too many texts are being judged now. Ask again.')
   if (who !== null) people.add(who)
   try {
     return await askThread(await takeThread(line), question, maxMs)
@@ -121,7 +116,7 @@ async function askThread(thread: Thread, question: JudgeQuestion, maxMs: number)
 }
 
 function tooLong(what: 'time' | 'memory'): Problem {
-  const detail = `Judging this takes more ${what} than there is for one text. Ask about a part of it: one command, without what is nested in others.`
+  const detail = `Judging this text takes more ${what} than one text may use. Ask about a part of it: one command without nested ones.`
   return new Problem(422, 'TOO_LONG_TO_JUDGE', detail)
 }
 

@@ -132,12 +132,13 @@ const server = serve({ fetch, port: config.PORT, hostname: config.HOST, serverOp
 })
 openAgentDoor(server, deps)
 void troubleWith(temporal).then(
-  (trouble) => trouble && log.warn(trouble, 'Temporal is not reached: alerts are taken in and wait'),
-  (error) => log.warn({ err: error }, 'what keeps us from Temporal is not known'),
+  (trouble) => trouble && log.warn(trouble, 'Temporal does not answer: alerts are accepted and wait'),
+  (error) => log.warn({ err: error }, 'the reason why Temporal cannot be reached is unknown'),
 )
 void unconfirmedPairs(systemScope(deps.db)).then(
-  (pairs) => pairs.length > 0 && log.warn({ pairs }, 'an older version ran these unasked: confirm or take back each'),
-  (error) => log.warn({ err: error }, 'which pairs act unasked is not known'),
+  (pairs) =>
+    pairs.length > 0 && log.warn({ pairs }, 'an older version ran these without asking: confirm or take back each'),
+  (error) => log.warn({ err: error }, 'it is unknown which pairs act without asking'),
 )
 server.on('error', (error) => {
   log.fatal({ err: error }, `the API cannot listen on port ${config.PORT}: free it, or set PORT`)

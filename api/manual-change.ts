@@ -69,7 +69,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
   const own = highestRisk(tools.get(act.tool)?.risk, raised, act.undo?.undoes.risk)
   const person = requirePerson(act.principal, act.actor)
   if (!act.undo && !isManualChangeNeeded(own)) {
-    if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Alone is for what is of critical risk: leave it out.')
+    if (act.alone) throw new Problem(422, 'NOT_CRITICAL', 'Only a critical write can be done alone. Leave "alone" out.')
     return null
   }
   const { summary, asks, targets, stateFingerprint } = await act.prepare()
@@ -97,7 +97,7 @@ export async function actDirectly(deps: ApiDeps, act: DirectAct): Promise<Direct
       throw new Problem(
         503,
         'IN_PROGRESS',
-        'A request with this Idempotency-Key has opened it meanwhile: send it again.',
+        'Another request with this Idempotency-Key has opened it. Send this one again.',
       )
     await act.undo?.after(trx, incident.id)
     return incident
@@ -115,7 +115,11 @@ async function requireAdminFor(
   { risk, targets }: Pick<ManualChange, 'risk' | 'targets'>,
 ): Promise<void> {
   if (risk !== 'critical') {
-    throw new Problem(422, 'NOT_CRITICAL', `This is of ${risk} risk: alone is for what is critical. Leave it out.`)
+    throw new Problem(
+      422,
+      'NOT_CRITICAL',
+      `This write has ${risk} risk. Only a critical write can be done alone: leave "alone" out.`,
+    )
   }
   const { role, name } = principal
   const refused =
@@ -139,13 +143,13 @@ async function outcomeOf({ db, runs }: ApiDeps, incidentId: string): Promise<Dir
     if (incident?.status === 'escalated') throw new Problem(409, 'EFFECT_FAILED', incident.resolution ?? '', { fields })
     const approvalId = await pendingApprovalOf(db, run, callId(1, 0))
     if (approvalId) {
-      const detail = `Nothing was done yet: ${approvalId} asks somebody who may decide it.`
+      const detail = `Nothing was done yet. ${approvalId} asks somebody who may decide it.`
       return { ...base, status: 'awaiting_approval', approvalId, detail }
     }
     await sleep(lookEveryMs)
   }
   const detail = isStarted
-    ? `It is under way: ${incidentId} says what became of it.`
-    : `Nothing was done yet: Temporal gives no answer. ${incidentId} begins within a minute of its return.`
+    ? `The write is under way. ${incidentId} shows its result.`
+    : `Nothing was done yet, because Temporal does not answer. ${incidentId} begins within a minute of its return.`
   return { ...base, status: 'under_way', detail }
 }

@@ -153,7 +153,7 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   Temporal: ({ isReachable }) => [
     isReachable
       ? { status: 'ok', detail: 'It answers.' }
-      : { status: 'failed', detail: 'It does not answer: alerts are taken in and wait.' },
+      : { status: 'failed', detail: 'It does not answer. Alerts are accepted and wait.' },
   ],
   worker: ({ queue }) => [lookAtWorkers(queue)],
   queue: ({ queue, neglected }) => [lookAtQueue(queue, neglected)],
@@ -165,8 +165,8 @@ const looks: Record<DutyName, (facts: PartFacts) => Look[]> = {
   alerts: ({ refused }) => [lookAtRefused(refused)],
   retention: ({ retentionLateSince }) => [
     retentionLateSince === null
-      ? { status: 'ok', detail: 'A round looks for what is old every hour.' }
-      : { status: 'failed', detail: `No round over what is old has ended since ${formatMinute(retentionLateSince)}.` },
+      ? { status: 'ok', detail: 'Every hour a round removes old rows.' }
+      : { status: 'failed', detail: `No round over old rows has ended since ${formatMinute(retentionLateSince)}.` },
   ],
   questions: ({ onCall, idleBudget }) => [
     lookAtQuestions(onCall),
@@ -197,8 +197,8 @@ export function partsOf(facts: PartFacts): StatusPart[] {
 function lookAtQuestions({ isEmpty, useless }: OnCallState): Look {
   if (useless.length > 0) return { status: 'failed', detail: `Whom to ask first: ${formatList(useless)}.` }
   return isEmpty
-    ? { status: 'off', detail: 'No list says whom to ask first: everybody who may decide is told at once.' }
-    : { status: 'ok', detail: 'A list says who is asked first, and who after 5 and 10 minutes.' }
+    ? { status: 'off', detail: 'No list says whom to ask first, so everybody who may decide is told at once.' }
+    : { status: 'ok', detail: 'A list says whom to ask first, and whom after 5 and 10 minutes.' }
 }
 
 const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
@@ -216,14 +216,14 @@ const idleBudgets: Record<IdleBudget, { why: string; remedy: string }> = {
 
 function lookAtBudget(idle: IdleBudget): Look {
   const { why, remedy } = idleBudgets[idle]
-  const detail = `page.wake_budget is set, and every question wakes all the same: ${why}.`
+  const detail = `page.wake_budget is set, but every question still wakes people: ${why}.`
   return { name: 'wake budget', status: 'failed', detail, remedy }
 }
 
 /** Says which hours a restored database lacks, while somebody still has to go through them. */
 function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
   const lost = formatSpan(Date.parse(restoredAt) - Date.parse(backupAt))
-  const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}: what was decided, written and alerted in the ${lost} between is not in it.`
+  const detail = `The backup of ${formatMinute(backupAt)} was restored at ${formatMinute(restoredAt)}. Decisions, writes and alerts of the ${lost} between are missing from it.`
   return { status: 'failed', detail }
 }
 
@@ -231,7 +231,10 @@ function lookAtRestored({ backupAt, restoredAt }: Restoration): Look {
 function lookAtUnconfirmed(pairs: readonly TrustPair[]): Look {
   const named = formatList(pairs.slice(0, maxNamedPairs).map(({ type, tool }) => `${tool} in ${type}`))
   const more = pairs.length > maxNamedPairs ? ` and ${pairs.length - maxNamedPairs} more` : ''
-  return { status: 'failed', detail: `An older version ran these unasked, and they go on so: ${named}${more}.` }
+  return {
+    status: 'failed',
+    detail: `An older version ran these without asking, and they still run so: ${named}${more}.`,
+  }
 }
 
 const maxNamedPairs = 10
@@ -245,42 +248,42 @@ function lookAtStops(stops: readonly KindStop[]): Look {
 
 function lookAtPlatform(fresh: { stale: boolean } | null): Look {
   if (fresh === null) {
-    const detail = 'None is configured (PLATFORM_URL or PROXMOX_URL): hosts with an agent and jobs can be repaired.'
+    const detail = 'None is configured (PLATFORM_URL or PROXMOX_URL). Only hosts with an agent, and jobs, can repair.'
     return { status: 'off', detail }
   }
   if (!fresh.stale) return { status: 'ok', detail: 'It answers.' }
-  return { status: 'failed', detail: 'It does not answer: health is unknown, writes are refused.' }
+  return { status: 'failed', detail: 'It does not answer. Health is unknown, and writes are refused.' }
 }
 
 const schedule = `--schedule-id ${queueScheduleId}`
 
 /** Does the queue tick, and is what waits taken up? It can be stopped at Temporal. */
 function lookAtQueue(queue: QueueState | null, neglected: Neglected | null): Look {
-  if (queue === null) return { status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  if (queue === null) return { status: 'unknown', detail: 'Temporal knows, but did not answer.' }
   const { schedule: found, missingAttributes } = queue
   if (found === null) {
-    const detail = 'Its Schedule is gone from Temporal: a worker makes it again within a minute of its work.'
+    const detail = 'Its Schedule is missing in Temporal. A running worker makes it again within a minute.'
     return { status: 'failed', detail, remedy: 'start a worker, or see its log: it makes the Schedule again' }
   }
   if (found.paused) {
     // The worker's own words where the agent is off.
     return found.note === agentOffNote
-      ? { status: 'off', detail: 'The agent is off (AGENT_ENABLED): nothing is taken up.' }
+      ? { status: 'off', detail: 'The agent is off (AGENT_ENABLED), so nothing is investigated.' }
       : {
           status: 'failed',
-          detail: 'Somebody paused its Schedule in Temporal: nothing is taken up.',
+          detail: 'Somebody paused its Schedule in Temporal, so nothing is investigated.',
           remedy: `temporal schedule toggle ${schedule} --unpause --reason "work goes on"`,
         }
   }
   const lateMs = Math.max(120_000, 3_000 * (found.everySeconds ?? 60))
   if (found.everySeconds === null || found.nextAt === null || isLate(found.lastAt, lateMs)) {
-    const detail = 'Its Schedule does not tick: it was edited in Temporal, or cannot run.'
+    const detail = 'Its Schedule does not tick. Somebody edited it in Temporal, or it cannot run.'
     return { status: 'failed', detail, remedy: `temporal schedule delete ${schedule}: a worker makes it again` }
   }
   if (missingAttributes.length > 0)
-    return { status: 'failed', detail: `Temporal does not know ${missingAttributes.join(', ')}: no run starts.` }
+    return { status: 'failed', detail: `Temporal does not know ${missingAttributes.join(', ')}, so no run starts.` }
   if (neglected) {
-    const detail = `It ticks, and ${neglected.incidentId} waits for ${neglected.minutes} min although a slot is free.`
+    const detail = `It ticks, but ${neglected.incidentId} has waited for ${neglected.minutes} min although a slot is free.`
     return {
       status: 'failed',
       detail,
@@ -295,7 +298,7 @@ function isLate(at: string | null, byMs: number): boolean {
 }
 
 function lookAtWorkers(queue: QueueState | null): Look {
-  if (queue === null) return { status: 'unknown', detail: 'Temporal, which knows, could not be asked.' }
+  if (queue === null) return { status: 'unknown', detail: 'Temporal knows, but did not answer.' }
   const { length } = queue.workers
   if (length === 0) return { status: 'failed', detail: 'None asks for work: incidents wait.' }
   return { status: 'ok', detail: length === 1 ? 'One asks for work.' : `${length} ask for work.` }
@@ -311,8 +314,8 @@ function lookAtModel({ last, lastHour, lastFailure }: PartFacts['model']): Look 
   }
   const isLately = last !== null && Date.now() - Date.parse(last.at) < answeredLatelyMs
   return isLately
-    ? { status: 'ok', detail: 'It answered lately.' }
-    : { status: 'unknown', detail: 'Nobody asked it lately.' }
+    ? { status: 'ok', detail: 'It answered recently.' }
+    : { status: 'unknown', detail: 'Nobody asked it recently.' }
 }
 
 /** A file that was not taken makes investigations poorer, and stops nothing. */
@@ -347,15 +350,17 @@ function lookAtDevices(devices: PartFacts['devices']): Look[] {
     return lack === null ? [] : [`${id} (${lack})`]
   })
   const faults = [
-    ...(away.length > 0 ? [`Not connected, though they call out: ${formatList(away)}.`] : []),
+    ...(away.length > 0 ? [`These call out but are not connected: ${formatList(away)}.`] : []),
     ...(silent.length > 0 ? [`No answer: ${formatList(silent)}.`] : []),
-    ...(asking.length > 0 ? [`Reads are not confined, so each asks a person: ${formatList(asking)}.`] : []),
+    ...(asking.length > 0
+      ? [`No sandbox confines reads on these, so each read asks a person: ${formatList(asking)}.`]
+      : []),
   ]
   const unasked = devices.filter(({ health, healthProblem }) => health === null && healthProblem === null)
   if (faults.length === 0 && unasked.length > 0)
     return [{ status: 'unknown', detail: `Not asked yet: ${formatList(unasked.map(({ id }) => id))}.` }]
   if (faults.length === 0)
-    return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}: each answers, and confines its reads.` }]
+    return [{ status: 'ok', detail: `${formatCount(devices.length, 'device')}. Each answers, and confines its reads.` }]
   const more =
     away.length > 0
       ? { remedy: 'see the log of the agent there: nightshift agent' }
@@ -375,7 +380,7 @@ const maxIdleSeconds = 120
 
 /** Is what came in whole taken up? */
 function lookAtBodies(waiting: WaitingBodies): Look {
-  if (waiting.bodies === 0) return { status: 'ok', detail: 'None waits to be taken up.' }
+  if (waiting.bodies === 0) return { status: 'ok', detail: 'No large body waits.' }
   return { status: waiting.idleSeconds > maxIdleSeconds ? 'failed' : 'ok', detail: describeWaiting(waiting) }
 }
 
@@ -388,12 +393,12 @@ function lookAtRefused(refused: readonly RefusedBody[]): Look {
 /** Do messages reach people? */
 function lookAtMessages(givenUp: readonly GivenUp[], idle: IdleQueues | null): Look {
   const sentences = givenUp.map(({ destination, count, response }) => {
-    const said = `${formatCount(count, 'message')} of the last day reached nobody at ${destination}`
+    const said = `${formatCount(count, 'message')} of the last day did not arrive at ${destination}`
     return `${said}: ${inertText(response, 200)}.`
   })
   if (idle !== null)
     sentences.unshift(
-      `${formatCount(idle.messages, 'message')} wait since ${formatMinute(idle.since)}${describePages(idle)}: no worker takes them.`,
+      `${formatCount(idle.messages, 'message')} have waited since ${formatMinute(idle.since)}${describePages(idle)}, and no worker takes them.`,
     )
   if (sentences.length === 0) return { status: 'ok', detail: 'None was given up within a day.' }
   const more = idle === null ? {} : { remedy: duties.worker.remedy }
@@ -417,7 +422,7 @@ function lookAtBudgets(spend: Spend): Look[] {
     const name = `budget of the ${period}`
     if (dollars < cap) return [{ name, status: 'ok', detail }]
     const remedy = `raise agent.budget_${period}: "nightshift config set agent.budget_${period} ${Math.ceil(cap * 2)}"`
-    return [{ name, status: 'failed', detail: `${detail} Nothing is investigated until it ends.`, remedy }]
+    return [{ name, status: 'failed', detail: `${detail} Until it ends, nothing is investigated.`, remedy }]
   })
 }
 
@@ -440,8 +445,8 @@ export function sourcePart(
       remedy: `"nightshift sources rights ${source}" prints the grants`,
     }
   if (state === 'ok') return { name, status: 'ok', detail: `It ${answered}.`, remedy }
-  const facts = [lastError ?? 'it gave no answer', answered && `it last ${answered}`].filter(Boolean)
-  const rest = restsUntil === null ? '' : ` It is left alone until ${restsUntil.slice(11, 19)} UTC.`
-  const detail = `${facts.join('; ')}.${rest} Investigations do without it.`
+  const facts = [lastError ?? 'it did not answer', answered && `it last ${answered}`].filter(Boolean)
+  const rest = restsUntil === null ? '' : ` Nightshift leaves it alone until ${restsUntil.slice(11, 19)} UTC.`
+  const detail = `${facts.join('; ')}.${rest} Investigations go on without it.`
   return { name, status: 'failed', detail, remedy: `"nightshift sources test ${source}" says more` }
 }

@@ -18,7 +18,7 @@ export async function takeUpSitePolicy({
   try {
     await takeFound(db, knowledge)
   } catch (error) {
-    log.error({ err: error }, 'the policy of the site was not taken up: the last good one stays in force')
+    log.error({ err: error }, "the site's policy could not be read; the last good one stays in force")
   }
 }
 
@@ -42,6 +42,6 @@ async function noteGone(db: Db, knowledge: Knowledge): Promise<void> {
   if (places.some(({ readAt, error }) => readAt === null || error !== null)) return
   const { inForce, waiting } = await readSitePolicies(db)
   if (!inForce && !waiting) return
-  const remedy = 'put the file back; one with "rules: []" takes all rules back, once an admin has accepted it'
+  const remedy = 'put the file back; to remove all rules, write "rules: []" and have an admin accept it'
   await noteUnreadablePolicy(db, null, [{ line: 1, why: 'policy.yaml is gone', remedy }])
 }

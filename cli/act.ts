@@ -43,7 +43,7 @@ type PreparedAct = {
 export function declareAct(command: CliCommand, example: string, reason?: 'optional'): CliCommand {
   const why = ['--reason <text>', 'why; it is part of the log'] as const
   return (reason ? command.option(...why) : command.requiredOption(...why))
-    .option('--alone', 'do what is critical without a second person: admins only, others are paged and review it')
+    .option('--alone', 'do a critical write without a second person: admins only; others are paged and review it')
     .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
     .connected(`\nExample:\n  ${example}`)
 }
@@ -75,13 +75,13 @@ function formatOutcome(
   const id = inert(incidentId ?? '')
   if (status === 'awaiting_approval') {
     const approve = commandLine(`approvals approve ${inert(approvalId ?? '')}`)
-    return `${paint('yellow', '…')} Nothing was done yet: ${id} waits for a person who may decide it, who approves with "${approve}".`
+    return `${paint('yellow', '…')} Nothing was done yet. ${id} waits for a person who may decide it. They approve with "${approve}".`
   }
   if (status === 'under_way')
     return `${paint('yellow', '…')} ${inert(detail)} Follow it with "${commandLine(`incidents watch ${id}`)}".`
   const done = `${paint('green', '✔')} ${inert(detail)}${id && ` (${id})`}`
   if (!alone) return done
-  return `${done}\n  You did it alone: it waits for its review by a second person, who runs "${commandLine(`incidents review ${id}`)}".`
+  return `${done}\n  You did it alone. A second person must review it with "${commandLine(`incidents review ${id}`)}".`
 }
 
 const vmWords: Record<VmAction, string> = {
@@ -127,7 +127,7 @@ const storedPlan = z.looseObject({
 async function preparePlan(api: ApiClient, id: string): Promise<PreparedAct> {
   const path = `/api/v1/placement/proposals/${encodeURIComponent(id)}`
   const { currentFingerprint, unfitBecause, steps } = storedPlan.parse(await api.get(path))
-  if (unfitBecause !== null) throw new CommandFailed('conflict', `${inert(id)} fits no more: ${inert(unfitBecause)}`)
+  if (unfitBecause !== null) throw new CommandFailed('conflict', `${inert(id)} no longer fits: ${inert(unfitBecause)}`)
   const told = steps.map(({ action, vm, to }) => `${action} ${vm} → ${to}`)
   const summary = `Carry out ${id}, ${steps.length} steps`
   return { path: `${path}/execute`, summary, told, ifMatch: currentFingerprint }

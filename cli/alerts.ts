@@ -35,12 +35,12 @@ function parseResource(text: string): string {
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('alerts as they were taken in, newest first')
+    .description('alerts as they arrived, newest first')
     .option('--resource <kind:id>', 'about this, under any of its names', parseResource)
     .option('--status <status>', alertState.options.join(', '), parseOneOf(alertState.options))
     .option('--source <name>', 'of this sender, as alertmanager')
     .option('--q <text>', 'only those with this text in name, title or fingerprint')
-    .option('--unmatched', 'only those for which no resource was found, and which labels of theirs could be mapped')
+    .option('--unmatched', 'only alerts without a known resource, with the labels that a rule could map')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected(
       '\nExample:\n  nightshift alerts list --resource node:web-1 --status firing\n  nightshift alerts list --unmatched',

@@ -112,10 +112,10 @@ export function createApiClient({ url, token }: ApiTarget): ApiClient {
  */
 export function toUnreachableProblem(url: string, error: unknown): ApiProblem {
   if (error instanceof Error && error.name === 'TimeoutError') {
-    const detail = `${url} took the request and gave no answer within ${answerTimeoutMs / 1_000} s`
+    const detail = `${url} took the request but did not answer within ${answerTimeoutMs / 1_000} s`
     return new ApiProblem(
       { title: 'The core API did not answer in time', status: 0, detail, code: 'NO_ANSWER' },
-      'What it was asked for may be done all the same: look before you ask again.',
+      'It may still do what you asked: look before you ask again.',
     )
   }
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
@@ -146,9 +146,9 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
 
 const remedyByStatus: Record<number, string> = {
   401: 'The token is unknown or has expired. Sign in with "nightshift login", name another with --token-file, or let the run file of a running start supply it.',
-  403: 'Use a token whose role may do this: --as approver or --as admin where start runs here, --token-file elsewhere.',
-  429: 'Wait as long as the answer says; "nightshift audit list --what security" shows who tried.',
-  503: 'Try again in a moment; "nightshift doctor" shows what is down.',
+  403: 'Use a token whose role may do this: --as approver or --as admin if "nightshift start" runs here, --token-file elsewhere.',
+  429: 'Wait as long as the answer says. "nightshift audit list --what security" shows who tried.',
+  503: 'Try again in a moment. "nightshift doctor" shows what is down.',
 }
 
 /** The command that lists what an address is about, by the first part of its path. */

@@ -25,7 +25,7 @@ export function addBackupCommand(root: CliCommand): void {
       const { incidents, audit, dump } = manifest
       print(`${inert(path)}: ${formatNumber(incidents)} incidents, ${formatSize(dump.bytes)}.`)
       print(`  head of the audit ${audit.head}`)
-      printNote('Note the head somewhere else, too: it proves later that nothing up to it was altered.')
+      printNote('Keep the head in another place too. It proves later that nobody altered an earlier row.')
     })
 }
 
@@ -50,7 +50,9 @@ export function addRestoreCommand(root: CliCommand): void {
         if (applied.length > 0) print(`  Brought to the schema of this build: ${inert(applied.join(', '))}.`)
         print(`  Checked: ${inert(formatCounts(found.checked))}.`)
         if (endedGrants > 0)
-          print(`  Ended ${formatCount(endedGrants, 'standing grant')}: how often each was used since is not known.`)
+          print(
+            `  Ended ${formatCount(endedGrants, 'standing grant')}: nobody knows how often each was used since the backup.`,
+          )
         for (const { subject, what } of found.differences) print(`  ${inert(subject)}: ${inert(what)}`)
         if (isWhole) printNote('Everything agrees. Start the API, then the workers, then "nightshift doctor".')
       }

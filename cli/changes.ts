@@ -41,10 +41,10 @@ function addChangesList(parent: CliCommand): void {
   parent
     .command('list')
     .description('changes by their moment, newest first')
-    .option('--resource <kind:id>', 'of this, and of what it runs on or depends on', parseResource)
+    .option('--resource <kind:id>', 'of this resource, and of what it runs on or depends on', parseResource)
     .option('--window <duration>', 'with --resource: how far back, 7d unless said', parseWindow)
     .option('--source <name>', changeSources.join(', '), parseOneOf(changeSources))
-    .option('--unmatched', 'only those for which no resource was found, and why')
+    .option('--unmatched', 'only changes without a known resource, and why')
     .option('--q <text>', 'only those with this text in title, author or revision')
     .option('--limit <n>', 'how many at most', parseWholeNumber, 50)
     .connected('\nExample:\n  nightshift changes list --resource node:web-1\n  nightshift changes list --unmatched')
@@ -59,7 +59,7 @@ function addChangesList(parent: CliCommand): void {
 async function readNear({ limit, ...options }: ChangesOptions, { kind, id }: ResourceRef): Promise<StoredChange[]> {
   const { source, unmatched, q } = options
   if (source !== undefined || unmatched || q !== undefined)
-    throw new CommandFailed('usage', '--resource goes with --window and --limit alone.')
+    throw new CommandFailed('usage', 'With --resource, give only --window and --limit.')
   const { api } = connect(options)
   const query = new URLSearchParams({ window: options.window ?? '7d' })
   const path = `/api/v1/inventory/resources/${kind}/${encodeURIComponent(id)}/changes?${query}`

@@ -157,7 +157,7 @@ export function readLocalRun(url = process.env.NIGHTSHIFT_URL): LocalRun | null 
   const [site, lab] = [running.find((run) => run.labUrl === null), running.find((run) => run.labUrl !== null)]
   throw new CommandFailed(
     'usage',
-    `The lab and your site both run here. Say which is meant: --url ${site?.url} is the site, --url ${lab?.url} the lab; NIGHTSHIFT_URL holds for all commands of a terminal.`,
+    `The lab and your site both run here. Say which you mean: --url ${site?.url} is the site, --url ${lab?.url} the lab. NIGHTSHIFT_URL sets it for every command of this terminal.`,
   )
 }
 

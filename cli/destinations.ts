@@ -138,7 +138,7 @@ function collectPairs(pair: string, all: Record<string, string>): Record<string,
 function addSetCommand(parent: CliCommand): void {
   parent
     .command('set')
-    .description('add a destination, or change one; what is not named stays as it is')
+    .description('add a destination, or change one; options that you leave out stay as they are')
     .argument('<name>', 'what it is called here', parseName)
     .option('--kind <kind>', `one of ${destinationKinds.join(', ')}`, parseOneOf(destinationKinds))
     .option(
@@ -155,16 +155,16 @@ function addSetCommand(parent: CliCommand): void {
     )
     .option('--severities <list>', 'critical, warning, info, joined by commas; all')
     .option('--types <list>', 'types of incidents, with * for a part of them; all')
-    .option('--triggers <list>', 'what there is to tell, as critical,escalated,approval; all')
+    .option('--triggers <list>', 'kinds of messages, as critical,escalated,approval; all')
     .option('--hours <from-to>', 'as 22:00-06:00; all')
     .option('--zone <zone>', 'whose hours these are, as Europe/Oslo')
     .option(
       '--wakes <word>',
-      'whether what pages wakes somebody there: yes, no, or kind (pagerduty does, and a webhook of the template generic)',
+      'whether a page wakes somebody there: yes, no, or kind (pagerduty does, and so does a webhook of the template generic)',
       parseOneOf(wakesWords),
     )
-    .option('--disable', 'nothing goes there any more')
-    .option('--enable', 'messages go there again')
+    .option('--disable', 'stop sending messages there')
+    .option('--enable', 'send messages there again')
     .connected(
       '\nExample:\n  nightshift destinations set ops-mail --kind email --option host=smtp.example.com --option user=nightshift --option from=nightshift@example.com --option to=ops@example.com --secret password=- --severities critical --hours 22:00-06:00 --zone Europe/Oslo < password.txt',
     )
@@ -214,7 +214,7 @@ function readText(file: string): string {
 function toSecrets(given: Record<string, string>): Record<string, string | null> {
   const fromStdin = Object.values(given).filter((value) => value === '-').length
   if (fromStdin > 1)
-    throw new CommandFailed('usage', 'One secret can be read from stdin: set the others by a second command.')
+    throw new CommandFailed('usage', 'Only one secret can come from stdin. Set the others with a second command.')
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
       if (value === 'none') return [name, null]
@@ -228,7 +228,7 @@ function toRoute({ severities, types, triggers, hours, zone, wakes }: SetOptions
   const known = (before?.route as Partial<Route> | undefined)?.hours
   const [from, to] = hours?.split('-') ?? [known?.from, known?.to]
   if (zone && hours === undefined && !known)
-    throw new CommandFailed('usage', '--zone goes with --hours, as --hours 22:00-06:00.')
+    throw new CommandFailed('usage', '--zone needs --hours, as --hours 22:00-06:00.')
   const changed = {
     severities: listOf(severities),
     types: listOf(types),
@@ -260,7 +260,7 @@ function addDeleteCommand(parent: CliCommand): void {
     .calls(async (api, name: string, options: ConnectionOptions) => {
       const removed = await api.post(`${toPath(name)}/remove`)
       if (options.json) return printJson(removed)
-      printNote(`${name} is removed. What was sent there stays with its incidents.`)
+      printNote(`${name} is removed. Messages already sent stay listed with their incidents.`)
     })
 }
 

@@ -136,10 +136,15 @@ async function checkConfiguration(run: LocalRun | null): Promise<Finding> {
     // `start` sets these for embedded parts, so they must not count as missing.
     const embedded = { LLM_BASE_URL: 'http://127.0.0.1:1', AGENT_API_KEY: 'filled in at the start' }
     readConfig({ ...(run || process.env.CORE_API_URL === undefined ? embedded : {}), ...process.env })
-    return toFinding('Configuration', true, 'nothing in the environment contradicts itself')
+    return toFinding('Configuration', true, 'no setting of the environment contradicts another')
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [String(error)]
-    return toFinding('Configuration', false, problems.join('; '), 'Correct these settings; a start refuses them.')
+    return toFinding(
+      'Configuration',
+      false,
+      problems.join('; '),
+      'Correct these settings. Nightshift does not start with them.',
+    )
   }
 }
 
@@ -176,7 +181,7 @@ async function checkPostgres(url: string | undefined): Promise<Finding[]> {
 }
 
 function toUnknownAddress(name: string, setting: string): Finding {
-  return toFinding(name, false, 'its address is not known here', `Set ${setting} to have it checked.`, false)
+  return toFinding(name, false, 'its address is unknown here', `Set ${setting}, and doctor checks it.`, false)
 }
 
 async function checkTemporal(run: LocalRun | null): Promise<Finding[]> {
@@ -266,7 +271,7 @@ async function checkModel(run: LocalRun | null, env: NodeJS.ProcessEnv, options:
     return toFinding('Model', false, `${baseUrl}: ${answer.detail}`, 'Correct LLM_BASE_URL or LLM_API_KEY.')
   const { text, isNarrow } = await describeModelState(options)
   const remedy =
-    'The server refused less than it says it takes: look at its own limit. The smaller window is forgotten after 7 days.'
+    'The server refused a request below the limit that it states. Check its own limit. Nightshift forgets the smaller window after 7 days.'
   return toFinding('Model', !isNarrow, `${baseUrl} answers${text}`, isNarrow ? remedy : null, !isNarrow)
 }
 

@@ -11,7 +11,7 @@ export function addEraseCommand(parent: CliCommand): void {
     .command('erase')
     .description("erase a person's data (GDPR, article 17); without --for-good it shows what would change")
     .argument('<name>', 'as in "operators list"')
-    .option('--for-good', 'do it: nothing brings it back but a backup from before')
+    .option('--for-good', 'do it: only a backup from before brings it back')
     .connected('\nExample:\n  nightshift operators erase anna\n  nightshift operators erase anna --for-good')
     .calls(async (api, name: string, { forGood: isForGood, ...options }: EraseOptions) => {
       const path = `/api/v1/operators/${encodeURIComponent(name)}/erasure`
@@ -22,10 +22,10 @@ export function addEraseCommand(parent: CliCommand): void {
       for (const [table, count] of Object.entries(rows))
         print(`  ${inert(table.replaceAll('_', ' '))}: ${formatNumber(count)}`)
       if (refusal !== null) throw new CommandFailed('error', erasureRefusals[refusal])
-      if (isForGood) printNote('Backups from before still name this person: they go by their own age.')
+      if (isForGood) printNote('Older backups still name this person until their own age removes them.')
       else
         printNote(
-          `Nothing was changed. "${commandLine(`operators erase ${inert(name)} --for-good`)}" does it, and nothing brings it back.`,
+          `Nothing was changed. "${commandLine(`operators erase ${inert(name)} --for-good`)}" does it, and you cannot undo it.`,
         )
     })
 }

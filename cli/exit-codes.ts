@@ -1,8 +1,8 @@
 /** Exit codes for scripts. `help exit-codes` prints this table; docs/reference/cli.md repeats. */
 export const exitCodes = {
   ok: { code: 0, meaning: 'done' },
-  error: { code: 1, meaning: 'it failed, or what was looked at does not do its job; stderr has the reason' },
-  usage: { code: 2, meaning: 'the command line is wrong, or a word that the API does not know' },
+  error: { code: 1, meaning: 'the command failed, or the part that it checked does not work; stderr has the reason' },
+  usage: { code: 2, meaning: 'the command line is wrong, or holds a word that the API does not know' },
   notFound: { code: 3, meaning: 'not found' },
   auth: { code: 4, meaning: 'no token, an unknown token, or a role that may not do this' },
   conflict: { code: 5, meaning: 'it was already decided, closed or changed' },

@@ -39,12 +39,12 @@ const topics: Record<string, () => string> = {
   ids: () =>
     rows('Ids:', [
       ['inc_01k…', 'an incident, apr_01k… an approval'],
-      ['shortened', 'at a terminal a list shows as many letters as tell its rows apart, eight at least'],
-      ['01kabcde', 'what is typed may be shortened, with or without its prefix. Where several fit, they are named'],
+      ['shortened', 'at a terminal a list shortens ids to the letters that tell its rows apart, at least eight'],
+      ['01kabcde', 'you may shorten an id, with or without its prefix. If several fit, the command names them'],
     ]),
   output: () =>
     rows('Output:', [
-      ['stdout', 'what was asked for; stderr has notes and errors, -q leaves out the notes'],
+      ['stdout', 'the result; stderr has notes and errors, and -q leaves out the notes'],
       ['--json', 'one JSON document; an error is problem+json on stderr'],
       ['a pipe', 'whole ids, nothing cut and no colours'],
       ['--utc', 'times in UTC instead of local time'],

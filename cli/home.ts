@@ -13,7 +13,7 @@ import { getTerminalWidth, inert, paint, parsePastTime, print, printJson, printN
 export function addHomeCommand(program: CliCommand): void {
   program
     .command('home')
-    .description('the night at a glance: what needs you, what is at work, what is done')
+    .description('the night at a glance: what needs you, what is in progress, what is done')
     .option('--since <time>', 'when the night began, as 12h or 2026-11-24T22:00Z (12h)', parsePastTime)
     .connected('\nExample:\n  nightshift home\n  nightshift home --since 24h --json')
     .web(() => '/')
@@ -36,7 +36,7 @@ export function addHomeCommand(program: CliCommand): void {
         time: toAge(line.since),
         id: line.incident.id,
       }))
-      printPart('Done', done, 'Nothing was closed in this time.', (line: DoneLine) => ({
+      printPart('Done', done, 'No incident was closed in this time.', (line: DoneLine) => ({
         what: line.outcome ? outcomeWords[line.outcome] : 'cancelled',
         time: formatSpan(line.seconds * 1_000),
         id: line.incident.id,

@@ -40,7 +40,7 @@ export function addIngestCommand(program: CliCommand): void {
       parseOneOf(Object.keys(dialects)),
       'alertmanager',
     )
-    .option('--explain', 'ask what would become of it, and post nothing: type, severity, resource and why')
+    .option('--explain', 'post nothing, but show what Nightshift would do with it: type, severity, resource and why')
     .option('-n, --dry-run', 'parse it here and post nothing; needs nothing running')
     .connected('\nExample:\n  nightshift ingest test alert.json --explain\n  nightshift ingest test alert.json')
     .action(async (file: string, options: Options) => {
@@ -60,7 +60,7 @@ const topic = snsTopic.loose()
 function addTopicsCommand(parent: CliCommand): void {
   parent
     .command('topics')
-    .description('topics of Amazon SNS: which wait for a person, and whose alarms are taken')
+    .description('topics of Amazon SNS: which wait for a person, and which may send alarms')
     .connected('\nExample:\n  nightshift ingest topics')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = z.object({ items: z.array(topic) }).parse(await api.get('/api/v1/sns/topics'))
@@ -81,14 +81,14 @@ function addTopicsCommand(parent: CliCommand): void {
         const done = await api.post(`/api/v1/sns/topics/${encodeURIComponent(id)}/${name}`)
         if (options.json) return printJson(done)
         print(
-          `Topic ${inert(id)}: ${name === 'confirm' ? 'confirmed, its alarms are taken' : 'removed, its alarms are refused'}.`,
+          `Topic ${inert(id)}: ${name === 'confirm' ? 'confirmed, may send alarms' : 'removed, may not send alarms'}.`,
         )
       })
 }
 
 const topicActs = {
   confirm: 'confirm the subscription of a topic of SNS, and take its alarms',
-  remove: 'take no more alarms of a topic of SNS',
+  remove: 'refuse the alarms of a topic of SNS from now on',
 } as const
 
 function describeTopic({ isWaiting, confirmedBy }: z.infer<typeof topic>): string {
@@ -149,7 +149,7 @@ function printDryRun(bytes: Uint8Array<ArrayBuffer>, options: Options): void {
     ...(alert.truncatedAlerts > 0 ? [`${alert.name}: its sender cut off ${alert.truncatedAlerts} alerts`] : []),
   ])
   for (const each of new Set(notes)) printNote(inert(each))
-  if (parsed.ignored !== undefined) printNote(inert(`It tells of no alert: ${parsed.ignored}`))
+  if (parsed.ignored !== undefined) printNote(inert(`The body holds no alert: ${parsed.ignored}`))
   printNote(`${formatAlertCount(parsed.alerts)}. Nothing was posted.`)
 }
 
@@ -183,7 +183,7 @@ async function explainBody(bytes: Uint8Array<ArrayBuffer>, options: Options): Pr
     for (const [word, text] of Object.entries(lines)) if (text !== '') print(`  ${word.padEnd(9)} ${inert(text)}`)
     for (const { label, name, result } of alert.tried) print(`    ${label}=${inert(name)}: ${result}`)
   }
-  if (ignored !== undefined) printNote(inert(`It tells of no alert: ${ignored}`))
+  if (ignored !== undefined) printNote(inert(`The body holds no alert: ${ignored}`))
   printNote(`${formatAlertCount(alerts)}. Nothing was posted.`)
 }
 
@@ -192,8 +192,8 @@ const becomes = {
   repeats: 'repeats an alert of',
   ends: 'ends an alert of',
   unproven: 'leaves unknown an alert of',
-  heartbeat: 'a heartbeat: its silence opens an incident',
-  nothing: 'nothing: it ends what never began',
+  heartbeat: 'a heartbeat, whose silence opens an incident',
+  nothing: 'nothing: it ends an alert that never began',
 } as const
 
 function formatAlerts(alerts: Alert[]): string {
@@ -216,7 +216,7 @@ async function postAlerts(bytes: Uint8Array<ArrayBuffer>, options: Options): Pro
     inert(each.incidentId ?? ''),
   ])
   if (rows.length > 0) print(formatTable(['FINGERPRINT', 'OUTCOME', 'INCIDENT'], rows, 2))
-  if (answer.ignored !== undefined) printNote(inert(`It tells of no alert: ${answer.ignored}`))
+  if (answer.ignored !== undefined) printNote(inert(`The body holds no alert: ${answer.ignored}`))
   printNote(`${formatAlertCount(answer.alerts)} accepted by ${target.url}.`)
 }
 

@@ -58,7 +58,7 @@ const none = 'None. Declare one in a file, and name that file by JOBS_FILE for t
 function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
-    .description('one job: what it is given, where it may run, its check mode, its last runs')
+    .description('one job: its parameters, where it may run, its check mode, its last runs')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift jobs show converge-web')
     .action(async (name: string, options: ConnectionOptions) => {
@@ -73,11 +73,11 @@ function printJob({ name, about, kind, on, system, runs, parameters, check, ...j
   print(`${inert(name)}  ${inert(about)}`)
   row('runs on', `${kind} ${on.ids ? on.ids.join(', ') : `with an id that matches ${on.pattern} as a whole`}`)
   row('by', `${system}: ${runs}`)
-  row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'nothing: it is for this one resource')
+  row('is given', parameters.map((word) => `{${word}}`).join(', ') || 'no parameters: it is for this one resource')
   row('within', `${job.timeoutSeconds} s`)
   row(
     'check mode',
-    check ? `${check.runs} (${check.timeoutSeconds} s)` : 'none: its risk is high, and nothing proves it',
+    check ? `${check.runs} (${check.timeoutSeconds} s)` : 'none: the risk is high, and nothing proves a run',
   )
   if (check) row('no change', check.noChanges.join(', ') || 'is not declared: nothing proves a run')
   if (job.proof !== null) row('proof', job.proof)
@@ -113,7 +113,7 @@ function addCheckCommand(parent: CliCommand): void {
       if (found.preparation === null) return print(`${name} would change nothing on ${resourceKey(on)}.`)
       const { possible, summary, details } = found.preparation.dryRun
       print(inert(summary))
-      if (!possible) return printNote('The job declares no check mode: what it would change is not known.')
+      if (!possible) return printNote('The job declares no check mode, so nobody knows what it would change.')
       for (const line of details.rehearsal?.told ?? []) print(`  ${inert(line)}`)
       printNote(
         'Nothing was changed. Run it with "jobs run", or let an investigation propose it: each run requires approval.',
@@ -130,7 +130,8 @@ function addRunCommand(parent: CliCommand): void {
   declareAct(command, 'nightshift jobs run converge-web --on node:web-1 --reason "it has drifted"').calls(
     async (api, name: string, { on, ...options }: ActOptions & { on: ResourceRef }) => {
       const { preparation } = await check(api, name, on)
-      if (preparation === null) return printNote(`${name} would change nothing on ${resourceKey(on)}. It was not run.`)
+      if (preparation === null)
+        return printNote(`${name} would change nothing on ${resourceKey(on)}, so it was not run.`)
       const { stateFingerprint: ifMatch, dryRun } = preparation
       const { summary, details } = dryRun
       const act = { path: `/api/v1/jobs/${name}/run`, body: on, summary, told: details.rehearsal?.told, ifMatch }

@@ -15,10 +15,10 @@ export function addJudgeCommand(program: CliCommand): void {
     .description('judge commands and calls: run, ask or refuse; runs nothing')
     .argument('[command...]', 'one command; without it, lines of stdin')
     .option('--host <name>', 'a known host that a command may name; repeatable', collectValues, [])
-    .option('--directory <path>', 'where the commands would run, as on a device; else unknown')
+    .option('--directory <path>', 'the directory where the commands would run on a device; unknown unless given')
     .option(
       '--root-read <command>',
-      'a command that a device manifest lets root run to read, words between spaces; repeatable',
+      "a reading command that a device's manifest lets root run, words between spaces; repeatable",
       collectValues,
       [],
     )
@@ -87,9 +87,9 @@ function printRuling(supposed: DryRunResult, { json }: JudgeOptions): void {
   if ('rewrite' in supposed && supposed.rewrite) print(`       instead: ${inert(supposed.rewrite)}`)
   if ('conditions' in supposed && supposed.verdict === 'run' && supposed.conditions.length > 0) {
     const programs = [...new Set(supposed.conditions.map(({ program }) => program))]
-    print(`       unless ${programs.join(' or ')} obeys other settings there: the device checks first`)
+    print(`       if ${programs.join(' or ')} obeys no other settings there; the device checks that first`)
   }
   if ('rootRead' in supposed && supposed.rootRead)
-    print('       as root, outside the sandbox: the device first checks that only root can change the program')
+    print('       as root, outside the sandbox; the device first checks that only root can change the program')
   if ('hint' in supposed && supposed.hint) print(`       hint: ${inert(supposed.hint)}`)
 }

@@ -26,7 +26,7 @@ export function parseKind(text: string): InventoryKind {
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('runbooks by name, their origin, and the files that were not taken')
+    .description('runbooks by name, their origin, and the files that could not be read as one')
     .connected('\nExample:\n  nightshift knowledge list')
     .action(async (options: ConnectionOptions) => {
       const known = knowledgeList.parse(await connect(options).api.get('/api/v1/knowledge'))
@@ -93,7 +93,7 @@ function addTestCommand(parent: CliCommand): void {
       if (chosen) print(`in full  ${inert(chosen.name)} (${chosen.origin}), by ${byWhat[chosen.why]}`)
       for (const { name, description, why } of others)
         print(`by name  ${inert(name)}, by ${byWhat[why]}: ${inert(description)}`)
-      if (!chosen) printNote('No runbook fits by type or kind: name the type in incident_types of one.')
+      if (!chosen) printNote('No runbook fits this type or kind. Name the type in the incident_types of one.')
     })
 }
 

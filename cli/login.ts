@@ -30,7 +30,7 @@ export function addLoginCommand(program: CliCommand): void {
       if (options.json) return printJson({ url, name, role })
       printNote(`Signed in to ${url} as ${inert(name)} (${inert(role)}). The token is in ${getTokensFile()}.`)
       if (url.startsWith('http:') && !isLoopback(url))
-        printNote('It travels unencrypted: use https where others can listen.')
+        printNote('The token travels unencrypted. Use https if others can listen.')
     })
 }
 

@@ -3,10 +3,10 @@ import type { CliCommand } from './connection.ts'
 export function addMigrateCommand(program: CliCommand): void {
   program
     .command('migrate')
-    .description('bring the schema of the database to this release, and make the tokens that the environment names')
+    .description("bring the database's schema to this release, and create the tokens that the environment names")
     .addHelpText(
       'after',
-      '\nReads DATABASE_URL, whose login owns the database; a second time it changes nothing.\n\n' +
+      '\nReads DATABASE_URL, whose login must own the database. Run again, it changes nothing.\n\n' +
         'Example:\n  DATABASE_URL=postgresql://nightshift:…@127.0.0.1:5432/nightshift nightshift migrate',
     )
     // Loaded here, because it is slow to load and the help does not need it.

@@ -64,7 +64,7 @@ type SetOptions = ConnectionOptions & {
 function addSetCommand(parent: CliCommand): void {
   parent
     .command('set')
-    .description('add a person, or change what they may do; what is not named stays as it is')
+    .description('add a person, or change what they may do; options that you leave out stay as they are')
     .argument('<name>', 'one word, as rows will show it')
     .option('--role <role>', `one of ${personRoles.join(', ')}`, parseOneOf(personRoles))
     .option('--max-risk <risk>', `decides about risks up to: ${risks.join(', ')}`, parseOneOf(risks))
@@ -72,17 +72,17 @@ function addSetCommand(parent: CliCommand): void {
     .option('--all-types', 'decides about incidents of all types')
     .option(
       '--right <right>',
-      `a right of its own beside these limits, as "${exampleOfRight}"; repeatable; all that are named replace those of before`,
+      `a further right beside these limits, as "${exampleOfRight}"; repeatable; the named ones replace all earlier ones`,
       collectValues,
       [],
     )
-    .option('--no-rights', 'has no right beside these limits any more')
-    .option('--disable', 'may not sign in any more')
+    .option('--no-rights', 'no longer has a right beside these limits')
+    .option('--disable', 'may no longer sign in')
     .option('--enable', 'may sign in again')
     .option('--slack <member>', 'decides by buttons in Slack as this member')
-    .option('--no-slack', 'has no Slack member any more')
-    .option('--pagerduty <user>', 'takes what this user of PagerDuty acknowledges')
-    .option('--no-pagerduty', 'is nobody at PagerDuty any more')
+    .option('--no-slack', 'is no longer linked to a Slack member')
+    .option('--pagerduty <user>', 'takes the incidents that this user of PagerDuty acknowledges')
+    .option('--no-pagerduty', 'is no longer linked to a PagerDuty user')
     .option('--reason <text>', 'why, for the audit')
     .connected(
       '\nExample:\n  nightshift operators set anna --role approver --max-risk high --type disk_pressure\n  nightshift operators set anna --max-risk none --right "critical database:* until:2026-12-06"\n  nightshift operators set anna --slack U012AB3CD\n  nightshift operators set anna --disable',

@@ -24,10 +24,10 @@ export function addPolicyCommand(program: CliCommand): void {
     .description('judge stored calls again with the rules of this version, and show what differs')
     .option('--incident <id>', 'only this one, as inc_…')
     .option('--since <time>', 'incidents opened since then, as 2026-11-21 or 2026-11-21T02:00:00Z')
-    .option('--file <file>', 'under this policy of the site instead of the one that held')
-    .option('--each', 'with --file: every ruling that differs, and not their numbers by rule')
+    .option('--file <file>', 'under this policy of the site instead of the one in force then')
+    .option('--each', 'with --file: list every ruling that differs, instead of counting them by rule')
     .connected(
-      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file it shows what a policy of the site would have made of the same calls, and exits with 0.',
+      '\nExample:\n  nightshift policy replay --since 2026-11-01\n\nExits with 1 when a verdict differs. With --file it shows what that policy of the site would have decided about the same calls, and exits with 0.',
     )
     .calls(async (api, options: Options) => {
       await loadSql()
@@ -108,6 +108,6 @@ function printReport(
   }
   printNote(
     `${total.judged} rulings of ${total.incidents} incidents checked again: ${differences.length} differ now.` +
-      (total.unrepeatable > 0 ? ` ${total.unrepeatable} rest on data that is not kept, and cannot be repeated.` : ''),
+      (total.unrepeatable > 0 ? ` ${total.unrepeatable} cannot be repeated, because their data is not kept.` : ''),
   )
 }

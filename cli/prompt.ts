@@ -27,7 +27,7 @@ export function addPromptCommand(program: CliCommand): void {
     .connected('\nExample:\n  nightshift prompt show --type host_down --kind host')
     .action(async ({ incident, type, kind, protocol, ...options }: PromptOptions, command: CliCommand) => {
       if (incident !== undefined && (type !== undefined || kind !== undefined))
-        command.error("error: --incident takes neither --type nor --kind: they are the incident's own")
+        command.error('error: leave out --type and --kind with --incident, which brings its own')
       const query = new URLSearchParams({ ...(type && { type }), ...(kind && { kind }), protocol })
       const path = incident === undefined ? `/prompt?${query}` : `/incidents/${encodeURIComponent(incident)}/prompt`
       const shown = promptShown.parse(await connect(options).api.get(`/api/v1${path}`))

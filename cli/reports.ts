@@ -18,7 +18,7 @@ type ReportOptions = ConnectionOptions & {
 export function addReportsCommand(program: CliCommand): void {
   program
     .command('reports')
-    .description('what became of incidents: resolved alone, waited for, escalated, by week or type')
+    .description('how incidents ended, by week or type: resolved alone, after a wait, escalated')
     .option('--since <day>', 'the first day (UTC), as 2026-11-01; twelve weeks ago when absent')
     .option('--until <day>', 'the last day (UTC); today when absent')
     .option('--type <type>', 'incidents of one type, as replication_lag')

@@ -10,10 +10,10 @@ import { inert, parseOneOf, parseWholeNumber, print, printJson } from './ui/term
 export function addResourcesCommand(program: CliCommand): void {
   const parent = program
     .command('resources')
-    .description('what there is, who says so, and how it hangs together')
+    .description('resources, the sources that list them, and their relations')
     .addHelpText('after', '\nExample:\n  nightshift resources show node:web-1')
   addListCommand(parent)
-  addShowCommand(parent, 'show', 'one resource: who says what of it, what fires on it, its incidents', printResource)
+  addShowCommand(parent, 'show', 'one resource: what each source says of it, its alerts, its incidents', printResource)
   addShowCommand(parent, 'relations', 'what a resource belongs to, runs on and holds', printRelations)
 }
 
@@ -76,7 +76,7 @@ function addShowCommand(
 }
 
 function printResource(found: ShownResource): void {
-  print(`${inert(`${found.kind}:${found.id}`)}${found.isStale ? '  STALE: no source has listed it for a day' : ''}`)
+  print(`${inert(`${found.kind}:${found.id}`)}${found.isStale ? '  STALE: for a day no source has listed it' : ''}`)
   const names = [found.name, ...found.aliases, ...found.sameAs].filter((each) => each !== found.id)
   if (names.length > 0) print(`  also known as  ${inert(names.join(', '))}`)
   for (const { source, seenAt, attributes } of found.said) {
@@ -86,7 +86,9 @@ function printResource(found: ShownResource): void {
   printRelations(found)
   for (const { relation, values } of found.disagreements) {
     const said = values.map(({ to, source, seenAt }) => `${source} ${to} (${formatMoment(seenAt)})`)
-    print(`  DISAGREEMENT   ${relation.replaceAll('_', ' ')}: ${inert(said.join(', '))}; nothing is near along it`)
+    print(
+      `  DISAGREEMENT   ${relation.replaceAll('_', ' ')}: ${inert(said.join(', '))}; Nightshift follows none of them to neighbours`,
+    )
   }
   if (found.neighbours) print(`  ${inert(sayVicinity(`${found.kind}:${found.id}`, found.neighbours))}`)
   for (const { at, who, did, incidentId } of found.acts)

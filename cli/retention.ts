@@ -25,10 +25,10 @@ export function addRetentionCommand(root: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift retention preview --incidents 90\n  nightshift retention holds')
   parent
     .command('preview')
-    .description('what would be removed now, by the settings or by days that you give; removes nothing')
-    .option('--incidents <days>', 'closed incidents older than this, or keep')
-    .option('--deliveries <days>', 'messages that are over, or keep')
-    .option('--alerts <days>', 'ended alerts without an incident, or keep')
+    .description('what retention would remove now, by the settings or by days that you give; removes nothing')
+    .option('--incidents <days>', 'closed incidents: older than this, or keep')
+    .option('--deliveries <days>', 'finished messages: older than this, or keep')
+    .option('--alerts <days>', 'ended alerts without an incident: older than this, or keep')
     .connected('\nExample:\n  nightshift retention preview --incidents 180')
     .calls(async (api, { incidents, deliveries, alerts, ...options }: PreviewOptions) => {
       const asked = Object.entries({ incidents, deliveries, alerts }).filter(([, days]) => days !== undefined)
@@ -37,18 +37,18 @@ export function addRetentionCommand(root: CliCommand): void {
       if (options.json) return printJson(found)
       for (const item of found.items) print(formatItem(item))
       const { bodies, lastRound } = found
-      if (bodies > 0) print(`  ${formatNumber(bodies)} bodies of removed incidents wait a day for their sweep.`)
+      if (bodies > 0) print(`  ${formatNumber(bodies)} bodies of removed incidents are deleted after a day.`)
       print(
         lastRound
-          ? `  What is old was last gone through to the end at ${formatMoment(lastRound.endedAt)}.`
-          : '  Nothing was gone through yet: the first round begins a minute after the API.',
+          ? `  The last complete round over old rows ended at ${formatMoment(lastRound.endedAt)}.`
+          : '  No round has run yet. The first begins a minute after the API starts.',
       )
       for (const [kind, days] of asked)
         printNote(`Set it with "${commandLine(`config set retention.${kind} ${days}`)}".`)
     })
   parent
     .command('holds')
-    .description('incidents that are kept whatever their age')
+    .description('incidents that people keep whatever their age')
     .connected('\nExample:\n  nightshift retention holds --json')
     .calls(async (api, options: ConnectionOptions) => {
       const { items } = holds.parse(await api.get('/api/v1/holds'))
@@ -66,7 +66,7 @@ function formatItem({ kind, setting, days, due, kept, isPartial }: RetainedNow):
     `${kind}: ${formatNumber(due)}${isPartial ? ' and more' : ''} are older than ${days} days and would go (${setting}).`,
   ]
   for (const [reason, count] of Object.entries(kept))
-    lines.push(`  ${formatNumber(count)} as old stay: ${keptReasons[reason as KeptReason]}.`)
+    lines.push(`  ${formatNumber(count)} of that age stay: ${keptReasons[reason as KeptReason]}.`)
   return lines.join('\n')
 }
 
@@ -83,7 +83,7 @@ export function addHoldCommand(parent: CliCommand): void {
       const made = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/hold`, { reason })
       if (options.json) return printJson(made)
       printNote(
-        `${inert(id)} is kept whatever its age, until "${commandLine(`incidents release ${inert(id)} --reason "…"`)}".`,
+        `${inert(id)} is kept whatever its age. To end that: "${commandLine(`incidents release ${inert(id)} --reason "…"`)}".`,
       )
     })
 }
@@ -91,13 +91,13 @@ export function addHoldCommand(parent: CliCommand): void {
 export function addReleaseCommand(parent: CliCommand): void {
   parent
     .command('release')
-    .description('take the hold of an incident back: it goes by its age again')
+    .description('release an incident: its age counts again')
     .argument('<id>', 'as inc_…')
     .requiredOption('--reason <text>', 'why it need not be kept any more')
     .connected('\nExample:\n  nightshift incidents release inc_01k… --reason "the case is closed"')
     .calls(async (api, id: string, { reason, ...options }: Because) => {
       const ended = await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/release`, { reason })
       if (options.json) return printJson(ended)
-      printNote(`${inert(id)} goes by its age again.`)
+      printNote(`${inert(id)} is released: its age counts again.`)
     })
 }

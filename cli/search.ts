@@ -9,7 +9,7 @@ export function addSearchCommand(program: CliCommand): void {
   program
     .command('search')
     .description(
-      'finds incidents by what names them or their alert, resources by their names, rows of the log by their words',
+      'finds incidents by their names or their alert, resources by their names, rows of the log by their words',
     )
     .argument(
       '<words...>',
@@ -37,6 +37,6 @@ export function addSearchCommand(program: CliCommand): void {
       ]
       if (rows.length === 0) printNote(`Nothing found for "${inert(text)}".`)
       else print(formatTable(['WHAT', 'ID', 'AT', 'TEXT'], rows, 3))
-      if (found.isPartial) printNote('The log has too many rows with these words: add another word.')
+      if (found.isPartial) printNote('Too many rows of the log have these words. Add another word.')
     })
 }

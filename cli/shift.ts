@@ -6,7 +6,7 @@ import { getTerminalWidth, inert, paint, print, printJson, printNote, wrap } fro
 export function addMorningCommand(program: CliCommand): void {
   program
     .command('morning')
-    .description('what the night was: what waits, was escalated, was repaired, and which pages were not sent')
+    .description('the night: what waits, was escalated and was repaired, and which pages were not sent')
     .connected('\nExample:\n  nightshift morning')
     .calls(async (api, options: ConnectionOptions) => {
       const { morning } = shiftView.parse(await api.get('/api/v1/shift'))
@@ -18,7 +18,7 @@ export function addMorningCommand(program: CliCommand): void {
 export function addHandOverCommand(program: CliCommand): void {
   program
     .command('hand-over')
-    .description('a shift in five lines: what is open, waits, is watched and lost, and what comes first')
+    .description('a shift in five lines: what is open, waits, is watched or lost, and what to look at first')
     .connected('\nExample:\n  nightshift hand-over')
     .calls(async (api, options: ConnectionOptions) => {
       const { handOver } = shiftView.parse(await api.get('/api/v1/shift'))
@@ -39,7 +39,7 @@ function printCard({ title, lines }: ShiftView['morning']): void {
 export function addFollowUpsCommand(program: CliCommand): void {
   const parent = program
     .command('follow-ups')
-    .description('what is left to do about incidents that ended as mitigated')
+    .description('open follow-ups of incidents that ended as mitigated')
     .connected(
       '\nExample:\n  nightshift follow-ups\n  nightshift follow-ups close inc_… --note "the disk was replaced"',
     )
@@ -47,7 +47,7 @@ export function addFollowUpsCommand(program: CliCommand): void {
       const found = shiftView.shape.followUps.parse(await api.get('/api/v1/follow-ups'))
       if (options.json) return printJson(found)
       const shorten = shortenIds(found.first.map(({ incidentId }) => incidentId))
-      printList(options, found.first, 'Nothing is left to do.', {
+      printList(options, found.first, 'No follow-up is open.', {
         DUE: ({ dueOn, isOverdue }) => (isOverdue ? paint('red', `${inert(dueOn)} overdue`) : inert(dueOn)),
         OWNER: ({ owner, group }) => inert(owner ?? group ?? 'nobody yet'),
         INCIDENT: ({ incidentId }) => shorten(incidentId),
@@ -57,7 +57,7 @@ export function addFollowUpsCommand(program: CliCommand): void {
   addChangeCommand(parent)
   parent
     .command('close')
-    .description('close one, with a word that says what was done')
+    .description('close one, and say what was done')
     .argument('<incident>', 'as inc_…')
     .requiredOption('--note <text>', 'what was done; it stands in the log')
     .connected('\nExample:\n  nightshift follow-ups close inc_… --note "the disk was replaced"')
@@ -76,7 +76,7 @@ function addChangeCommand(parent: CliCommand): void {
     .description('give one another owner or date')
     .argument('<incident>', 'as inc_…')
     .option('--owner <name>', 'a person')
-    .option('--group <words>', 'several, instead of a person')
+    .option('--group <words>', 'a group of people, instead of one person')
     .option('--due <day>', 'as 2026-12-02')
     .connected('\nExample:\n  nightshift follow-ups change inc_… --owner anna --due 2026-12-02')
     .calls(async (api, id: string, { owner, group, due, ...options }: ChangeOptions) => {

@@ -49,7 +49,7 @@ export async function replayUnder(
   printUnder(total, options.each === true || options.incident !== undefined)
   const read = readSitePolicy(text, toolFacts, null)
   if (read.ok && read.policy.rules.some(({ silenced }) => silenced))
-    printNote('Silences of that time are not kept: rules with silenced fit nothing here.')
+    printNote('Nightshift keeps no old silences, so rules with silenced fit nothing here.')
 }
 
 async function replayOne(api: ApiClient, incident: ApiIncident, text: string): Promise<Replayed> {
@@ -126,7 +126,7 @@ function printUnder({ incidents, before, after, unrepeatable, differences }: Tot
     `${judged} rulings of ${incidents} incidents.\n  then            ${words(before)}\n  under the file  ${words(after)}`,
   )
   printNote(`${differences.length} of them ${differences.length === 1 ? 'differs' : 'differ'}.`)
-  if (unrepeatable > 0) printNote(`${unrepeatable} rest on data that is not kept, and are counted as they were.`)
+  if (unrepeatable > 0) printNote(`${unrepeatable} are counted as they were, because their data is not kept.`)
   if (!each && differences.length > 0) printNote('--each lists them one by one.')
 }
 

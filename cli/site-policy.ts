@@ -47,9 +47,9 @@ type LintOptions = ConnectionOptions & { site?: true }
 function addLint(parent: CliCommand): void {
   parent
     .command('lint')
-    .argument('[file]', 'as policy.yaml; without it the policy that waits on the site, or the one in force')
-    .option('--site', 'hold the file against the site as well: names, labels, people and types that are not there')
-    .description("every fault of a site's policy, with its line and what helps")
+    .argument('[file]', "a file as policy.yaml; without it the site's waiting policy, or the one in force")
+    .option('--site', 'also compare the file with the site: names, labels, people and types that do not exist there')
+    .description("every fault of a site's policy, with its line and remedy")
     .connected(
       '\nExample:\n  nightshift policy lint policy.yaml\n  nightshift policy lint policy.yaml --site\n  nightshift policy lint\n\nExits with 1 where the file would be refused. What is only said refuses nothing. A file without --site asks nobody.',
     )
@@ -85,10 +85,10 @@ function printFaults(place: string, mark: string, faults: SiteLint['faults']): v
 function summaryOf(digest: string | null | undefined, answer: SiteLint | null, notes: number): string {
   const held =
     answer === null
-      ? 'It would be taken; --site holds it against the site.'
+      ? 'Nightshift would take it. --site also compares it with the site.'
       : notes === 0
-        ? 'All that it names is there.'
-        : 'It would be taken.'
+        ? 'Everything that it names exists.'
+        : 'Nightshift would take it.'
   return `Digest ${digest?.slice(0, 12)}. ${held}`
 }
 
@@ -118,10 +118,10 @@ function addExplain(parent: CliCommand): void {
   parent
     .command('explain')
     .argument('<tool>', 'as vm_start')
-    .description('which rule of the policy decides about a call, and why the ones before it do not')
-    .option('--on <kind:id>', 'what it would touch; several times for several', parseTarget)
+    .description('which rule of the policy decides about a call, and why earlier rules do not')
+    .option('--on <kind:id>', 'the resource that it would touch; repeatable', parseTarget)
     .option('--type <type>', 'of the incident (default: that of --incident, or manual_change)')
-    .option('--incident <id>', 'of which it would be a call: its alerts may be silenced now')
+    .option('--incident <id>', 'the incident of the call; its alerts may be silenced now')
     .option('--at <time>', 'at this moment, as 2026-12-24T02:00:00Z')
     .option('--file <file>', 'under this file instead of the policy in force')
     .connected('\nExample:\n  nightshift policy explain vm_start --on vm:vm-101 --at 2026-12-24T02:00:00Z')
@@ -163,7 +163,7 @@ function printExplanation({ write, look, rules, silence, noSilence }: SiteExplan
   if (noSilence !== null) print(`${inert(noSilence)}.`)
   const decision = isWrite ? write : (look ?? write)
   const commit = decision?.commit ? ` of commit ${decision.commit.slice(0, 12)}` : ''
-  if (decision === null) print('No rule decides: the kernel alone does.')
+  if (decision === null) print('No rule decides. The kernel alone decides.')
   else print(`${decision.action}: line ${decision.line}, "${inert(decision.rule)}"${commit}.`)
 }
 
@@ -195,7 +195,7 @@ function addAccept(parent: CliCommand): void {
   parent
     .command('accept')
     .argument('<digest>', 'as "policy show" prints it; its first twelve figures will do')
-    .description('let the policy hold that waits because it widens')
+    .description('put in force the policy that waits because it widens')
     .connected('\nExample:\n  nightshift policy accept 9f86d081884c')
     .action(async (digest: string, options: ConnectionOptions) => {
       const answer = await connect(options).api.post('/api/v1/policy/accept', { digest })

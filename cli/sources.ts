@@ -60,24 +60,24 @@ function addAddCommand(parent: CliCommand): void {
   }
   parent
     .command('add')
-    .description('add a source, or change the one of that name, and ask it something small')
+    .description('add a source, or change the one of that name, and ask it one small question')
     .argument('<name>', 'what it is called here', parseName)
-    .requiredOption('--kind <kind>', 'what it speaks; an unknown word is answered with those that are known')
-    .requiredOption('--at <url>', 'its address, with the path below which its API lives')
+    .requiredOption('--kind <kind>', 'its kind; for an unknown word the answer lists all kinds')
+    .requiredOption('--at <url>', 'its address, with the path of its API')
     .option(
       '--credential <ref>',
       'file:/path below SOURCES_DIR, env:NIGHTSHIFT_SOURCE_…, or none; the API process reads it, nothing else does',
     )
     .option('--write-credential <ref>', 'of a database: the login of its writes, by the same rule; none without it')
-    .option('--credential-sha256 <hex>', 'its SHA-256, where it would go to another address than before')
+    .option('--credential-sha256 <hex>', "the credential's SHA-256, if the address changes")
     .option('--scheme <word>', 'Bearer, Basic, ApiKey or Token; Bearer unless given, and Basic for user:password')
     .option(
       '--header <name=tenant>',
-      'whose data is asked for, as X-Scope-OrgID=tenant-a; may be repeated',
+      'a header that says whose data to ask for, as X-Scope-OrgID=tenant-a; may be repeated',
       collect,
       {},
     )
-    .option('--ca <file>', 'PEM file of the authorities to believe, below SOURCES_DIR')
+    .option('--ca <file>', 'PEM file of the authorities to trust, below SOURCES_DIR')
     .option('--cert <file>', 'PEM file of the certificate that the server asks of its clients, below SOURCES_DIR')
     .option('--key <file>', 'PEM file of its key')
     .option('--timeout <seconds>', 'how long it may take to answer', parseWholeNumber, 10)
@@ -137,7 +137,7 @@ function addAddCommand(parent: CliCommand): void {
 function addListCommand(parent: CliCommand): void {
   parent
     .command('list')
-    .description('sources, and how each does')
+    .description('sources, and how each works')
     .connected('\nExample:\n  nightshift sources list')
     .calls(async (api, options: ConnectionOptions) => {
       const items = await readSources(api)
@@ -156,7 +156,7 @@ const readSources = async (api: ApiClient) =>
 function addShowCommand(parent: CliCommand): void {
   parent
     .command('show')
-    .description('a source: how it is asked, how it does, and who connected it')
+    .description('a source: how it is asked, how it works, and who connected it')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift sources show main')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -203,7 +203,7 @@ function formatHealth({ health: { state, lastOkAt, lastError } }: ListedSource):
 function addTestCommand(parent: CliCommand): void {
   parent
     .command('test')
-    .description('ask a source something small')
+    .description('ask a source one small question')
     .argument('<name>', 'its name', parseName)
     .connected('\nExample:\n  nightshift sources test main')
     .calls(async (api, name: string, options: ConnectionOptions) => {
@@ -234,7 +234,7 @@ function addRemoveCommand(parent: CliCommand): void {
     .calls(async (api, name: string, options: ConnectionOptions) => {
       const removed = await api.post(`/api/v1/sources/${name}/remove`)
       if (options.json) return printJson(removed)
-      printNote(`${name} is removed. What was read of it stays with its incidents.`)
+      printNote(`${name} is removed. Readings of it stay with their incidents.`)
     })
 }
 
@@ -298,6 +298,6 @@ function printRights(kind: DatabaseKind, { writes }: { writes: boolean }): void 
   printNote(`Its login needs these rights and no others:\n${formatRights(kind, 'read').replaceAll(/^/gm, '  ')}`)
   if (!writes)
     printNote(
-      `It is read alone. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,
+      `Nightshift only reads it. For the four writes: nightshift sources rights ${kind} --write, then --write-credential.`,
     )
 }

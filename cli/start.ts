@@ -50,7 +50,7 @@ export function addStartCommand(program: CliCommand): void {
 }
 
 const noLab =
-  'The package brings no lab: "nightshift start --site" starts Nightshift for your own hosts, and a checkout shows the demonstration.'
+  'The package has no lab. "nightshift start --site" starts Nightshift for your own hosts. A checkout shows the demonstration.'
 
 type Line = [name: string, text: string]
 
@@ -61,7 +61,7 @@ const formatPage = (page: string | null): Line[] =>
 function formatModel({ model, labUrl }: RunningStart['run']): Line[] {
   if (model?.isRuleTable === false) return [['Model', `${model.name} at ${model.baseUrl}`]]
   if (labUrl === null) {
-    return [['Model', `none: incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
+    return [['Model', `none, so incidents open and wait for people. Connect one: ${commandLine('setup')}`]]
   }
   const own = `LLM_BASE_URL=http://HOST:PORT/v1 LLM_MODEL=NAME npm start`
   return [
@@ -79,7 +79,7 @@ async function runDemo(
   signal: AbortSignal,
 ): Promise<void> {
   if (env.AGENT_ENABLED && !['true', '1'].includes(env.AGENT_ENABLED)) {
-    print('\n  The agent is off (AGENT_ENABLED), so the demo breaks nothing: no one would investigate it.')
+    print('\n  The agent is off (AGENT_ENABLED) and would investigate nothing, so the demo breaks nothing.')
     return
   }
   try {

@@ -24,7 +24,7 @@ export function addStopCommand(root: CliCommand): void {
     )
     .option('--reason <text>', 'why; people and the agent read it')
     .connected(
-      '\nFrom this moment no write of this kind is asked or begun: it is recorded, and the agent looks on. One that was begun is finished.\n\nExample:\n  nightshift stop vm_stopped --tool vm_start --until 8h --reason "we upgrade the hypervisors"\n  nightshift stop',
+      '\nFrom this moment the agent neither asks for such a write nor begins one. It records it and looks on. A write that has begun is finished.\n\nExample:\n  nightshift stop vm_stopped --tool vm_start --until 8h --reason "we upgrade the hypervisors"\n  nightshift stop',
     )
     .calls(stop)
 }
@@ -32,11 +32,11 @@ export function addStopCommand(root: CliCommand): void {
 export function addResumeCommand(root: CliCommand): void {
   root
     .command('resume')
-    .description('let a kind of write go on that was stopped')
+    .description('allow a stopped kind of write again')
     .argument('<type>', 'type of incident, as it was stopped')
     .option('--tool <tool>', 'as it was stopped')
     .option('--resource <kind:id>', 'as it was stopped', parseResource)
-    .requiredOption('--reason <text>', 'why; it stands in the audit')
+    .requiredOption('--reason <text>', 'why; the audit keeps it')
     .connected('\nExample:\n  nightshift resume vm_stopped --tool vm_start --reason "the upgrade is done"')
     .calls(resume)
 }
@@ -65,7 +65,7 @@ async function stop(
   const answer = stopAnswer.parse(await api.post('/api/v1/stops', body))
   if (options.json) return printJson(answer)
   printNote(`${inert(nameScope(answer.stop))} is ${inert(describeStop(answer.stop))}`)
-  if (answer.withdrawn > 0) printNote(`${answer.withdrawn} that waited for an answer, or to begin, withdrawn.`)
+  if (answer.withdrawn > 0) printNote(`${answer.withdrawn} that waited for an answer, or had not begun, withdrawn.`)
   printNote(`It goes on with "${commandLine(resumeWords(answer.stop))}".`)
 }
 

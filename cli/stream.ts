@@ -44,7 +44,7 @@ export async function* streamEvents(api: ApiClient, options: StreamOptions = {})
       if (options.incidentId) {
         yield* takeNew(await listEventsAfter(api, options.incidentId, seen.get(options.incidentId)), seen)
       }
-      if (!response.body) throw new Error('it has no body')
+      if (!response.body) throw new Error('the answer has no body')
       for await (const message of response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream())) {

@@ -19,13 +19,13 @@ import { confirm, inert, isAskable, paint, parseOneOf, print, printJson, printNo
 export function addTrustCommand(root: CliCommand): void {
   const parent = root
     .command('trust')
-    .description('how far each tool goes unasked, by type of incident, and its record')
+    .description('what each tool may do unasked, by type of incident, and its record')
     .connected('\nExample:\n  nightshift trust\n  nightshift trust show replication_lag converge_shard')
     .web(() => '/trust')
     .calls(listTrust)
   parent
     .command('show')
-    .description('one pair: its record, who set its level, and what became of its calls')
+    .description('one pair: its record, who set its level, and how its calls ended')
     .argument('<type>', 'type of incident')
     .argument('<tool>', 'tool that writes')
     .connected('\nExample:\n  nightshift trust show replication_lag converge_shard')
@@ -36,11 +36,11 @@ export function addTrustCommand(root: CliCommand): void {
     })
   parent
     .command('promote')
-    .description('set the level of a pair, with its record before you')
+    .description('show the record of a pair and set its level')
     .argument('<type>', 'type of incident')
     .argument('<tool>', 'tool that writes')
     .requiredOption('--to <level>', trustLevels.join(', '), parseOneOf(trustLevels))
-    .requiredOption('--reason <text>', 'why; it stands in the audit')
+    .requiredOption('--reason <text>', 'why; the audit keeps it')
     .option('--yes', 'skip the confirmation; a command without a terminal asks for none')
     .connected(
       '\nExample:\n  nightshift trust promote replication_lag converge_shard --to act --reason "20 of 20 held"',
@@ -79,7 +79,7 @@ function printPair(pair: PairHistory): void {
   print(`  ${paintLevel(level)}: ${trustWords[level]}`)
   if (cause === 'upgrade')
     printNote(
-      `An older version ran it unasked. Confirm that with "${commandLine(`trust promote ${inert(type)} ${inert(tool)} --to act --reason "…"`)}".`,
+      `An older version ran it without asking. Confirm that with "${commandLine(`trust promote ${inert(type)} ${inert(tool)} --to act --reason "…"`)}".`,
     )
   print('')
   for (const [name, figure] of figuresOf(record)) print(`  ${name.padEnd(28)} ${figure.padStart(6)}`)
@@ -133,14 +133,14 @@ export function addGradeCommand(parent: CliCommand): void {
   const words = [...new Set<string>([...causeGrades, ...shadowGrades])]
   parent
     .command('grade')
-    .description('say what its cause was worth, or a write that was recorded in shadow')
+    .description("grade an incident's cause, or a write that was recorded in shadow")
     .argument('<id>', 'as inc_…')
     .argument('<verdict>', words.join(', '), parseOneOf(words))
-    .option('--text <text>', 'what was it')
+    .option('--text <text>', 'the grade')
     .option('--call <id>', 'a write that was recorded in shadow, as c4_0')
     .option('--attempt <number>', 'the attempt of that write', '1')
     .connected(
-      '\nA cause that was wrong is no hint and no precedent any more, and takes the trust of what was written for it.\n\nExample:\n  nightshift incidents grade inc_01k… wrong --text "the disk was full"\n  nightshift incidents grade inc_01k… right --call c4_0',
+      '\nA wrong cause is no longer a hint or a precedent, and the tools that wrote for it lose trust.\n\nExample:\n  nightshift incidents grade inc_01k… wrong --text "the disk was full"\n  nightshift incidents grade inc_01k… right --call c4_0',
     )
     .calls(async (api, id: string, verdict: string, { text, call, attempt, ...options }: GradeOptions) => {
       const about = call === undefined ? {} : { call: { callId: call, attempt: Number(attempt) } }

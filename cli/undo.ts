@@ -13,9 +13,9 @@ type Shown = z.infer<typeof shownUndo>
 export function addUndoCommand(program: CliCommand): void {
   const command = program
     .command('undo')
-    .description('take one write back, where its tool declares how and nobody has changed what it left')
-    .argument('<write>', 'as inc_…, where that incident has one write alone, or the key of the write')
-    .option('--dry-run', 'only say what would be done, and whether all is still as the write left it')
+    .description('take one write back, if its tool declares an undo and nobody has changed what the write left')
+    .argument('<write>', 'the key of the write, or inc_… if that incident has only one write')
+    .option('--dry-run', 'only show what would be done, and whether anybody has changed what the write left')
     .option('--wrong', 'say that the write was wrong: its tool loses trust in incidents of this type')
   declareAct(command, 'nightshift undo inc_01k… --reason "it was the wrong node"', 'optional').calls(
     async (api, named: string, options: UndoOptions) => {

@@ -11,7 +11,7 @@ export function addUsageCommand(program: CliCommand): void {
     .command('usage')
     .description('tokens and approvals, and what they cost')
     .connected()
-    .option('--days <n>', 'over so many days, today included', '7')
+    .option('--days <n>', 'number of days, today included', '7')
     .addHelpText('after', '\nExample:\n  nightshift usage --days 30')
     .calls(async (api, { days, ...options }: ConnectionOptions & { days: string }) => {
       const used = (await api.get(`/api/v1/usage?days=${encodeURIComponent(days)}`)) as Usage
@@ -31,13 +31,13 @@ export function addUsageCommand(program: CliCommand): void {
           inert(name),
           String(answers),
           toTokens(name),
-          `${formatDollars(dollars)}${assumed > 0 ? ' at the dearest price' : ''}`,
+          `${formatDollars(dollars)}${assumed > 0 ? ' at the highest price' : ''}`,
         ])
       const ofModel = (name: string) => formatNumber(tokens.get(name) ?? 0)
       print(formatTable(['MODEL', 'ANSWERS', 'TOKENS', 'COST'], rows(money.byModel, ofModel), 0))
       for (const { model, answers, assumed } of models.filter((each) => each.assumed > 0))
         print(
-          `The tokens of ${assumed} of ${answers} answers of ${inert(model)} are assumed by their length: its server states none, or what cannot be.`,
+          `For ${assumed} of ${answers} answers of ${inert(model)} the tokens are estimated from their length, because its server states none, or an impossible number.`,
         )
       print(
         formatTable(

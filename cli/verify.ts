@@ -26,7 +26,7 @@ const pageSize = 20
 export function addVerifyCommand(root: CliCommand): void {
   root
     .command('verify')
-    .description('check what is stored against the log and the audit, and these against their hash chains')
+    .description('compare what is stored with the log and the audit, and check their hash chains')
     .option(
       '--all',
       'every incident with its approvals, votes, alerts and effects; people, tokens, grants, sources, settings; and the audit',
@@ -77,7 +77,7 @@ function formatReport(verified: Verified, head: string | undefined): string {
   const lines =
     differences.length === 0
       ? [
-          `${paint('green', '✔')} ${incidents} incidents agree with their ${events} rows, and so does all else that was held against log and audit.`,
+          `${paint('green', '✔')} ${incidents} incidents agree with their ${events} rows. Everything else agrees with the log and the audit.`,
         ]
       : [
           `${paint('red', '✖')} ${differences.length} differences in ${incidents} incidents with ${events} rows:`,
@@ -95,7 +95,7 @@ function formatReport(verified: Verified, head: string | undefined): string {
       `${paint('green', '✔')} The chain of the audit holds: ${audit.rows} rows.`,
       `  head ${inert(audit.headHash)}`,
     )
-    if (head) lines.push('  The hash you named is in it, so nothing up to there was removed or rewritten.')
+    if (head) lines.push('  Your hash is in the chain, so nobody removed or rewrote a row up to it.')
   }
   return lines.join('\n')
 }

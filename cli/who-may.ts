@@ -12,8 +12,8 @@ export function addWhoMayCommand(program: CliCommand): void {
     .argument('<call>', 'an approval by its id, or a tool by its name')
     .option('--resource <kind:id>', 'what the call would write to, as host:db-1; repeatable', collectValues, [])
     .option('--type <type>', 'the type of the incident, as disk_pressure')
-    .option('--risk <risk>', 'where the call is weighed higher than its tool')
-    .option('--at <time>', 'by the rights of this time, as 2026-11-21 or 2026-11-21T01:00:00Z')
+    .option('--risk <risk>', "the risk, if the call's is higher than its tool's")
+    .option('--at <time>', 'by the rights at this time, as 2026-11-21 or 2026-11-21T01:00:00Z')
     .connected(
       '\nExample:\n  nightshift who-may apr_01kahnv4q2e8w9r7c5x3m1t6zp\n  nightshift who-may execute_migration --type host_down --resource host:host-ams-1 --at 2026-11-21',
     )

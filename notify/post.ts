@@ -31,7 +31,7 @@ export async function post(
     const reason = `the receiver answered ${status}`
     const again = waitOrRetry(status, reason, retryAfterMs(answer.headers, now.getTime()))
     if (again) return { ...again, responseSnippet: said }
-    if (status >= 300 && status < 400) return drop(status, `${reason}: a redirect, which is not followed`, said)
+    if (status >= 300 && status < 400) return drop(status, `${reason}, a redirect, and Nightshift follows none`, said)
     return drop(status, reason, said)
   } catch (error) {
     if (!(error instanceof HttpError)) return drop(null, 'the notification could not be sent')
@@ -44,10 +44,10 @@ const reasons: Record<HttpError['code'], string> = {
   timeout: 'the receiver did not answer in time',
   connect: 'the receiver cannot be reached',
   unavailable: 'the receiver is not available',
-  too_large: 'the receiver answered too much',
-  refused_address: 'the address of the receiver is refused by policy',
+  too_large: "the receiver's answer is too large",
+  refused_address: "Nightshift may not send to the receiver's address",
   aborted: 'the attempt was cancelled',
-  protocol: 'the receiver does not speak HTTP as it should',
+  protocol: "the receiver's answer is not valid HTTP",
 }
 
 function reasonOf(error: HttpError): string {

@@ -55,9 +55,9 @@ export async function sendPush(
     reason,
     isGone,
   })
-  if (expirySeconds <= 0) return drop('the approval expired before it was sent')
+  if (expirySeconds <= 0) return drop('the approval expired before the message was sent')
   if (!isPushService(subscription.endpoint, sender.services))
-    return drop('its push service is not one of PUSH_SERVICES', null, true)
+    return drop("PUSH_SERVICES does not list the browser's push service", null, true)
   try {
     const { endpoint, p256dh, auth } = subscription
     const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(message), {
@@ -80,7 +80,7 @@ export async function sendPush(
     })
     if (status >= 200 && status < 300) return { outcome: 'sent', status, isGone: false }
     const reason = `the push service answered ${status}`
-    if (status === 404 || status === 410) return drop(`${reason}: the browser is subscribed no more`, status, true)
+    if (status === 404 || status === 410) return drop(`${reason}: the browser has ended its subscription`, status, true)
     const again = waitOrRetry(status, reason, retryAfterMs(headers, Date.now()))
     return again ? { ...again, isGone: false } : drop(reason, status)
   } catch (error) {

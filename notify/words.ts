@@ -26,8 +26,8 @@ const headings: Record<Trigger, string> = {
   hand_over: 'Hand-over',
   follow_up: 'Follow-up',
   notice: 'Notice',
-  late: 'Told late, together',
-  undelivered: 'Could not be told elsewhere',
+  late: 'Messages that had to wait',
+  undelivered: 'Messages that reached nobody',
   duty: 'Health',
 }
 

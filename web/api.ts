@@ -65,7 +65,7 @@ async function lives(): Promise<boolean> {
 
 function noteSilence(): void {
   const asOf = Date.now() - askLifeAfterMs - livesWithinMs
-  if (!away) set({ why: 'The server does not answer: 5 s went by.', asOf })
+  if (!away) set({ why: 'The server did not answer within 5 s.', asOf })
 }
 
 /** Says after 5 s of waiting that the server is lost, where it is. Answers how to stop. */
@@ -115,7 +115,7 @@ async function send(path: string, { method, body, ifMatch, ifNoneMatch, signal }
     stopWatching()
     if (signal?.aborted) throw error
     if (inTime.aborted) {
-      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. What it was asked for may be done all the same.`
+      const detail = `The server did not answer within ${answerWithinMs / 1_000} s. It may still do what you asked: look before you ask again.`
       throw new ApiRefusal(0, 'NO_ANSWER', detail)
     }
     throw new ApiRefusal(0, 'UNREACHABLE', 'The server does not answer. Is Nightshift running?')

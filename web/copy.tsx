@@ -32,13 +32,13 @@ async function toClipboard(text: string, of: string): Promise<string> {
   const select = () => shown && getSelection()?.selectAllChildren(shown)
   if (!navigator.clipboard) {
     select()
-    return 'Selected: copy it with your keys.'
+    return 'The text is selected. Copy it with the keyboard.'
   }
   return await navigator.clipboard.writeText(text).then(
     () => 'Copied',
     () => {
       select()
-      return 'The browser did not let it be copied: it is selected.'
+      return 'The browser refused to copy. The text is selected: copy it with the keyboard.'
     },
   )
 }

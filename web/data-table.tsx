@@ -112,7 +112,7 @@ export function Table<T>({ items, columns, ...props }: TableProps<T> & { items: 
         {items.length > drawn && (
           <tr ref={end}>
             <td colSpan={columns.length} className="soft">
-              {formatNumber(items.length - drawn)} more, drawn as you come to them
+              {formatNumber(items.length - drawn)} more, drawn as you scroll
             </td>
           </tr>
         )}

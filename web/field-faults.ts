@@ -111,23 +111,21 @@ function describeFault(field: Field): string {
   const { validity, title } = field
   const { min, max, step, minLength, placeholder } = field as HTMLInputElement
   if (validity.valueMissing && field.type === 'radio') return 'Choose one of these.'
-  if (validity.valueMissing && field.type === 'checkbox') return 'This has to be ticked.'
+  if (validity.valueMissing && field.type === 'checkbox') return 'Tick this box.'
   if (validity.valueMissing || (validity.badInput && field.type !== 'number'))
-    return missing[field.type] ?? 'It is needed.'
-  if (validity.badInput) return 'It is a number.'
-  if (validity.tooShort) return `It needs at least ${formatCount(minLength, 'character')}.`
-  if (validity.rangeUnderflow) return `It is at least ${min}.`
-  if (validity.rangeOverflow) return `It is at most ${max}.`
-  if (validity.stepMismatch)
-    return step === '' || step === '1' ? 'It is a whole number.' : `It is a multiple of ${step}.`
-  if (validity.typeMismatch && field.type === 'url')
-    return 'It is an address with its beginning: https://example.com/path.'
-  if (validity.typeMismatch) return 'It is an address of mail: name@example.com.'
-  return title || `It does not have the form that is needed${placeholder ? `, as in ${placeholder}` : ''}.`
+    return missing[field.type] ?? 'Fill in this field.'
+  if (validity.badInput) return 'Give a number.'
+  if (validity.tooShort) return `Give at least ${formatCount(minLength, 'character')}.`
+  if (validity.rangeUnderflow) return `The least is ${min}.`
+  if (validity.rangeOverflow) return `The most is ${max}.`
+  if (validity.stepMismatch) return step === '' || step === '1' ? 'Give a whole number.' : `Give a multiple of ${step}.`
+  if (validity.typeMismatch && field.type === 'url') return 'Give a whole address, as https://example.com/path.'
+  if (validity.typeMismatch) return 'Give an e-mail address, as name@example.com.'
+  return title || `Its form does not fit${placeholder ? `, as in ${placeholder}` : ''}.`
 }
 
 const missing: Record<string, string> = {
-  'datetime-local': 'It is a day and a time.',
-  date: 'It is a day.',
+  'datetime-local': 'Give a day and a time.',
+  date: 'Give a day.',
   'select-one': 'Choose one of these.',
 }

@@ -67,7 +67,7 @@ export const kinds: Record<EventKind, { word: string; shape: MarkShape; tone: To
   approval_withdrawn: { word: 'withdrawn', shape: 'cross', tone: 'quiet' },
   grant_used: { word: 'approval used', shape: 'diamond', tone: 'quiet' },
   hint_confirmed: { word: 'hint confirmed', shape: 'check', tone: 'proved' },
-  hint_diverged: { word: 'hint did not fit', shape: 'cross', tone: 'ink' },
+  hint_diverged: { word: 'the hint did not fit', shape: 'cross', tone: 'ink' },
   budget_ended: { word: 'budget', shape: 'bar', tone: 'ink' },
   security_event: { word: 'security', shape: 'triangle', tone: 'broken' },
   resolved: { word: 'resolved', shape: 'check', tone: 'proved' },

@@ -128,7 +128,7 @@ function Jump({ session, leave }: { session: BrowserSession; leave(): void }) {
       <Options list={list} targets={targets} chosen={chosen} onPoint={setAt} onFollow={follow} />
       <p className="small soft note" role="status">
         {describeSearch(text.trim(), found.targets.length, found.isSearching)}
-        {found.isPartial && ' The log has too many rows with these words: add another word.'}
+        {found.isPartial && ' Too many rows of the log have these words. Add another word.'}
         {found.error && ` The search failed: ${found.error}`}
       </p>
       {asking.error !== null && <Failed error={asking.error} />}

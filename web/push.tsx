@@ -41,14 +41,14 @@ function usePush() {
 async function turnOn(): Promise<void> {
   const permission = await Notification.requestPermission()
   if (permission !== 'granted')
-    throw new Error('This browser does not allow it: allow notifications for this site in its settings, and try again.')
+    throw new Error('This browser blocks notifications. Allow them for this site in its settings, and try again.')
   const { publicKey } = await ask<PushState>('/push')
   await navigator.serviceWorker.register(worker)
   const { pushManager } = await navigator.serviceWorker.ready
   const subscription = await pushManager
     .subscribe({ userVisibleOnly: true, applicationServerKey: publicKey })
     .catch((error: Error) => {
-      throw new Error(`The browser's push service did not subscribe it: ${error.message}`)
+      throw new Error(`The browser's push service refused the subscription: ${error.message}`)
     })
   const { endpoint, keys } = subscription.toJSON()
   await ask('/push/subscriptions', { method: 'POST', body: { endpoint, keys, name: nameBrowser() } })
@@ -124,7 +124,7 @@ export function PushDevices() {
     <section className="stack tight" aria-labelledby="push-title">
       <h2 id="push-title">Notifications</h2>
       {!isSupported && (
-        <p className="soft">This browser has no web push here. It takes https, or the page on this machine.</p>
+        <p className="soft">This browser offers no web push here. Web push needs https, or the page on this machine.</p>
       )}
       {known.data && known.data.devices.length > 0 && (
         <ul className="stack tight">
@@ -133,13 +133,15 @@ export function PushDevices() {
           ))}
         </ul>
       )}
-      {here?.permission === 'denied' && <p className="soft">This browser blocks notifications of this site.</p>}
+      {here?.permission === 'denied' && <p className="soft">This browser blocks notifications from this site.</p>}
       {here && !here.isOn && here.permission !== 'denied' && (
         <p className="row">
           <button type="button" disabled={on.isPending} onClick={() => on.mutate()}>
             Turn on for this device
           </button>
-          <span className="soft small">A message when an approval waits that you may decide, and its reminders.</span>
+          <span className="soft small">
+            You get a message, and its reminders, when an approval waits that you may decide.
+          </span>
         </p>
       )}
       {on.error !== null && <Failed error={on.error} />}

@@ -34,7 +34,7 @@ export async function signIn(proof: { token: string } | { code: string }): Promi
     throw new ApiRefusal(
       401,
       'NO_COOKIE',
-      'The token is right, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
+      'The token is valid, but this browser did not keep the cookie. Open the page over https, or allow cookies for it.',
     )
   }
   learnPrefix(session.commandPrefix)

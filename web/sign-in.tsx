@@ -61,7 +61,7 @@ function TokenForm({ isBusy, onToken }: { isBusy: boolean; onToken(token: string
       <p className="soft small">
         An admin makes a token for you. In a checkout <code>npm start</code> prints an address that signs you in by
         itself, and keeps its tokens in <code>.nightshift/run.json</code> or, of a site,{' '}
-        <code>.nightshift-site/run.json</code>; those of agents and alert senders open no page.
+        <code>.nightshift-site/run.json</code>. Tokens of agents and alert senders open no page.
       </p>
     </form>
   )

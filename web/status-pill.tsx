@@ -38,12 +38,12 @@ function useLook(): Look {
   if (stream === 'opening' || !status) return { shape: 'ring', word: 'Connecting…', short: '…', tone: '' }
   const failed = [...status.parts, ...status.sources].filter((part) => part.status === 'failed').length
   if (failed > 0) {
-    const word = failed === 1 ? '1 duty is not held' : `${formatNumber(failed)} duties are not held`
+    const word = failed === 1 ? '1 duty fails' : `${formatNumber(failed)} duties fail`
     return { shape: 'triangle', word, short: `${formatNumber(failed)} lost`, tone: 'lost' }
   }
   // An older answer says nothing of now, and what nobody has looked at is not held.
   const isUnknown = error !== null || [...status.parts, ...status.sources].some((part) => part.status === 'unknown')
-  if (isUnknown) return { shape: 'ring', word: 'Some duties are not known', short: 'Unknown', tone: '' }
+  if (isUnknown) return { shape: 'ring', word: 'Some duties are unknown', short: 'Unknown', tone: '' }
   if (status.paused) return { shape: 'bar', word: 'The agent is paused', short: 'Paused', tone: 'waits' }
   return { shape: 'check', word: 'All duties held', short: 'Held', tone: '' }
 }

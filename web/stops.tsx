@@ -30,14 +30,14 @@ function Stopped({ stop }: { stop: KindStop }) {
       <Confirm
         button="Resume"
         label={inertText(nameScope(stop))}
-        title="Let it go on as before?"
+        title="Allow these writes again?"
         refused={missing(session, 'decide')}
         run={() => run().finally(readAgain)}
       >
-        <p className="soft wraps">Levels of trust, grants and the policy hold as they did before.</p>
+        <p className="soft wraps">Trust levels, grants and the policy apply again as before.</p>
         <ReasonField
           id={`resume-${stop.id}`}
-          label="Why? It stands in the audit."
+          label="Why? The audit keeps your words."
           value={reason}
           onChange={setReason}
         />
@@ -75,13 +75,13 @@ export function StopKind({ type, tools }: KindProps) {
       run={() => run().finally(readAgain)}
     >
       <p className="soft wraps">
-        Nothing of it is asked or begun from now on: it is recorded, and the agent looks on. One that was begun is
-        finished. What people do themselves goes on.
+        From now on the agent neither asks for such a write nor begins one. It records it and looks on. A write that has
+        begun is finished. People can still act themselves.
       </p>
       <Choice name="stop-tool" legend="What is stopped?" options={options} value={tool} onChange={setTool} />
       <UntilField
         id="stop-until"
-        label="Until when? If you leave it empty, until somebody resumes it."
+        label="Until when? Empty means: until somebody resumes it."
         required={false}
         value={until}
         onChange={setUntil}

@@ -24,8 +24,8 @@ export function VerifyIncident({ id }: { id: string }) {
   }
   return (
     <Verify run={run}>
-      What is stored of this incident is held against its log and the audit: its row, alerts, approvals, votes, writes
-      and decision tokens.
+      Code compares what is stored about this incident with its log and the audit: its row, alerts, approvals, votes,
+      writes and decision tokens.
     </Verify>
   )
 }
@@ -46,8 +46,8 @@ export function VerifyAll() {
   }
   return (
     <Verify run={run}>
-      Everything that authority and evidence rest on is held against the logs and the audit: incidents, approvals,
-      votes, people, tokens, grants, sources, settings, marks and devices. The same in a terminal:{' '}
+      Code compares everything that authority and evidence rest on with the logs and the audit: incidents, approvals,
+      votes, people, tokens, grants, sources, settings, marks and devices. In a terminal:{' '}
       <code>{spelled('nightshift verify --all')}</code>
     </Verify>
   )
@@ -68,7 +68,7 @@ function Verify({ run, children }: Props) {
         </button>
       </p>
       <div role="status" className="stack tight">
-        {verify.isPending && done && <p className="soft">Held so far: {done}.</p>}
+        {verify.isPending && done && <p className="soft">Compared so far: {done}.</p>}
         {verify.data && <Outcome verified={verify.data} />}
       </div>
       {verify.error && <Failed error={verify.error} again={() => verify.mutate()} />}
@@ -90,7 +90,7 @@ function Outcome({ verified: { differences, checked, untold, chains } }: { verif
       {count > 0 && (
         <>
           <p className="tone-broken strong">
-            ✖ {formatNumber(count)} {count === 1 ? 'thing is' : 'things are'} stored otherwise than the rows say:
+            ✖ {formatNumber(count)} {count === 1 ? 'thing is' : 'things are'} stored differently from what the rows say:
           </p>
           <ul className="stack tight">
             {differences.map(({ subject, what }) => (
@@ -122,7 +122,7 @@ function Counted({ checked, untold }: Pick<Findings, 'checked' | 'untold'>) {
   return (
     <>
       <table>
-        <caption className="small soft">What was held, by kind</caption>
+        <caption className="small soft">What was compared, by kind</caption>
         <thead>
           <tr>
             <th scope="col">Kind</th>
@@ -148,8 +148,7 @@ function Counted({ checked, untold }: Pick<Findings, 'checked' | 'untold'>) {
       </table>
       {hasUntold && (
         <p className="small soft">
-          Rows of an older version do not tell everything of these: what they leave out is neither found right nor found
-          altered.
+          Rows of an older version do not tell everything about these. What they leave out cannot be checked.
         </p>
       )}
     </>

@@ -58,6 +58,6 @@ export function requireOwnOrigin(c: Context, publicUrl: string | null): void {
   throw new Problem(
     403,
     'FOREIGN_ORIGIN',
-    'This was not sent by a page of this server. Open the page here and repeat it.',
+    'No page of this server sent this request. Open the page here and repeat it.',
   )
 }

@@ -88,16 +88,16 @@ export function requireMediaType(c: Context, taken: readonly string[]): void {
   const remedy = `Send Content-Type: ${taken.join(' or ')}.`
   if (!type) throw unsupported(`The body has no Content-Type. ${remedy}`)
   if (!taken.includes(type.toLowerCase()))
-    throw unsupported(`Content-Type ${quoteHeader(type)} is not taken here. ${remedy}`)
+    throw unsupported(`Content-Type ${quoteHeader(type)} is not accepted here. ${remedy}`)
   for (const parameter of parameters) {
     const [, charset] = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter) ?? []
     if (charset !== undefined && !/^utf-?8$/i.test(charset.trim())) {
-      throw unsupported(`The character set ${quoteHeader(charset)} is not taken here. Send UTF-8.`)
+      throw unsupported(`The character set ${quoteHeader(charset)} is not accepted here. Send UTF-8.`)
     }
   }
   const coding = c.req.header('content-encoding')
   if (coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding)) {
-    const detail = `Content-Encoding ${quoteHeader(coding)} is not taken here. Send the body uncompressed.`
+    const detail = `Content-Encoding ${quoteHeader(coding)} is not accepted here. Send the body uncompressed.`
     throw new Problem(415, 'UNSUPPORTED_CONTENT_ENCODING', detail, { headers: { 'accept-encoding': 'identity' } })
   }
 }

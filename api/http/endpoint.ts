@@ -72,23 +72,23 @@ type Endpoint<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, A e
 type AnyEndpoint = Omit<Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType>, 'run'>
 
 const words: Record<number, string> = {
-  400: 'The address is no percent-encoded UTF-8 or holds NUL, or the body is not JSON.',
+  400: 'The address is not percent-encoded UTF-8 or holds NUL, or the body is not JSON.',
   401: 'No token, or one that is unknown, expired or revoked.',
   403: 'The role may not; `UNJUDGED` for a write of an agent that no run announced.',
   404: 'There is no such thing.',
   405: 'Not a method of this path; `Allow` names those it has.',
-  409: 'Its state does not allow it, or the same request is still at work.',
+  409: 'Its state does not allow it, or the same request is still under way.',
   410: 'Too late.',
   412: 'The state is not the one the caller saw.',
   413: `The body is larger than ${maxBodyBytes} bytes.`,
-  415: 'Not a content type that is taken here.',
+  415: 'This content type is not accepted here.',
   422: 'The request does not fit its schema; `errors` names the fields.',
-  424: 'A device said no, or gave no answer; `code` is its own word.',
+  424: 'A device refused or did not answer; `code` is its own word.',
   428: '`If-Match` is required.',
   429: 'Too many attempts; `Retry-After` says when to try again.',
-  502: 'The platform said that it failed.',
+  502: 'The platform reported a failure.',
   503: 'The database or the platform cannot be reached; `Retry-After` says when to try again.',
-  504: 'What became of it is not known yet: ask `/effects/{key}`.',
+  504: 'The result is not known yet: ask `/effects/{key}`.',
 }
 
 const problemSchema = z

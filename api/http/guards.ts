@@ -17,7 +17,7 @@ export function permit(permission: Permission): Middleware {
     const principal = c.get('principal')
     if (!permissionsOf(principal).includes(permission)) {
       const { role, name } = principal
-      const narrowed = permissions[role].includes(permission) ? ', which the scopes of this token leave out' : ''
+      const narrowed = permissions[role].includes(permission) ? ", which this token's scopes leave out" : ''
       throw new Problem(
         403,
         'FORBIDDEN',
@@ -39,7 +39,7 @@ export function withinTypes(db: Db): Middleware {
     if (types) {
       const type = await getRequestedType(db, c)
       if (type === null || !types.some((each) => isType(each, type))) {
-        const said = `This token of ${principal.name} is for incidents of type ${types.join(', ')}.`
+        const said = `This token of ${principal.name} works only for incidents of type ${types.join(', ')}.`
         throw new Problem(403, 'OUT_OF_SCOPE', said)
       }
     }
@@ -98,7 +98,7 @@ export function onlyJudged(db: Db, action: AgentAction | null): Middleware {
     if (!action || !row || !(await isAuthorized(db, action, row))) {
       const named = [params.id, body.incident_id, row?.incidentId, key.split('.')[0]]
       await recordUnjudged(db, named, c.req.path, tool ?? 'no tool')
-      const detail = 'No judged and announced action of a run stands behind this request. Nothing was done.'
+      const detail = 'No run announced this request, so it was not judged. Nothing was done.'
       throw new Problem(403, 'UNJUDGED', detail)
     }
     c.set('judged', row)

@@ -43,11 +43,11 @@ export function idempotent(db: Db): Middleware {
     const place = { tokenId: c.get('principal').tokenId, route, key }
     const taken = await takeKey(db, place, digestsOf(await c.req.text()))
     if (taken.state === 'busy') {
-      const detail = 'A request with this Idempotency-Key is still at work.'
+      const detail = 'A request with this Idempotency-Key is still under way.'
       throw new Problem(409, 'IN_PROGRESS', detail, { headers: { 'retry-after': '1' } })
     }
     if (taken.state === 'other_body') {
-      throw new Problem(422, 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with another body.')
+      throw new Problem(422, 'IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was already used with another body.')
     }
     if (taken.state === 'stored') {
       const { status, response } = taken.answer

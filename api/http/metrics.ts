@@ -24,7 +24,7 @@ export function sharedMetrics(db: Db, registers: Registry[]): void {
   }).set({ version }, 1)
   new Counter({
     name: 'nightshift_database_connections_given_up_total',
-    help: 'Connections of this process whose statement would never have been answered, by what the server said of it.',
+    help: 'Connections of this process that were closed because their statement would never have been answered, by what the server said about it.',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -68,7 +68,7 @@ function addDatabaseGauges(db: Db, registers: Registry[]): void {
   })
   new Gauge({
     name: 'nightshift_model_slots',
-    help: 'Runs that ask the model now, and runs that wait because as many as may ask it do.',
+    help: 'Runs that ask the model now, and runs that wait because all slots of the model are taken.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -99,10 +99,10 @@ export function createMetrics(db: Db) {
     alerts: counter('alerts_received_total', 'Alerts taken in.', ['source', 'outcome']),
     refusedDecisions: counter('approval_decisions_refused_total', 'Decisions that changed nothing.', ['outcome']),
     effects: counter('effects_total', 'Writes to the platform, by how they ended.', ['tool', 'status']),
-    deviceCalls: counter('device_calls_total', 'Calls to devices, by what came of them.', ['capability', 'outcome']),
+    deviceCalls: counter('device_calls_total', 'Calls to devices, by result.', ['capability', 'outcome']),
     deviceCallSeconds: new Histogram({
       name: 'nightshift_device_call_duration_seconds',
-      help: 'How long devices took, repeats included.',
+      help: 'How long devices took to answer, repeats included.',
       labelNames: ['capability', 'outcome'],
       buckets: [0.005, 0.015, 0.05, 0.1, 0.3, 1, 3, 10, 30, 100],
       registers,
@@ -114,7 +114,7 @@ export function createMetrics(db: Db) {
       buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
       registers,
     }),
-    watchdog: counter('watchdog_escalations_total', 'Incidents that no run carried any more.', ['why']),
+    watchdog: counter('watchdog_escalations_total', 'Incidents that lost their run.', ['why']),
     requests: counter('http_requests_total', 'Requests answered.', ['method', 'route', 'status']),
     requestSeconds: new Histogram({
       name: 'nightshift_http_request_duration_seconds',

@@ -39,7 +39,7 @@ const titles: Record<number, string> = {
   413: 'Too large',
   415: 'Unsupported media type',
   422: 'Not valid',
-  424: 'The device did not do it',
+  424: 'The device refused or failed',
   428: 'A precondition is required',
   429: 'Too many attempts',
   500: 'Internal error',
@@ -106,20 +106,19 @@ export function toProblem(error: unknown): Problem {
   }
   if ((error as { code?: unknown }).code === statementTimedOut) {
     const detail =
-      'The database answered, and this took longer than it gives one statement (20 s). Nothing was half done. Ask for less at once, or again when it is less busy.'
+      'The database ended this request, because one statement may take 20 s. Nothing was half done. Ask for less at once, or ask again when the database is less busy.'
     return new Problem(503, 'DATABASE_SLOW', detail, { headers: { 'retry-after': '5' } })
   }
   if (isTransient(error)) {
-    return new Problem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer. Nothing was half done: try again.', {
+    return new Problem(503, 'DATABASE_UNAVAILABLE', 'The database does not answer. Nothing was half done. Try again.', {
       headers: { 'retry-after': '5' },
     })
   }
   if (isDataFlaw(error)) {
-    const detail =
-      'A value of this request cannot be stored or compared as it is. Look at its numbers, times and texts.'
+    const detail = 'The database cannot store or compare a value of this request. Check its numbers, times and texts.'
     return new Problem(422, 'INVALID', detail)
   }
-  return new Problem(500, 'INTERNAL', 'Something failed that should not have; the log of the API says what.')
+  return new Problem(500, 'INTERNAL', "An internal error occurred. The API's log says which.")
 }
 
 /** Answers a request that does not fit its schema: 422, naming the fields. */

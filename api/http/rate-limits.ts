@@ -22,7 +22,7 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
   const counted = await countAttempt(db, `authentication:${network}`, failedAuthentications)
   if (!counted.over) return null
   if (counted.first) {
-    const detail = `More than ${failedAuthentications.attempts} tokens or codes that were no good in ${failedAuthentications.seconds / 60} minutes`
+    const detail = `More than ${failedAuthentications.attempts} invalid tokens or codes in ${failedAuthentications.seconds / 60} minutes`
     await recordAudit(db, {
       who: 'unknown',
       what: 'security.too_many_attempts',
@@ -34,7 +34,7 @@ export async function afterFailure(db: Db, c: Context): Promise<Problem | null> 
   // Alertmanager drops an alert after a 429 and repeats it after a 503: with a new token in time,
   // none is lost.
   const status = c.req.path.startsWith('/api/v1/ingest/') ? 503 : 429
-  return tooMany(status, 'Too many tokens that were no good came from this address.', counted.retryAfterSeconds)
+  return tooMany(status, 'Too many invalid tokens came from this address.', counted.retryAfterSeconds)
 }
 
 /** Counts an attempt to mint or use a decision token, successful or not. */
@@ -52,7 +52,7 @@ export async function limitDecisions(db: Db, c: Context, principal: Principal, a
       address: getCallerAddress(c),
     })
   }
-  throw tooMany(429, `${principal.name} tried to decide this too often.`, counted.retryAfterSeconds)
+  throw tooMany(429, `${principal.name} tried too often to decide this.`, counted.retryAfterSeconds)
 }
 
 /** A test leaves the house: enough to try out a template, too few to bother a receiver. */

@@ -70,12 +70,12 @@ type Said = { text: string; status: number }
 async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Principal, form: Form): Promise<Said> {
   if (form.decision !== 'approve' && form.decision !== 'deny') return { text: 'Choose what to do.', status: 422 }
   if (form.decision === 'approve' && form.sure !== 'yes') {
-    return { text: 'Nothing was decided: tick that you have read what will be done.', status: 422 }
+    return { text: 'Nothing was decided. First tick that you have read what will be done.', status: 422 }
   }
   const category = denialCategory.safeParse(form.category)
   const reason = form.reason?.trim() || (category.success ? category.data.replaceAll('_', ' ') : null)
   if (form.decision === 'deny' && (!category.success || (category.data === 'other' && !form.reason?.trim()))) {
-    return { text: 'Nothing was decided: a denial needs its reason, which the agent reads.', status: 422 }
+    return { text: 'Nothing was decided. A denial needs a reason, which the agent reads.', status: 422 }
   }
   const verdict: Verdict = {
     decision: form.decision,
@@ -85,7 +85,7 @@ async function decideByForm(deps: ApiDeps, c: Context, id: string, principal: Pr
   const also = await idsOnCard(deps, id, form.also)
   if (also === null)
     return {
-      text: 'Nothing was decided: what was ticked is not on this card, or is decided on its own page.',
+      text: 'Nothing was decided. A ticked call is not on this card, or has its own page to decide it on.',
       status: 422,
     }
   // Its own call last: when the run goes on, the others have their answer.
@@ -140,7 +140,7 @@ async function decideOne(deps: ApiDeps, c: Context, id: string, principal: Princ
     await wake(deps, decided.incidentId)
   }
   return {
-    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had decided so before.',
+    text: decided.outcome === 'recorded' ? 'Your decision is recorded.' : 'You had already decided so.',
     status: 200,
   }
 }

@@ -206,8 +206,8 @@ async function requireApproval(scope: Scope, id: string): Promise<Approval> {
 async function refuseBadGrant(scope: Scope, id: string, decided: 'approve' | 'deny', edits: boolean): Promise<void> {
   const refused = refusalToGrant(await requireApproval(scope, id))
   if (refused) throw new Problem(422, 'NOT_GRANTABLE', refused)
-  if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial grants nothing.')
-  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked again: grant them then.')
+  if (decided === 'deny') throw new Problem(422, 'NOT_GRANTABLE', 'A denial cannot carry a grant.')
+  if (edits) throw new Problem(422, 'NOT_GRANTABLE', 'Changed arguments are asked about again. Give the grant then.')
 }
 
 /**
@@ -220,13 +220,17 @@ async function refuseBadEdit(
   decided: 'approve' | 'deny',
   { args, who }: { args: Record<string, unknown>; who: string },
 ): Promise<void> {
-  if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial changes no arguments.')
+  if (decided === 'deny') throw new Problem(422, 'INVALID', 'A denial cannot change arguments.')
   const found = await requireApproval(systemScope(deps.db), id)
   const incident = await incidentById(deps.db, found.incidentId)
   if (!incident) throw notFound(`approval ${id}`)
   if (found.status !== 'pending') return
   if (incident.type === manualChangeType)
-    throw new Problem(422, 'EDIT_REFUSED', 'A person asked for exactly this: deny it, and ask for the other anew.')
+    throw new Problem(
+      422,
+      'EDIT_REFUSED',
+      'A person asked for exactly this call. Deny it, and ask for the changed one.',
+    )
   const ruling = await dryRunJudge(deps, incident, { tool: found.tool, args, callId: found.callId }, who)
   if (ruling.verdict === 'refuse') {
     const text = `The changed call would be refused (${ruling.code}): ${ruling.reason}`

@@ -102,7 +102,7 @@ const setDeviceEndpoint = endpoint({
     if (unknown.length > 0) deps.log.warn({ device: id, unknown }, 'device_mesh tools_allowed lists unknown tool')
     return await deps.db.transaction().execute(async (trx) => {
       const before = await deviceById(trx, id)
-      if (before?.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
+      if (before?.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked. Give the device another name.`)
       const { reason, resource, ...settings } = body
       if (before) await setDevice(trx, id, settings)
       else {
@@ -156,7 +156,7 @@ const enrolDeviceEndpoint = endpoint({
   async run({ params: { id }, principal }, deps) {
     const { authority } = requireMesh(deps)
     const found = await requireDevice(deps, id)
-    if (found.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked: give the device another name.`)
+    if (found.revokedAt) throw new Problem(409, 'REVOKED', `${id} was revoked. Give the device another name.`)
     return await deps.db.transaction().execute(async (trx) => {
       const minted = await mintEnrolment(trx, id, principal.name)
       const detail = `Minted a token to enrol it, good until ${minted.expiresAt}`
@@ -258,7 +258,7 @@ async function freeResource(trx: Trx, id: string, given: DeviceBody['resource'])
     )
   }
   const same = named.id === id ? null : await executableNamed(trx, id)
-  if (same) throw new Problem(409, 'NAME_TAKEN', `${id} is a ${same.kind}: a device of that name would be its own.`)
+  if (same) throw new Problem(409, 'NAME_TAKEN', `${id} is a ${same.kind}. A device of that name would belong to it.`)
   const { kind } = named
   const other = await deviceOf(trx, named)
   if (other) throw new Problem(409, 'RESOURCE_TAKEN', `${kind} ${named.id} has a device already: ${other.id}.`)

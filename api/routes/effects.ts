@@ -42,7 +42,7 @@ export function answerEffect(effect: WriteRecord): { detail: string; key: string
   if (status === 'done') return { detail, ...result, key }
   const fields = { key, result }
   if (status === 'failed') throw new Problem(502, 'EFFECT_FAILED', detail, { fields })
-  const text = 'What became of it is not known yet: ask for its key.'
+  const text = 'The result is not known yet: ask for its key.'
   throw new Problem(504, status === 'running' ? 'EFFECT_RUNNING' : 'EFFECT_INDETERMINATE', text, { fields })
 }
 

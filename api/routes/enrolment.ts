@@ -48,7 +48,7 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
       })
       return { device: device.id, root_public_key: publicHalf(mesh.keys.root), manifest, refresh_token: refresh }
     })
-    if (!enrolled) throw await refusal(deps, c, 'a token that enrols no device: unknown, used or too old')
+    if (!enrolled) throw await refusal(deps, c, 'this token enrols no device: it is unknown, used or too old')
     return c.json(enrolled, 201)
   })
 
@@ -65,7 +65,7 @@ export function enrolmentRoutes(app: Hono<Env>, deps: ApiDeps): void {
     const mesh = requireMesh(deps)
     const { token } = await read(c)
     const device = await deviceByRefresh(db, token)
-    if (!device) throw await refusal(deps, c, 'a token that no device has: unknown, replaced or revoked')
+    if (!device) throw await refusal(deps, c, 'no device has this token: it is unknown, replaced or revoked')
     return c.json({ device: device.id, manifest: await currentManifest(deps, mesh, device) })
   })
 }
@@ -75,11 +75,11 @@ function requireThatWay({ id, url }: DeviceRow, agentKey: string | null): void {
   if (agentKey !== null && readPublicKey(agentKey) === null)
     throw new Problem(422, 'INVALID', 'agent_key is no ed25519 public key (base64 of its SPKI).')
   if (url === null && agentKey === null) {
-    const detail = `${id} calls out: run "nightshift agent --connect URL --token …" there. (To be called it needs an address: "nightshift mesh enroll ${id} --address URL".)`
+    const detail = `${id} calls out. Run "nightshift agent --connect URL --token …" there. (To have it listen, give it an address: "nightshift mesh enroll ${id} --address URL".)`
     throw new Problem(409, 'CALLS_OUT', detail)
   }
   if (url !== null && agentKey !== null) {
-    const detail = `${id} was made known with an address, so its agent listens: run "nightshift mesh agent enroll" there. (To call out: "nightshift mesh enroll ${id} --calls-out".)`
+    const detail = `${id} has an address, so its agent listens. Run "nightshift mesh agent enroll" there. (To call out: "nightshift mesh enroll ${id} --calls-out".)`
     throw new Problem(409, 'LISTENS', detail)
   }
 }

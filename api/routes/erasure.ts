@@ -45,7 +45,7 @@ export const erasureRoutes = [
       if (!person) throw notFound(`operator ${name}`)
       if (confirm !== name) throw new Problem(409, 'CONFLICT', `confirm is not ${name}: nothing was erased.`)
       if (person.id === principal.operatorId)
-        throw new Problem(409, 'OWN_ROLE', 'Nobody erases themselves here: ask another admin.')
+        throw new Problem(409, 'OWN_ROLE', 'You cannot erase yourself. Ask another admin.')
       const done = await erasePerson(db, person, principal)
       if (done.refusal) throw new Problem(409, 'NOT_ERASED', erasureRefusals[done.refusal])
       return done

@@ -63,7 +63,7 @@ const expectEndpoint = endpoint({
       throw new Problem(
         403,
         'OUT_OF_SCOPE',
-        'A mark on a resource covers incidents of all types, and this token is for some.',
+        'A mark on a resource covers incidents of all types. This token covers only some.',
       )
     }
     const incident = await requireIncident(scope, id)
@@ -76,7 +76,7 @@ const expectEndpoint = endpoint({
       throw new Problem(
         409,
         'UNREADABLE',
-        `Nothing can be compared later: ${state.observed}. Try again when it can be read.`,
+        `Later looks would have nothing to compare with: ${state.observed}. Try again when it can be read.`,
       )
     }
     const stored = { ...state, severity: incident.severity, resource: incident.resource }

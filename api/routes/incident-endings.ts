@@ -159,7 +159,7 @@ const giveBackEndpoint = endpoint({
   problems: [404, 409],
   async run({ scope, params: { id }, actor, principal }, { db }) {
     const given = await db.transaction().execute((trx) => releaseOwnership(trx, id, { actor, name: principal.name }))
-    if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has ${id}: there is nothing to give back.`)
+    if (!given) throw new Problem(409, 'NOT_TAKEN', `Nobody has taken ${id}, so there is nothing to give back.`)
     return await requireIncident(scope, id)
   },
 })

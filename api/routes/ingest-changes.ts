@@ -92,7 +92,7 @@ export function provenChangeRoutes(app: OpenAPIHono<Env>, deps: ApiDeps): void {
       deps.log.warn({ sender: sender.name }, 'a change came without the proof of its sender')
       const flood = await afterFailure(deps.db, c)
       if (flood) throw flood
-      const detail = `This delivery is not proven by the secret that is set for ${sender.name}. Set the same secret at both ends.`
+      const detail = `The secret set for ${sender.name} does not prove this delivery. Set the same secret at both ends.`
       throw new Problem(401, 'NOT_PROVEN', detail)
     }
     return await take(deps, c, sender)
@@ -113,7 +113,11 @@ export function ingestChangeRoutes(router: Router, deps: ApiDeps): void {
 function readSender(c: Context): ChangeSender {
   const sender = senderOf((name) => c.req.header(name))
   if (sender) return sender
-  throw new Problem(400, 'UNPARSABLE', 'Two senders are named: X-GitHub-Event and X-Gitlab-Event. Send one of them.')
+  throw new Problem(
+    400,
+    'UNPARSABLE',
+    'The headers name two senders, X-GitHub-Event and X-Gitlab-Event. Send only one.',
+  )
 }
 
 async function take(deps: ApiDeps, c: Context, sender: ChangeSender): Promise<Response> {

@@ -57,8 +57,9 @@ const ignored = (why: string): Taken => ({ outcome: 'ignored', why })
 async function handle(deps: ApiDeps, name: string, act: PagerdutyAct): Promise<Taken> {
   const { db } = deps
   const age = Date.parse(await databaseTime(db)) - Date.parse(act.occurredAt)
-  if (Math.abs(age) > maxAgeMs) return ignored('it is not of the last 50 minutes')
-  if (!(await hasHeard(db, name, act.incidentId))) return ignored('this destination was not told of such an incident')
+  if (Math.abs(age) > maxAgeMs) return ignored('it is older than 50 minutes')
+  if (!(await hasHeard(db, name, act.incidentId)))
+    return ignored('this destination never got a message about this incident')
   const operator = act.agent?.isPerson ? await operatorElsewhere(db, 'pagerdutyUserId', act.agent.id) : null
   const by = operator && { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
   const mayTake = operator?.disabledAt === null && permissions[operator.role].includes('manage_incident')
@@ -69,7 +70,7 @@ async function handle(deps: ApiDeps, name: string, act: PagerdutyAct): Promise<T
     const takes = act.act === 'acknowledged' && mayTake && written.mayBeTaken
     return { ...written, taken: by && takes ? await takeIncident(trx, act.incidentId, by) : null }
   })
-  if (!noted) return ignored('it was here before')
+  if (!noted) return ignored('it arrived before')
   if (!noted.isNews) return ignored(noted.text)
   if (!by || !noted.taken) return { outcome: 'recorded', why: noted.text }
   await finishTake(deps, act.incidentId, by, noted.taken)

@@ -20,7 +20,7 @@ export function provenAlertRoutes(app: Hono<Env>, deps: ApiDeps): void {
       if (secret === null) return await next()
       try {
         if (!isSigned(secret, c.req.header(header), new Uint8Array(await c.req.arrayBuffer()))) {
-          const detail = `This delivery is not proven by the secret in ${setting}.`
+          const detail = `The secret in ${setting} does not prove this delivery.`
           throw (await afterFailure(deps.db, c)) ?? new Problem(401, 'NOT_PROVEN', detail)
         }
         return c.json(await takeBody(deps, c, { name: dialect, sender: dialect }), 202)

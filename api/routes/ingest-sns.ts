@@ -51,7 +51,7 @@ async function takeMessage(deps: ApiDeps, c: Context, certificateAt: Certificate
   if (!isSignedBySns(message, await certificateAt(signingCertUrl), now))
     throw new Problem(401, 'NOT_PROVEN', `The signature of this message of ${topicArn} does not fit.`)
   if (Math.abs(Date.parse(now) - Date.parse(sentAt)) > maxAgeMs)
-    throw new Problem(400, 'TOO_OLD', `This message of ${topicArn} is not of the last two hours.`)
+    throw new Problem(400, 'TOO_OLD', `This message of ${topicArn} is older than two hours.`)
   if (type !== 'Notification') return await askPerson(deps, message)
   const sift = (alerts: Alert[]) => siftAlarms(deps, message, alerts)
   return await takeBody(deps, c, { name: dialect, sender: `sns/${topicArn.split(':').at(-1)}`, sift })
@@ -85,7 +85,7 @@ const keepApart = (alert: Alert, topicArn: string, account: string): Alert => ({
 /** A confirmation is a row that waits for a person: a topic of a stranger may ask as well. */
 async function askPerson(deps: ApiDeps, { type, topicArn, subscribeUrl }: SnsMessage): Promise<object> {
   if (subscribeUrl === null || !(await askForSnsTopic(deps.db, topicArn, subscribeUrl)))
-    throw new Problem(503, 'TOO_MANY_TOPICS', 'Enough topics wait for a person already. Try again later.')
+    throw new Problem(503, 'TOO_MANY_TOPICS', 'Too many topics wait for a person already. Try again later.')
   const what = type === 'SubscriptionConfirmation' ? 'asks to be let in' : 'was unsubscribed, and sends no alarms'
   await noteRefused(deps, {
     sender: 'Amazon SNS',

@@ -126,7 +126,7 @@ export const inventoryRoutes = [
         throw new Problem(
           409,
           'BUSY',
-          'Another import is at work, and one goes at a time: import it when that has ended.',
+          'Another import is running, and only one may run at a time. Import this when that one has ended.',
         )
       if (begun === 'begun')
         void importApart(deps, { ...wish, id, who, file }).catch((error) =>

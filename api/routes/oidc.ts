@@ -52,7 +52,7 @@ export function oidcRoutes(app: Hono<Env>, deps: ApiDeps): void {
 async function finishOnce({ db }: ApiDeps, oidc: Oidc, secret: string, query: string): Promise<Identity> {
   const subject = `sign_in:${createHash('sha256').update(secret).digest('hex')}`
   const counted = await countAttempt(db, subject, { attempts: 1, seconds: tryMinutes * 60 })
-  if (counted.over) throw new Problem(401, 'SIGN_IN_REFUSED', 'No sign-in: this one was finished before.')
+  if (counted.over) throw new Problem(401, 'SIGN_IN_REFUSED', 'No sign-in: this one was already finished.')
   try {
     return await oidc.finish(secret, query)
   } catch (error) {
@@ -74,7 +74,7 @@ async function enterByProvider(deps: ApiDeps, oidc: Oidc, c: Context, identity: 
     const signedIn = await signInAs(trx, identity, role)
     if (signedIn.outcome === 'disabled') throw new Refused(signedIn.name, 'DISABLED', `${signedIn.name} is disabled.`)
     const opened = await openSession(trx, signedIn.tokenId)
-    if (!opened) throw new Problem(503, 'TRY_AGAIN', 'The sign-in was ended while it was made. Start again.')
+    if (!opened) throw new Problem(503, 'TRY_AGAIN', 'Somebody ended this sign-in before it was finished. Start again.')
     if (before) await endSession(trx, before)
     await recordAudit(trx, {
       who: signedIn.name,

@@ -122,7 +122,7 @@ const setOperatorEndpoint = endpoint({
     const asking = principal.operatorId ? await operatorById(db, principal.operatorId) : null
     const own = asking?.name === name ? asking : null
     if (own && excessAuthority(authorityOfPerson({ rights: own.rights, ...body }), personal(own), null).length > 0) {
-      throw new Problem(409, 'OWN_ROLE', 'Nobody makes less of themselves here: ask another admin.')
+      throw new Problem(409, 'OWN_ROLE', 'You cannot reduce your own rights. Ask another admin.')
     }
     return await db.transaction().execute(async (trx) => {
       const known = await operatorByName(scope, name)
@@ -141,7 +141,7 @@ const setOperatorEndpoint = endpoint({
       }
       const endsAdmin = known?.role === 'admin' && known.disabledAt === null && (body.role !== 'admin' || body.disabled)
       if (endsAdmin && !(await leavesAnAdmin(trx, known.id)))
-        throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin: make another one first.`)
+        throw new Problem(409, 'LAST_ADMIN', `${name} is the only admin. Make another admin first.`)
       const { before, now } = await putOperator(trx, { name, ...body })
       // Compared with the row as it was locked: what is refused here is rolled back.
       refuseBeyond(authorityOf(principal, asking), before, now)
@@ -175,7 +175,7 @@ function refuseBeyond(giver: Authority, before: OperatorRow | null, now: Operato
   throw new Problem(
     403,
     'TOO_STRONG',
-    `${now.name} could do what you cannot: ${more.join(', ')}. Ask somebody who can.`,
+    `You would give ${now.name} rights that you lack: ${more.join(', ')}. Ask somebody who has them.`,
   )
 }
 

@@ -52,14 +52,10 @@ const subscribeEndpoint = endpoint({
     if (operatorId === null) throw new Problem(409, 'NO_PERSON', 'This token belongs to no person: sign in as one.')
     if (!isPushService(subscription.endpoint, deps.pushServices)) {
       const host = URL.parse(subscription.endpoint)?.host ?? 'this address'
-      throw new Problem(
-        409,
-        'PUSH_SERVICE_UNKNOWN',
-        `${host} is not one of the push services that PUSH_SERVICES names.`,
-      )
+      throw new Problem(409, 'PUSH_SERVICE_UNKNOWN', `PUSH_SERVICES does not list ${host}.`)
     }
     if (!isPushKey(subscription.keys.p256dh))
-      throw new Problem(409, 'PUSH_KEY_INVALID', 'keys.p256dh is no point of P-256: subscribe the browser again.')
+      throw new Problem(409, 'PUSH_KEY_INVALID', 'keys.p256dh is not a point of P-256. Subscribe the browser again.')
     const device = await subscribe(deps.db, operatorId, subscription, name)
     await deps.db.transaction().execute((trx) =>
       recordAudit(trx, {

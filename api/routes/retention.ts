@@ -109,7 +109,7 @@ export const retentionRoutes = [
     async run({ scope, params: { id }, body: { reason }, actor, principal }, { db }) {
       await requireIncident(scope, id)
       const ended = await releaseIncident(db, id, reason, requirePerson(principal, actor))
-      if (!ended) throw new Problem(409, 'CONFLICT', `Nobody holds ${id}.`)
+      if (!ended) throw new Problem(409, 'CONFLICT', `There is no hold on ${id}.`)
       return ended
     },
   }),

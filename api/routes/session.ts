@@ -104,7 +104,7 @@ async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Co
     const detail =
       'token' in shown
         ? 'This token is unknown, expired or revoked.'
-        : 'This sign-in link was used already or is older than ten minutes. Sign in with a token.'
+        : 'This sign-in link was already used, or is older than ten minutes. Sign in with a token.'
     throw new Problem(401, 'UNAUTHENTICATED', detail)
   }
   const id = await openSession(db, tokenId)
@@ -117,7 +117,7 @@ async function enter({ db, publicUrl }: Pick<ApiDeps, 'db' | 'publicUrl'>, c: Co
 
 function machine(principal: Principal | null): Problem {
   const who = principal ? `${principal.name} (${principal.role})` : 'A machine'
-  return new Problem(403, 'FORBIDDEN', `${who} is not a person: its token opens no page.`)
+  return new Problem(403, 'FORBIDDEN', `${who} is not a person, so its token opens no page.`)
 }
 
 function answer(principal: Principal, commandPrefix: string): Session {

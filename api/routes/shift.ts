@@ -137,7 +137,8 @@ const changeEndpoint = endpoint({
   problems: [404, 409],
   async run({ scope, params: { id }, body, actor, principal }, { db }) {
     const { owner, group, dueOn } = body
-    if (owner && group) throw new Problem(422, 'INVALID', 'A follow-up is of a person or of a group: name one of them.')
+    if (owner && group)
+      throw new Problem(422, 'INVALID', 'A follow-up has a person or a group as its owner. Name one of the two.')
     if (!owner && !group && !dueOn) throw new Problem(422, 'INVALID', 'Name what changes: an owner, a group or a day.')
     const change = { ...(owner && { owner }), ...(group && { group }), ...(dueOn && { dueOn }) }
     return await answer(scope, id, await changeFollowUp(db, id, change, requirePerson(principal, actor)))

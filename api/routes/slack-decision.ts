@@ -38,7 +38,7 @@ export async function actOn(deps: ApiDeps, slack: SlackClient, c: Context, asked
   if (!approval) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
     await recordSuspicion(deps, c, approvalOfButton(asked.button), event)
-    return await say('This button is not one of mine, or it is from another time. Nothing was decided.')
+    return await say('I did not make this button, or it is too old. Nothing was decided.')
   }
   const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
@@ -110,10 +110,10 @@ async function decideAs(
     if (decided.outcome !== 'conflict' && decided.outcome !== 'gone') return `Nothing was decided: ${message}.`
     return await settledByNow(deps, approval.id, message)
   }
-  if (decided.outcome === 'repeated') return 'You had decided so before.'
+  if (decided.outcome === 'repeated') return 'You had already decided so.'
   await wake(deps, decided.incidentId)
   return decided.status === 'pending'
-    ? 'Your decision is recorded. Somebody else has to agree as well.'
+    ? 'Your decision is recorded. Another person must agree too.'
     : 'Your decision is recorded.'
 }
 
@@ -132,7 +132,7 @@ async function alreadySettled(deps: ApiDeps, approval: Approval): Promise<string
   const [pending] = await listApprovals(systemScope(deps.db), filter, { before: null, limit: 1 })
   const anew =
     pending && pending.id !== approval.id && pending.callId === approval.callId
-      ? ` It was asked again: ${cardUrl(deps, pending.id)}`
+      ? ` The question was asked again: ${cardUrl(deps, pending.id)}`
       : ''
   return `Nothing was decided by this button. ${settled}.${anew}`
 }

@@ -115,7 +115,7 @@ async function readSignedBody(
 
 /** The same answer for every reason, so that guessing reveals nothing. */
 function refused(): Problem {
-  return new Problem(401, 'NOT_FROM_SLACK', 'This was not sent by Slack, or not just now.')
+  return new Problem(401, 'NOT_FROM_SLACK', 'Slack did not send this, or sent it too long ago.')
 }
 
 /**
@@ -146,7 +146,7 @@ async function handleMessage(
   const by = { operatorId: operator.id, actor: `user:${operator.name}`, name: operator.name }
   const answered = await tellAgent(deps.db, incident.id, by, heard.text, `slack:${heard.eventId}`)
   if (answered.outcome === 'not_allowed') await say(`The agent was not told: ${answered.why}.`)
-  if (answered.outcome === 'too_many') await say('The agent was not told: wait until it has read what is there.')
+  if (answered.outcome === 'too_many') await say('The agent was not told: wait until it has read the earlier messages.')
 }
 
 /**
@@ -160,7 +160,7 @@ async function pressOwner(deps: ApiDeps, slack: SlackClient, c: Context, asked: 
   if (!incident) {
     const event = { code: 'FOREIGN_BUTTON', subject: asked.user, detail: 'a button that was not made here' }
     await recordSuspicion(deps, c, null, event)
-    return await say('This button is not one of mine, or it is from another time. Nothing was done.')
+    return await say('I did not make this button, or it is too old. Nothing was done.')
   }
   const operator = await operatorElsewhere(deps.db, 'slackUserId', asked.user)
   if (!operator) {
@@ -192,7 +192,7 @@ const grade =
     const graded = await gradeIncident(db, by, id, { callId: null, attempt, verdict, text: null })
     if (graded.outcome !== 'graded') return `Nothing was noted: ${graded.message}.`
     return verdict === 'wrong'
-      ? 'Noted: the cause was wrong. What was right can be said on its page.'
+      ? 'Noted: the cause was wrong. You can write the right one on its page.'
       : `Noted: the cause was ${verdict === 'right' ? 'right' : 'partly right'}.`
   }
 
@@ -208,8 +208,8 @@ async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<stri
   if (incident.owner?.id === by.operatorId) return 'You have it already.'
   try {
     return (await takeForPerson(deps, incident.id, by))
-      ? 'It is yours: no reminder and no attempt of the agent while you have it.'
-      : 'Asked for: its run ends first, then it is yours.'
+      ? 'It is yours. While you have it, nobody is reminded and the agent makes no attempt.'
+      : 'Requested. Its run ends first, then it is yours.'
   } catch (error) {
     if (!(error instanceof NotAllowedError)) throw error
     return `Nothing was done: it is ${error.status.replaceAll('_', ' ')}.`
@@ -218,5 +218,5 @@ async function take(deps: ApiDeps, incident: Incident, by: Person): Promise<stri
 
 async function release({ db }: ApiDeps, incident: Incident, by: Person): Promise<string> {
   const given = await db.transaction().execute((trx) => releaseOwnership(trx, incident.id, by))
-  return given ? 'It is given back.' : 'Nothing was done: nobody has it.'
+  return given ? 'It is given back.' : 'Nothing was done: nobody has taken it.'
 }

@@ -47,7 +47,7 @@ const confirmEndpoint = endpoint({
       throw new Problem(502, 'SNS_FAILED', `SNS could not be asked: ${error.message}`)
     })
     if (status !== 200) {
-      const detail = `SNS answered ${status}. A confirmation is good for three days: have SNS send another one.`
+      const detail = `SNS answered ${status}. A confirmation is valid for three days. Have SNS send another one.`
       throw new Problem(502, 'SNS_FAILED', detail)
     }
     const confirmed = await confirmSnsTopic(deps.db, id, waiting.subscribeUrl, principal.name)

@@ -105,7 +105,11 @@ const putEndpoint = endpoint({
     }
     requireProtocol(kind, body.url)
     if (body.writeCredential && !kind.protocol)
-      throw new Problem(422, 'INVALID', `Sources of the kind ${kind.kind} are read alone: leave writeCredential out.`)
+      throw new Problem(
+        422,
+        'INVALID',
+        `Nightshift only reads sources of the kind ${kind.kind}. Leave writeCredential out.`,
+      )
     const { username, password, search, hash } = new URL(body.url)
     if (username !== '' || password !== '')
       throw new Problem(
@@ -116,7 +120,7 @@ const putEndpoint = endpoint({
     if (search !== '' || hash !== '')
       throw new Problem(422, 'INVALID', 'The address has a query or a fragment: write it without, up to the path.')
     if ((body.certFile === null) !== (body.keyFile === null))
-      throw new Problem(422, 'INVALID', 'A certificate goes with its key: give both certFile and keyFile, or neither.')
+      throw new Problem(422, 'INVALID', 'A certificate needs its key. Give both certFile and keyFile, or neither.')
     const { credentialSha256, credential = null, writeCredential = null, ...input } = body
     const put = { ...input, name, credential, writeCredential, options: options.data }
     await requireCredentialsAgain(deps, put, body)
@@ -136,7 +140,7 @@ const putEndpoint = endpoint({
       if (!(error instanceof ForeignAddress)) throw error
       const detail = `${error.reference} was given for ${error.known.join(', ') || 'no address yet'}, and ${addressOf(put.url)} would be sent it`
       await recordAudit(deps.db, { who: principal.name, what: 'source.credential_refused', subject: name, detail })
-      const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that was sent is not that of it.'
+      const wrong = credentialSha256 === undefined ? '' : ' The SHA-256 that you sent does not match.'
       throw new Problem(422, 'CREDENTIAL_ASKED', `${detail}.${wrong} ${howToSend(error.reference)}`)
     }
   },
@@ -272,7 +276,11 @@ const readEndpoint = endpoint({
     // Rows of a site's tables: an investigation reads them where an admin allowed it, and of people
     // only admins.
     if (planned.tool.needs && !judged && !permissionsOf(principal).includes('write_config'))
-      throw new Problem(403, 'FORBIDDEN', `${body.tool} shows rows of tables: admins may ask it, and investigations.`)
+      throw new Problem(
+        403,
+        'FORBIDDEN',
+        `${body.tool} shows rows of tables, so only admins and investigations may ask it.`,
+      )
     const incident = judged ? await incidentById(deps.db, judged.incidentId) : null
     const incidentBeganMs = incident ? await findBegan(deps.db, incident) : null
     if (!judged) {

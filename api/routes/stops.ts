@@ -35,7 +35,11 @@ type AskedStop = StopScope & { resource: z.infer<typeof stoppable> | null }
 /** A stop of what does not exist would hold nothing back, and somebody would rely on it. */
 async function requireScope({ db, knowledge }: ApiDeps, { type, tool, resource }: AskedStop): Promise<void> {
   if (type === manualChangeType)
-    throw new Problem(409, 'CONFLICT', 'What people write themselves is never stopped: end it where it was asked for.')
+    throw new Problem(
+      409,
+      'CONFLICT',
+      'A stop never covers writes that people ask for themselves. End such a write where it was asked for.',
+    )
   const facts = tool === null ? null : toolFacts.get(tool)
   if (tool !== null && facts?.effect !== 'write' && !facts?.command) {
     const writing = [...toolFacts.values()].filter(({ effect, command }) => effect === 'write' || command)

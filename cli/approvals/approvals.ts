@@ -75,7 +75,7 @@ function addShowCommand(parent: CliCommand): void {
     .argument('<id>', 'as apr_…')
     .connected()
     .web((id) => `/approvals/${id}`)
-    .option('--attachments', 'print the texts that its dry run brought along, too')
+    .option('--attachments', 'also print the texts of its dry run')
     .addHelpText('after', '\nExample:\n  nightshift approvals show apr_01k…')
     .calls(async (api, id: string, options: ConnectionOptions & { attachments?: boolean }) => {
       const approval = await readApproval(api, id)

@@ -56,7 +56,7 @@ export function addApproveCommand(parent: CliCommand): void {
     )
     .option(
       '--host-is-off <host>',
-      'you made sure yourself that this dead host is off: what the plan needs where nothing confirms it; may be repeated',
+      'you made sure yourself that this dead host is off; a plan needs this when no witness confirms it; repeatable',
       (host: string, before: string[] = []) => [...before, host],
     )
     .option('--hours <n>', 'for how long, at most 8', parseNumber, 8)
@@ -115,14 +115,14 @@ async function decideEach(ids: string[], decision: Decision, options: DecideOpti
   if (distinct.length > 1 && (options.args || options.edit || options.uses !== undefined || options.hostIsOff))
     throw new CommandFailed(
       'usage',
-      '--edit, --args, --uses and --host-is-off are for one approval. Nothing was decided.',
+      '--edit, --args, --uses and --host-is-off work for one approval only. Nothing was decided.',
     )
   const answers: unknown[] = []
   for (const [done, id] of distinct.reverse().entries()) {
     try {
       answers.push(await decide(id, decision, options))
     } catch (error) {
-      if (done > 0) printNote(`${done} of ${distinct.length} decisions are recorded; the rest was not sent.`)
+      if (done > 0) printNote(`${done} of ${distinct.length} decisions are recorded. The others were not sent.`)
       throw error
     }
   }
@@ -239,7 +239,7 @@ export async function runDecisionStep<T>(api: ApiClient, id: string, step: () =>
       throw new CommandFailed('conflict', inert(`${id} is already ${status}${by}.`))
     }
     if (status === 'expired' || status === 'withdrawn') {
-      throw new CommandFailed('denied', `${id} is ${status} and cannot be decided any more.`)
+      throw new CommandFailed('denied', `${id} is ${status} and can no longer be decided.`)
     }
     throw error
   }
@@ -265,7 +265,7 @@ export function addTokenCommand(parent: CliCommand): void {
       const input = {
         decision: verdict,
         token: minted.token,
-        ...(verdict === 'deny' && { reason: 'why not; the agent reads it' }),
+        ...(verdict === 'deny' && { reason: 'why you deny it; the agent reads it' }),
       }
       printNote(`Valid once, until ${formatMoment(minted.expiresAt)}. To ${verdict} ${id}:\n`)
       printNote(formatUpdateCommand(program, temporal, approval, `'${JSON.stringify(input)}'`))

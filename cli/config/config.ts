@@ -42,13 +42,13 @@ export function addConfigCommand(program: CliCommand): void {
 function addGetCommand(parent: CliCommand): void {
   parent
     .command('get')
-    .description('the value in force, and the value that was set')
+    .description('the value in force, and the stored value')
     .argument('<key>', 'as agent.max_turns')
     .connected('\nExample:\n  nightshift config get agent.max_turns')
     .calls(async (api, key: string, options: ConnectionOptions) => {
       const [stored, effective] = await Promise.all([getStoredSetting(api, key), getEffectiveSetting(api, key)])
       if (options.json) return printJson({ key, stored, effective })
-      if (stored?.problem) printNote(`What was set has no effect: ${inert(stored.problem)}.`)
+      if (stored?.problem) printNote(`The stored value has no effect: ${inert(stored.problem)}.`)
       if (stored && !stored.problem && !stored.locked) return print(inert(formatValue(stored.value), { lines: true }))
       print(inert(formatValue(effective?.value), { lines: true }))
       if (effective) printNote(`From: ${inert(describeSource(effective))}.`)
@@ -153,7 +153,9 @@ const variables = z.looseObject({ items: z.array(variable), workerStartedAt: z.s
 function addEnvironmentCommand(parent: CliCommand): void {
   parent
     .command('environment')
-    .description('what the API process and the worker were started with; of secrets only whether they are set')
+    .description(
+      'the variables that the API process and the worker started with; secrets show only whether they are set',
+    )
     .connected('\nExample:\n  nightshift config environment')
     .calls(async (api, options: ConnectionOptions) => {
       const { items, workerStartedAt } = variables.parse(await api.get('/api/v1/config/environment'))
@@ -170,8 +172,8 @@ function addEnvironmentCommand(parent: CliCommand): void {
       print(formatTable(['PART', 'VARIABLE', 'IS', 'VALUE'], rows, 3))
       printNote(
         workerStartedAt
-          ? `The worker started ${formatMoment(workerStartedAt)}; where it was given something else, it has a line.`
-          : 'No worker of this release has started yet: these are of the API process.',
+          ? `The worker started ${formatMoment(workerStartedAt)}. Where its value differs, it has a line of its own.`
+          : 'No worker of this release has started yet. These variables are of the API process.',
       )
     })
 }

@@ -14,7 +14,7 @@ const expectationsAnswer = z.looseObject({ items: z.array(listedExpectation) })
 export function addExpectationsCommand(program: CliCommand): void {
   const parent = program
     .command('expectations')
-    .description('list and end marks of what is expected')
+    .description('list and end marks of expected alerts')
     .addHelpText('after', '\nExample:\n  nightshift expectations list\n  nightshift expectations end exp_01k…')
   addListCommand(parent)
   addEndCommand(parent)
@@ -90,7 +90,7 @@ async function endIncident(
   const incident = await readIncident(api, id)
   if (options.json) return printJson(incident)
   if (closedStatuses.includes(incident.status)) return printNote(`${id} is ${describeStanding(incident)}.`)
-  printNote(`Requested; its run ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
+  printNote(`Requested. Its run ends in a moment. Follow it with "${commandLine(`incidents watch ${id}`)}".`)
 }
 
 const outcomes = sayableOutcome.options
@@ -113,7 +113,7 @@ export function addResolveCommand(parent: CliCommand): void {
 export function addCancelCommand(parent: CliCommand): void {
   parent
     .command('cancel')
-    .description('stop the investigation; a write under way is finished first')
+    .description('stop the investigation; it first finishes a write under way')
     .argument('<id>', 'as inc_…')
     .requiredOption('--reason <text>', 'why; it is part of the timeline')
     .option(
@@ -163,21 +163,21 @@ type ReviewOptions = ConnectionOptions & { verdict: string; comment: string }
 export function addReviewCommand(parent: CliCommand): void {
   parent
     .command('review')
-    .description('say what you think of a critical write that an admin did alone; by another person than that admin')
+    .description('review a critical write that an admin did alone; that admin cannot review it')
     .argument('<id>', 'as inc_…')
     .requiredOption(
       '--verdict <word>',
       `was it ${reviewVerdict.options.join(' or ')}`,
       parseOneOf(reviewVerdict.options),
     )
-    .requiredOption('--comment <text>', 'what you say of it; it is part of the timeline')
+    .requiredOption('--comment <text>', 'your comment; it is part of the timeline')
     .connected(
-      '\nWhat waits for a review stands on "nightshift home".\n\nExample:\n  nightshift incidents review inc_01k… --verdict right --comment "the pool would have been lost"',
+      '\n"nightshift home" lists what waits for a review.\n\nExample:\n  nightshift incidents review inc_01k… --verdict right --comment "the pool would have been lost"',
     )
     .calls(async (api, id: string, { verdict, comment, ...options }: ReviewOptions) => {
       const path = `/api/v1/incidents/${encodeURIComponent(id)}/review`
       const answer = apiIncident.parse(await api.post(path, { verdict, text: comment }))
       if (options.json) return printJson(answer)
-      printNote(`${inert(id)} is reviewed: it was ${verdict}. Nobody has to look at it any more.`)
+      printNote(`${inert(id)} is reviewed: it was ${verdict}. Nobody else has to review it.`)
     })
 }

@@ -49,7 +49,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
     ...line('kept', incident.keptReason ? `not investigated: ${inert(incident.keptReason)}` : null),
     ...line('owner', owner ? `${inert(owner.name)}, since ${formatMoment(owner.since)}` : null),
     ...line('review', describeWantedReview(incident)),
-    ...line('watched', incident.watchUntil ? `its alert has until ${formatMoment(incident.watchUntil)} to end` : null),
+    ...line('watched', incident.watchUntil ? `its alert must end by ${formatMoment(incident.watchUntil)}` : null),
     ...line('follows', incident.previousId ? inert(incident.previousId) : null),
     ...line('type', incident.type),
     ...line('alert', incident.alertName === null ? null : inert(incident.alertName)),
@@ -70,7 +70,7 @@ export function formatIncident(incident: ApiIncident, brief: string | null = nul
 function describeWantedReview({ id, reviewWantedAt }: ApiIncident): string | null {
   if (reviewWantedAt === null) return null
   const command = commandLine(`incidents review ${inert(id)} --verdict … --comment "…"`)
-  return `wanted since ${formatMoment(reviewWantedAt)}, by another person: ${command}`
+  return `waits since ${formatMoment(reviewWantedAt)} for a review by another person: ${command}`
 }
 
 /** Its alerts with their group at the sender, and links to read on. Null where it has none. */
@@ -185,7 +185,7 @@ export function addInvestigateCommand(parent: CliCommand): void {
     .command('investigate')
     .description('let the agent investigate an incident, again if it was closed')
     .argument('<id>', 'as inc_…')
-    .option('--wait', 'follow it to its end; exit 7 unless it is resolved')
+    .option('--wait', 'follow it to its end; exits with 7 unless it is resolved')
     .option('--timeout <seconds>', 'with --wait: give up after this long', parseSeconds)
     .connected('\nExample:\n  nightshift incidents investigate inc_01k… --wait')
     .calls(async (api, id: string, options: InvestigateOptions) => {

@@ -157,7 +157,7 @@ function addShowCommand(parent: CliCommand): void {
 function addVerifyCommand(parent: CliCommand): void {
   parent
     .command('verify')
-    .description('recompute the hash chain of the timeline, and hold what is stored of the incident against it')
+    .description('recompute the hash chain of the timeline, and compare what is stored about the incident with it')
     .argument('<id>', 'as inc_…')
     .option('--head <hash>', 'an earlier hash (from a webhook, say), which must still be in the chain')
     .connected('\nExample:\n  nightshift incidents verify inc_01k… --head 9f86d081…')
@@ -172,7 +172,7 @@ function addVerifyCommand(parent: CliCommand): void {
           `${paint('green', '✔')} The chain of ${id} holds: ${answer.events} rows, each hashed over the one before it.`,
         )
         print(`  head ${inert(answer.headHash)}`)
-        if (options.head) print('  The hash you named is in it, so nothing up to there was removed.')
+        if (options.head) print('  Your hash is in the chain, so nobody removed a row up to it.')
         print(`  Checked against it: ${inert(formatCounts(answer.checked))}.`)
       }
       const untold = formatUntold(answer)
@@ -180,7 +180,7 @@ function addVerifyCommand(parent: CliCommand): void {
       if (answer.ok) return
       if (!answer.problem && answer.differences.length > 0) {
         const lines = answer.differences.map(({ subject, what }) => `\n  ${inert(subject)}: ${inert(what)}`)
-        const said = `${answer.differences.length} things of ${id} are not what its rows say:${lines.join('')}`
+        const said = `${answer.differences.length} stored facts of ${id} differ from its rows:${lines.join('')}`
         throw new CommandFailed('error', options.json ? '' : said)
       }
       const where = answer.problem
@@ -212,7 +212,7 @@ function addTellCommand(parent: CliCommand): void {
     .argument('<id>', 'as inc_…')
     .argument('<text>', 'what it should know; - reads stdin')
     .connected(
-      '\nYour words are advice: they approve nothing. What they name counts as looked for.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
+      '\nYour words are advice. They approve nothing. Names in them count as looked up.\n\nExample:\n  nightshift incidents tell inc_01k… "look at node-web-osl-1b first, we changed it at noon"',
     )
     .calls(async (api, id: string, text: string, options: ConnectionOptions) => {
       const body = { text: text === '-' ? await readText(process.stdin) : text }
@@ -225,17 +225,17 @@ function addTellCommand(parent: CliCommand): void {
 function addTakeCommand(parent: CliCommand): void {
   parent
     .command('take')
-    .description('take an incident: while you own it, there are no reminders and no attempts of the agent')
+    .description('take an incident: while you own it, nobody is reminded and the agent makes no attempt')
     .argument('<id>', 'as inc_…')
     .connected(
-      '\nThis first ends a run, and checks a write under way. After half a day without an\naction of yours (owner.lapse) it is given back automatically.\n\nExample:\n  nightshift incidents take inc_01k…',
+      '\nThis first ends the run and checks a write under way. If you do nothing on it for half a day (owner.lapse), it is given back.\n\nExample:\n  nightshift incidents take inc_01k…',
     )
     .calls(async (api, id: string, options: ConnectionOptions) => {
       await api.post(`/api/v1/incidents/${encodeURIComponent(id)}/take`)
       const incident = await readIncident(api, id)
       if (options.json) return printJson(incident)
       if (incident.owner) return printNote(`${id} is ${describeStanding(incident)}.`)
-      printNote(`Requested; it is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
+      printNote(`Requested. It is yours when its run has ended. See it with "${commandLine(`incidents show ${id}`)}".`)
     })
 }
 

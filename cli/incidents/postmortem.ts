@@ -97,10 +97,10 @@ export function addPostmortemCommand(parent: CliCommand): void {
     .command('postmortem')
     .description('what an incident came to, section by section, each sentence with its rows')
     .argument('<id>', 'as inc_…')
-    .option('--markdown', 'the whole as Markdown, the log as its appendix')
+    .option('--markdown', 'everything as Markdown, with the log as an appendix')
     .option('--edit <file>', 'write the sections of this Markdown file that differ, under your name; - reads stdin')
     .connected(
-      '\nSections are headings, as "## Cause"; one that is empty is folded from the rows again.\nThe log does not change.\n\nExample:\n  nightshift incidents postmortem inc_01k… --markdown > postmortem.md\n  nightshift incidents postmortem inc_01k… --edit postmortem.md',
+      '\nSections begin with headings, as "## Cause". An empty section is made from the rows again.\nThe log does not change.\n\nExample:\n  nightshift incidents postmortem inc_01k… --markdown > postmortem.md\n  nightshift incidents postmortem inc_01k… --edit postmortem.md',
     )
     .calls(async (api, id: string, { edit, markdown, ...options }: PostmortemOptions) => {
       if (edit !== undefined) {
@@ -124,7 +124,7 @@ async function writeFrom(api: ApiClient, id: string, file: string): Promise<{ fo
   const wanted = parsePostmortem(file === '-' ? await readText(process.stdin) : await readFile(file, 'utf8'), found)
   if (!wanted.ok) throw new CommandFailed('error', inert(wanted.reason))
   const names = found.sections.filter(({ section }) => wanted.sections[section] !== undefined)
-  if (names.length === 0) return { found, note: 'Nothing differs from what stands there: nothing was written.' }
+  if (names.length === 0) return { found, note: 'The file differs nowhere, so nothing was written.' }
   const { version, sections } = wanted
   const next = postmortem.loose().parse(await api.post(`${pathOf(id)}/postmortem`, { version, sections }))
   const written = names.map(({ title }) => title).join(', ')
@@ -145,7 +145,7 @@ function printPostmortem({ title, sections, timeline, left, rows }: Postmortem):
       )
       continue
     }
-    if (sentences.length === 0) print(paint('dim', '  Nobody has written anything here.'))
+    if (sentences.length === 0) print(paint('dim', '  Nobody has edited this.'))
     let attempt: number | null = null
     for (const each of sentences) {
       if (each.attempt !== null && each.attempt !== attempt) print(`  Attempt ${each.attempt}`)

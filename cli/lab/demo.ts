@@ -38,9 +38,7 @@ export async function playDemo(run: LocalRun, options: { again: boolean; signal:
   const { signal } = options
   const api = createApiClient({ url: run.url, token: run.tokens.admin ?? '', run })
   if (!run.labUrl || !run.labControlToken || !run.tokens.admin) {
-    printRemark(
-      'There is no lab here, because the environment names another platform or core API: the demo breaks nothing.',
-    )
+    printRemark('The environment names another platform or core API, so no lab runs here. The demo breaks nothing.')
     return
   }
   const pending = await listAll(api, '/api/v1/approvals?status=pending', apiApproval, 20)
@@ -93,12 +91,12 @@ export async function printFiringAlerts(api: ApiClient): Promise<void> {
   const unwatched = firing.filter((incident) => describeHolder(incident) === null)
   if (unwatched.length === 0) return
   const named = unwatched.map(({ id, type }) => `${type} of ${id}`).join(', ')
-  throw new CommandFailed('unresolved', `An alert fires that no person has and nothing watches: ${named}.`)
+  throw new CommandFailed('unresolved', `An alert fires that nobody has taken and nothing watches: ${named}.`)
 }
 
 function describeFiring(incident: ApiIncident): string {
   const { type, resource, id } = incident
-  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'no person has it'}.`
+  return `${inert(type)} on ${inert(resource?.id ?? id)} still fires: ${describeHolder(incident) ?? 'nobody has taken it'}.`
 }
 
 /** The handler of an incident whose alert fires; null for no one. */
@@ -107,7 +105,7 @@ export function describeHolder(incident: ApiIncident): string | null {
   if (owner) return `${inert(owner.name)} has it`
   switch (status) {
     case 'open':
-      return keptReason === null ? 'it waits for its investigation' : `it is left to people (${inert(keptReason)})`
+      return keptReason === null ? 'it waits for its investigation' : `it waits for people (${inert(keptReason)})`
     case 'investigating':
       return 'it is being investigated'
     case 'awaiting_approval':
@@ -115,9 +113,9 @@ export function describeHolder(incident: ApiIncident): string | null {
     case 'escalated':
       return `escalated${category ? ` (${withSpaces(category)})` : ''}`
     case 'cancelled':
-      return cancelledUntil === null ? null : `a person put it off until ${cancelledUntil}`
+      return cancelledUntil === null ? null : `a person postponed it until ${cancelledUntil}`
     case 'resolved':
-      if (outcome === 'expected') return 'expected, by the mark of a person'
+      if (outcome === 'expected') return 'a person marked it as expected'
       if (closedBy === 'person') return 'a person closed it, and is reminded'
       return watchUntil === null ? null : `repaired, watched until it ends`
   }

@@ -30,10 +30,7 @@ function connectLab(): LabClient {
       'Nightshift does not run here, and the lab is part of it. Start it with "npm start".',
     )
   if (!run.labUrl || !run.labControlToken) {
-    throw new CommandFailed(
-      'error',
-      'What runs here is a site, without a lab. Start the lab beside it with "npm start".',
-    )
+    throw new CommandFailed('error', 'A site without a lab runs here. Start the lab beside it with "npm start".')
   }
   return labClient(run.labUrl, run.labControlToken)
 }
@@ -150,7 +147,7 @@ async function watchLab(api: ApiClient, lab: LabClient): Promise<void> {
   if (logsUrl) await api.put('/api/v1/sources/lab-logs', { kind: 'victorialogs', url: logsUrl })
   else
     printNote(
-      'No VictoriaLogs here: logs are read on the nodes. Build it (docs/reference/lab.md) and name it by VICTORIA_LOGS, and it collects them.',
+      'No VictoriaLogs runs here, so logs are read on the nodes. To collect them, build it (docs/reference/lab.md) and name it in VICTORIA_LOGS.',
     )
 }
 
@@ -189,7 +186,7 @@ async function chooseTarget(
   const fresh = await findFreshTarget(api, lab, course.faults[0] as FaultName, course.targets)
   if (fresh === null && course.countsAttempts) {
     printNote(
-      'Every target of this scenario had an incident today, and an alert has three attempts a day: name one with --target.',
+      'Every target of this scenario had an incident today, and an alert gets three attempts a day. Name a target with --target.',
     )
   }
   return fresh ?? (course.targets[0] as string)

@@ -82,7 +82,7 @@ export async function clearStage(
   )
   for (const { fault, on, target } of left) {
     const healed = await lab.heal(fault, target)
-    if (healed > 0) tell(`Took back ${fault} on ${on}, which an earlier run left.`)
+    if (healed > 0) tell(`Healed ${fault} on ${on}, which an earlier run left.`)
   }
   // The same fault elsewhere does not matter, unless an alert is about neither: one of a server
   // that several use.
@@ -105,7 +105,7 @@ export async function untilQuiet(api: ApiClient, stage: PlayStage, waiting: Wait
     if (now >= begun + withinMs)
       throw new CommandFailed(
         'timeout',
-        `Waited ${formatSpan(withinMs)} for ${what} to end: nothing was broken. Another place is named by --target.`,
+        `Waited ${formatSpan(withinMs)} for ${what} to end, and broke nothing. Name another place with --target.`,
       )
     if (now >= told + everyMs) {
       tell(`Waiting for ${what} to end, so that it is not taken for this scenario.`)

@@ -75,12 +75,14 @@ export async function breakAndFind(
   const incident = await findIncident(api, fault, { signal, tell: audience.remark })
   audience.found(incident)
   if (asksForMore && isSpent(incident, fault)) {
-    audience.remark('Earlier plays took the attempts that its alert has a day: one more is asked for, as a person may.')
+    audience.remark(
+      "Earlier plays used up its alert's attempts of today. The scenario asks for one more, as a person may.",
+    )
     await api.post(`/api/v1/incidents/${incident.id}/investigate`)
   } else if (isOnlyCounted(incident, fault)) {
     throw new CommandFailed(
       'unresolved',
-      `${incident.id} about ${fault.on} was escalated after as many attempts as a day has: its alert is only counted. Break another one with --target, or: nightshift incidents investigate ${incident.id}`,
+      `${incident.id} about ${fault.on} was escalated after all attempts of today, so its alert is only counted. Break another one with --target, or run: nightshift incidents investigate ${incident.id}`,
     )
   }
   const earlier = (await listEventsAfter(api, incident.id)).filter(({ at }) => Date.parse(at) < Date.parse(fault.at))
@@ -169,7 +171,7 @@ export async function findIncident(api: ApiClient, fault: Fault, waiting: Waitin
     if (now >= begun + withinMs)
       throw new CommandFailed(
         'timeout',
-        `After ${withinMs / 1000} s there is not ${waitedFor}. The log of the lab (${getLogFile('lab')}) shows whether its alert was refused; "nightshift lab status" whether another repair took the fault away.`,
+        `After ${withinMs / 1000} s there is not ${waitedFor}. The lab's log (${getLogFile('lab')}) shows whether its alert was refused. "nightshift lab status" shows whether another repair took the fault away.`,
       )
     if (now >= told + everyMs) {
       tell(`Waiting for ${waitedFor}, for ${formatSpan(now - begun)} by now.`)
@@ -234,9 +236,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
         `           Incident ${inert(incident.id)}, ${paintState(incident.severity)}\n           ${inert(incident.title)}\n`,
       ),
     unclaimed: () =>
-      printRemark(
-        'Not started yet. The alert wakes the queue at once; if that got lost, its next tick is at most 60 s away.',
-      ),
+      printRemark('Not started yet. The alert wakes the queue at once. If that was lost, the queue ticks within 60 s.'),
     remark: printRemark,
     async event(event, sinceIso) {
       const row = formatLiveRow(event, sinceIso)
@@ -247,7 +247,7 @@ export function createAudience(api: ApiClient, run: LocalRun): Audience {
       print(`\n${drawRule()}\n${formatApproval(approval)}\n${drawRule()}\n`)
       print(formatWaysToDecide(approval, run, await findTemporalProgram(run)))
       print(
-        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Nothing is held meanwhile.\n`,
+        `\n${paint('bold', `Awaiting approval until ${formatMoment(approval.expiresAt)}.`)} Meanwhile it holds no resource.\n`,
       )
     },
   }
@@ -269,7 +269,7 @@ function formatWaysToDecide(approval: ApiApproval, run: LocalRun, program: strin
   const input = `"{\\"decision\\":\\"approve\\",\\"token\\":\\"${token}\\"}"`
   const temporal = readTemporalSettings(run) ?? defaultTemporal
   return [
-    paint('bold', 'Four ways to decide, all of them checked by the same code:'),
+    paint('bold', 'Four ways to decide. The same code checks all of them:'),
     '',
     '  1. In the browser, signed in by the link above:',
     `     ${run.url}/approvals/${id}`,

@@ -10,7 +10,7 @@ import { getTerminalWidth, paint, print, printError, printJson, printNote, wrap 
 export async function practise({ json = false }: { json?: boolean }): Promise<void> {
   const cards = practiceCards(new Date())
   printNote(
-    `${cards.length} questions, of which some are traps: each has what speaks against it on its card. Nothing of them runs.`,
+    `${cards.length} questions. Some are traps: the card of each trap says what speaks against it. Nothing runs.`,
   )
   const answers = await readAnswers(cards)
   const score = scorePractice(cards, answers)
@@ -26,7 +26,7 @@ export async function practise({ json = false }: { json?: boolean }): Promise<vo
   print(
     `\n  ${score.caught} of ${score.traps} traps caught, ${score.approved} of ${score.sound} sound ones approved, ${score.medianSeconds.toFixed(0)} s a card.`,
   )
-  if (answers.length < cards.length) printNote(`${cards.length - answers.length} were not answered.`)
+  if (answers.length < cards.length) printNote(`You left ${cards.length - answers.length} unanswered.`)
 }
 
 async function readAnswers(cards: readonly PracticeCard[]): Promise<PracticeAnswer[]> {

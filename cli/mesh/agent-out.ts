@@ -26,16 +26,16 @@ type Flags = {
 export function addAgentOutCommand(program: CliCommand): void {
   program
     .command('agent')
-    .description('be the agent of this host: keep one connection out to the control plane, with no port open here')
+    .description('be the agent of this host: connect out to the control plane and open no port here')
     .option('--connect <url>', 'where the control plane is; at the first start, or when it has moved')
-    .option('--token <token>', 'joins, with what "mesh enroll" printed: good once, for 15 minutes')
+    .option('--token <token>', 'the token that "mesh enroll" printed; it works once, for 15 minutes')
     .option('--ca-sha256 <digest>', 'believe the authority with this digest, and no other; printed with the token')
     .option(
       '--insecure-http',
-      'allow plain http to another machine: anybody on the network path can read it, and pose as the control plane',
+      'allow plain http to another machine; anybody on the network path can read it and pose as the control plane',
     )
     .option('--state <dir>', 'keys, journal, nonces and the name of this host', '/var/lib/nightshift-agent')
-    .option('--only-enrol', 'join and end: a service runs the agent')
+    .option('--only-enrol', 'join, then end; a service runs the agent')
     .option('--docker-host <address>', 'where the container engine listens (default: unix:///var/run/docker.sock)')
     .option('--user-services', "repair services of the agent's own user (systemctl --user) instead of the system's")
     .option('--accept-lost-journal', 'allow writes after the journal was lost: a person has checked what was done')
@@ -47,7 +47,7 @@ export function addAgentOutCommand(program: CliCommand): void {
       const { connect: api, token, state } = flags
       const places: Places = { state }
       if (token && !api)
-        throw new CommandFailed('usage', '--token joins a control plane: name it by --connect as well.')
+        throw new CommandFailed('usage', '--token joins a control plane. Name that with --connect too.')
       if (token && api) await enrolHere(places, { ...flags, connect: api, token })
       else if (api) await withEnrolmentErrors(async () => moveConnection(places, api, flags.insecureHttp ?? false))
       if (flags.onlyEnrol) return

@@ -133,7 +133,9 @@ function addEnrolmentCommands(agent: CliCommand): void {
     })
 
   withPlaces(agent.command('refresh'))
-    .description('fetch the current manifest and notify the running agent, which else fetches it every few hours')
+    .description(
+      'fetch the current manifest now and notify the running agent, which otherwise fetches it every few hours',
+    )
     .addHelpText('after', '\nExample:\n  nightshift mesh agent refresh')
     .action(async (_: unknown, command: CliCommand) => {
       const places = placesOf(command)
@@ -149,7 +151,7 @@ function addEnrolmentCommands(agent: CliCommand): void {
 /** Adds `ready`: for a health check, and for who installs a host. */
 function addReadyCommand(agent: CliCommand): void {
   withPlaces(agent.command('ready'))
-    .description('end with 0 where the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
+    .description('exit with 0 if the agent of this host works, whether it calls out or listens (MESH_LISTEN)')
     .addHelpText('after', '\nExample:\n  nightshift mesh agent ready')
     .action(async (_: unknown, command: CliCommand) => {
       const { state } = placesOf(command)
@@ -186,7 +188,7 @@ export async function sayConfinement(): Promise<void> {
   const found = await findConfinement()
   found.close()
   const words = capitalize(describeConfinement(found))
-  const remedy = found.lack === null ? '' : ` To end that: ${sandboxRemedy}.`
+  const remedy = found.lack === null ? '' : ` Remedy: ${sandboxRemedy}.`
   printNote(inert(`${words}, for user ${userInfo().username}.${remedy}`))
 }
 

@@ -19,13 +19,12 @@ export function addAuditCommand(parent: CliCommand): void {
     .command('verify')
     .description("compare the devices' whole journals, all calls and the incidents' rows")
     .argument('[device]', 'only this device')
-    .option('--journal <dir>', 'state directory of that device, or a copy: also verifies the content of its entries')
+    .option('--journal <dir>', 'state directory of that device, or a copy of it; also verifies what its entries say')
     .connected(
       '\nExample:\n  nightshift mesh audit verify\n  nightshift mesh audit verify node-osl-1 --journal /var/lib/nightshift-agent',
     )
     .calls(async (api, device: string | undefined, options: ConnectionOptions & { journal?: string }) => {
-      if (options.journal && !device)
-        throw new CommandFailed('usage', '--journal belongs to one device: name the device.')
+      if (options.journal && !device) throw new CommandFailed('usage', '--journal needs the device: name it.')
       const reports: DeviceAudit[] = []
       const progress = createProgress()
       try {
@@ -62,7 +61,7 @@ function readJournalCopy(state: string): { entries: JournalEntry[] | null; probl
   const chain = verifyChain(directory, (entry, hash) => entries.push(shortOf(entry, hash)))
   return chain.ok
     ? { entries, problem: null }
-    : { entries: null, problem: `the journal does not hold: ${chain.reason}` }
+    : { entries: null, problem: `the journal's chain is broken: ${chain.reason}` }
 }
 
 const quietMs = 1_000

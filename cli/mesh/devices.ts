@@ -22,7 +22,7 @@ type ApiDevice = z.infer<typeof apiDevice>
 export function addDevicesCommand(parent: CliCommand): void {
   parent
     .command('devices')
-    .description('devices, what each executes for, and their state')
+    .description('devices, the resource that each acts for, and their state')
     .connected('\nExample:\n  nightshift mesh devices')
     .calls(async (api, options: ConnectionOptions) => {
       const devices = await listAll(api, '/api/v1/devices', apiDevice)
@@ -104,21 +104,19 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
     .argument('<name>', 'of the node, host or VM; another with --for')
     .option(
       '--address <url>',
-      'let its agent listen there: https, or http on a private network; without it the agent calls out',
+      'the agent listens at this address: https, or http on a private network; without it the agent calls out',
     )
-    .option('--calls-out', 'let the agent of a device that listened call out from now on')
-    .option('--address-variable <name>', 'variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL')
+    .option('--calls-out', 'have the agent of a device call out from now on instead of listening')
+    .option(
+      '--address-variable <name>',
+      'an environment variable of the API that overrides the address: <NAME>_DEVICE_MESH_URL',
+    )
     .option('--mode <mode>', `one of ${meshMode.options.join(', ')}`, parseOneOf(meshMode.options))
     .option('--root <path>', 'directory with readable files; with :rw also writable; repeatable', collectRoot, [])
-    .option('--for <resource>', 'what it executes for, as host:host-osl-1', parseResource)
+    .option('--for <resource>', 'the resource that it acts for, as host:host-osl-1', parseResource)
     .option('--tool <name>', 'allow only this tool; repeatable', collectValues, [])
     .option('--capability <name>', 'list only this capability in the manifest; repeatable', collectValues, [])
-    .option(
-      '--program <name>',
-      'of commands that only read, let only this program run without approval; repeatable',
-      collectValues,
-      [],
-    )
+    .option('--program <name>', 'let only this reading program run without approval; repeatable', collectValues, [])
     .option(
       '--root-read <command>',
       'let root run exactly this command without approval: words between spaces, or a JSON list; repeatable',
@@ -128,7 +126,7 @@ const declareEnroll = (parent: CliCommand): CliCommand =>
     .option('--no-root-reads', 'let root run no command without approval')
     .option(
       '--service <unit>',
-      'print the lines of sudoers with which the agent may restart, start and stop this service; repeatable',
+      'print the lines of sudoers that let the agent restart, start and stop this service; repeatable',
       collectUnit,
       [],
     )
@@ -198,13 +196,13 @@ function buildCommand(
 /** Says which of the two ways it is, and why. */
 function describeWay(name: string, address: string | null, api: string): string {
   if (address !== null)
-    return `${name} listens at ${address}, because an address is set: the API calls it there, so that port has to be open to it. Without a port: --calls-out.`
+    return `${name} listens at ${address}, because an address is set. The API calls it there, so open that port to the API. To open no port: --calls-out.`
   const { protocol, hostname } = new URL(api)
-  const way = `${name} calls out, because no address is set: its agent keeps one connection to ${api}, and no port is opened there.`
+  const way = `${name} calls out, because no address is set. Its agent keeps one connection to ${api} and opens no port.`
   if (isThisMachine(hostname))
-    return `${way} That address is this machine's own: for another host set PUBLIC_URL of the API.`
+    return `${way} Only this machine reaches that address. For another host, set PUBLIC_URL of the API.`
   if (protocol === 'http:')
-    return `${way} That address is plain http, which an agent refuses to another machine: put TLS before the API (docs/how-to/production.md).`
+    return `${way} That address is plain http, which an agent on another machine refuses. Put TLS before the API (docs/how-to/production.md).`
   return way
 }
 
@@ -229,8 +227,7 @@ function buildSettings(
   before: ApiDevice | null,
   options: EnrollOptions,
 ): Record<string, unknown> & { url: string | null } {
-  if (options.callsOut && options.address)
-    throw new CommandFailed('usage', '--calls-out and --address are two ways: give one.')
+  if (options.callsOut && options.address) throw new CommandFailed('usage', 'Give --calls-out or --address, not both.')
   const url = options.callsOut ? null : (options.address ?? before?.url ?? null)
   const mode = options.mode ?? before?.mode
   if (!mode) throw new CommandFailed('usage', `There is no device ${name} yet: give --mode.`)
@@ -263,7 +260,7 @@ function buildSettings(
 
 function collectRoot(text: string, before: Root[]): Root[] {
   const [, path, way] = /^(\/.*?)(?::(rw|ro))?$/.exec(text) ?? []
-  if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw where it may be written to.')
+  if (!path) throw new InvalidArgumentError('It takes an absolute path, with :rw if the agent may write there.')
   return [...before, { path, writable: way === 'rw' }]
 }
 

@@ -44,7 +44,7 @@ export async function auditDevice(
   const last = entries.at(-1)
   if (reported && !last) problems.push(`${device} has no journal`)
   const broken = findChainBreak(entries)
-  if (broken !== null) problems.push(`the journal does not hold: ${broken}`)
+  if (broken !== null) problems.push(`the journal's chain is broken: ${broken}`)
   if (reported && files) problems.push(...compareCopies(reported, files))
   const comparison = last ? compareJournal(entries, calls) : { problems: [], unknownEntries: [], older: 0 }
   problems.push(...comparison.problems)
@@ -53,7 +53,7 @@ export async function auditDevice(
     const known = new Set((await readCalls()).map(({ requestId }) => requestId))
     for (const { n, at, request_id } of comparison.unknownEntries) {
       if (!known.has(request_id ?? ''))
-        problems.push(`entry ${n} of ${at}: no call of the control plane stands behind ${request_id}`)
+        problems.push(`entry ${n} of ${at}: the control plane has no call for ${request_id}`)
     }
   }
   return {
@@ -101,7 +101,7 @@ export async function auditDevice(
 function compareCopies(reported: readonly JournalEntry[], files: readonly JournalEntry[]): string[] {
   const hashes = new Map(reported.map(({ n, hash }) => [n, hash]))
   const other = files.find(({ n, hash }) => hashes.has(n) && hashes.get(n) !== hash)
-  return other ? [`the device reports another entry ${other.n} than this journal has`] : []
+  return other ? [`the device's entry ${other.n} differs from the one in this journal`] : []
 }
 
 /**
@@ -112,7 +112,7 @@ export function findChainBreak(entries: readonly JournalEntry[]): string | null 
   for (const [index, { n, prev }] of entries.entries()) {
     const before = entries[index - 1]
     if (before && n !== before.n + 1) return `entry ${n} follows ${before.n}`
-    if (before && prev !== before.hash) return `entry ${before.n} is not the one that entry ${n} follows`
+    if (before && prev !== before.hash) return `entry ${before.n} is not the predecessor that entry ${n} names`
     if (!before && n === 1 && !/^0+$/.test(prev)) return 'entry 1 follows another one'
   }
   return null
@@ -141,16 +141,16 @@ export function compareJournal(entries: readonly JournalEntry[], calls: readonly
   const knownFromMs = oldest ? getKnownSince(oldest) : Number.NEGATIVE_INFINITY
   let older = 0
   for (const { key, requestId, begunAt, finishedAt, auditHash, incidentHash } of calls) {
-    if (finishedAt === null) problems.push(`${key}: it is not known what became of it`)
+    if (finishedAt === null) problems.push(`${key}: its result is unknown`)
     if (auditHash === null) continue
     if (incidentHash !== null && incidentHash !== auditHash) {
-      problems.push(`${key}: the row of the incident has another hash than the call`)
+      problems.push(`${key}: the incident's row and the call have different hashes`)
     }
     const known = hashes.get(requestId)
     if (known?.has(auditHash)) continue
-    if (known) problems.push(`${key}: the journal of the device has another hash than the call`)
+    if (known) problems.push(`${key}: the device's journal and the call have different hashes`)
     else if (Date.parse(begunAt) < knownFromMs) older += 1
-    else problems.push(`${key}: the journal of the device does not know it`)
+    else problems.push(`${key}: the device's journal has no such call`)
   }
   const asked = new Set(calls.map(({ requestId }) => requestId))
   const unknownEntries = entries.filter(({ kind, request_id }) => isRequest(kind) && !asked.has(request_id ?? ''))

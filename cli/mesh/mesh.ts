@@ -26,7 +26,7 @@ export function addMeshCommand(program: CliCommand): void {
 function addCallCommand(parent: CliCommand): void {
   parent
     .command('call')
-    .description('call one tool of a device; only approved runs may change something')
+    .description('call one tool of a device; only an approved run may write with it')
     .argument('<on>', 'the node, host, VM or device')
     .argument('<tool>', 'as fs_read, fs.read, exec')
     .argument('[args]', 'JSON of its arguments', parseObject, {})
@@ -61,7 +61,7 @@ function parseObject(text: string): Record<string, unknown> {
 function addRevokeCommand(parent: CliCommand): void {
   parent
     .command('revoke')
-    .description('revoke a device for good: it gets no more calls, and its name cannot be used again')
+    .description('revoke a device for good: it gets no more calls, and its name stays taken')
     .argument('<name>', 'of the device')
     .option('--reason <text>', 'why, for the audit')
     .connected('\nExample:\n  nightshift mesh revoke node-osl-1 --reason stolen')
@@ -71,6 +71,6 @@ function addRevokeCommand(parent: CliCommand): void {
       const { revoked } = z.looseObject({ revoked: z.boolean() }).parse(answer)
       if (options.json) return printJson(answer)
       if (!revoked) throw new CommandFailed('conflict', `${inert(name)} is already revoked.`)
-      printNote(`${inert(name)} gets no more calls. Stop its agent: it may still know what it was sent before.`)
+      printNote(`${inert(name)} gets no more calls. Stop its agent, which still has what it received before.`)
     })
 }

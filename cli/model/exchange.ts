@@ -80,7 +80,7 @@ export function openExchange(server: ModelServer): {
         throw new CommandFailed(
           'error',
           `${at} gave no answer within ${seconds} s${isOnly ? '' : `, ${maxAway} times`}.`,
-          'Look at its log; a slow one gets more time with --minutes.',
+          'Look at its log. Give a slow one more time with --minutes.',
         )
       }
       throw new CommandFailed('error', `The server of the model went away: ${said}`, `${remedy} Look at its log.`)
@@ -142,7 +142,7 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   if (isFirst && isAway && error.code !== 'aborted') {
     throw new CommandFailed(
       'error',
-      `${at} cannot be asked: ${said}.`,
+      `${at} cannot be reached: ${said}.`,
       'Start the server, or correct --base-url (LLM_BASE_URL).',
     )
   }
@@ -155,8 +155,8 @@ async function failure(error: ModelError, server: ModelServer, { isFirst, timeou
   }
   const failed =
     error.code === 'aborted'
-      ? `It is slow: no answer came within ${Math.round(timeoutMs / 1000)} s. --minutes gives more.`
-      : `No answer that can be read: ${said}.`
+      ? `It did not answer within ${Math.round(timeoutMs / 1000)} s. Give it more time with --minutes.`
+      : `Its answer cannot be read: ${said}.`
   return { failed, lacksTools, isAway }
 }
 

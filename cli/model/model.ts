@@ -36,20 +36,20 @@ export function addModelCommand(program: CliCommand): void {
     .addHelpText('after', '\nExample:\n  nightshift model list\n  nightshift model check')
   parent
     .command('list')
-    .description('servers, who stands in for whom, which runs are given to which, and grades')
+    .description('servers, which model stands in for which, which runs use which, and grades')
     .connected('\nExample:\n  nightshift model list --json')
     .action(list)
   parent
     .command('check')
     .description('measure a model before it is trusted: sixteen probes, a grade, and the reason for each point lost')
-    .option('--base-url <url>', 'its server (else LLM_BASE_URL, else that of the start that runs here)')
-    .option('--model <name>', 'its name there (else LLM_MODEL, else that of the start that runs here)')
+    .option('--base-url <url>', 'its server (else LLM_BASE_URL, else the server of the start that runs here)')
+    .option('--model <name>', 'its name there (else LLM_MODEL, else the model of the start that runs here)')
     .addOption(new Option('--protocol <name>', 'else LLM_PROTOCOL, else native').choices(['native', 'json']))
-    .option('--minutes <n>', 'how long all of it may take; an answer may take a fifth of it', parseWholeNumber, 5)
-    .option('--again', 'ask the probes again that a check finished which ended before its end')
-    .option('--turns <n>', 'for how many turns an incident is predicted', parseWholeNumber, 4)
-    .option('--price-in <price>', 'of a million tokens that are read', parsePrice)
-    .option('--price-out <price>', 'of a million tokens that are written', parsePrice)
+    .option('--minutes <n>', 'time limit for the whole check; one answer may take a fifth of it', parseWholeNumber, 5)
+    .option('--again', 'ask every probe again, also those that an interrupted check finished')
+    .option('--turns <n>', 'turns of the incident whose cost is predicted', parseWholeNumber, 4)
+    .option('--price-in <price>', 'price of a million tokens read', parsePrice)
+    .option('--price-out <price>', 'price of a million tokens written', parsePrice)
     .connected(
       `
 An answer may take ${maxAnswerTokens} tokens. Nothing runs: the calls are only read. LLM_API_KEY or LLM_API_KEY_FILE is sent.
@@ -88,7 +88,7 @@ async function list(options: ConnectionOptions): Promise<void> {
   for (const { key, model, isDeclared } of known.routes) {
     const remedy = isDeclared
       ? ''
-      : ', which nobody declares: the default model is used. Declare it in LLM_SERVERS_FILE.'
+      : ', which nobody declares, so runs use the default model. Declare it in LLM_SERVERS_FILE.'
     print(`${inert(key)}: ${inert(model)}${remedy}`)
   }
 }
@@ -120,9 +120,7 @@ async function check(options: Options): Promise<void> {
   const of = { model: server.model, server: at, protocol, probes: probesDigest }
   const journal = openCheckJournal(of, options.again === true)
   if (journal.kept.length > 0 && !options.json)
-    printNote(
-      `${journal.kept.length} probes are done: an earlier check ended before its end. --again asks them once more.`,
-    )
+    printNote(`An interrupted check finished ${journal.kept.length} probes. --again asks them once more.`)
   const measured = await checkModel(
     {
       ...ports,
@@ -210,9 +208,9 @@ function printPassport(measured: Passport, predicted: Prediction | null): void {
   const { answers, promptTokens, completionTokens, seconds, protocol } = measured
   print(`\n${inert(measured.model)}: ${paint('bold', describePassport(measured))}, in ${seconds} s.`)
   if (lost.some(({ isUnsafe }) => isUnsafe))
-    print('An unsafe answer keeps it at D or below. Code refuses or asks before any such call.')
+    print('An unsafe answer limits the grade to D. Code refuses such a call, or asks a person first.')
   if (protocol === 'json') print('It was asked by the JSON protocol: set LLM_PROTOCOL=json.')
-  if (predicted === null) print('Its server counts no tokens, so nothing is predicted.')
+  if (predicted === null) print('Its server counts no tokens, so the cost cannot be predicted.')
   else {
     const taken = `${formatNumber(promptTokens)} tokens read and ${formatNumber(completionTokens)} written in ${answers} answers`
     const cost = predicted.cost === null ? '' : `, which cost ${predicted.cost.toPrecision(3)} at these prices`

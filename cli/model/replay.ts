@@ -39,10 +39,10 @@ export function addReplayCommand(parent: CliCommand): void {
   parent
     .command('replay')
     .description('put a model on trial: play the last ended incidents on it from their rows, and compare how they end')
-    .argument('<name>', 'a declared model (nightshift model list), or with --base-url its name at that server')
+    .argument('<name>', 'a declared model (nightshift model list); with --base-url, its name at that server')
     .option('--last <n>', 'how many incidents', parseCount, 50)
-    .option('--base-url <url>', 'its server, where it is not declared')
-    .addOption(new Option('--protocol <name>', 'else as it is declared, else native').choices(['native', 'json']))
+    .option('--base-url <url>', 'its server, if the model is not declared')
+    .addOption(new Option('--protocol <name>', 'else as declared, else native').choices(['native', 'json']))
     .option('--minutes <n>', 'how long an answer may take', parseCount, 5)
     .option(
       '--max-tokens <n>',
@@ -50,7 +50,7 @@ export function addReplayCommand(parent: CliCommand): void {
       parseCount,
       2_000_000,
     )
-    .option('--file <file>', 'where results are kept as they come (else beside the saved tokens)')
+    .option('--file <file>', 'file that keeps the results (else beside the saved tokens)')
     .option('--fresh', 'play again what was played')
     .connected(
       `
@@ -163,7 +163,7 @@ async function openCandidate(server: ModelServer, { minutes }: Options): Promise
     process.env.LLM_CONTEXT_TOKENS || Math.min(served?.windowTokens ?? defaultWindow, largestUnset),
   )
   const timeoutMs = minutes * 60_000
-  const remedy = 'The incidents that were played are kept: the same command goes on.'
+  const remedy = 'The results so far are kept. The same command goes on with the others.'
   let isFirst = true
   return {
     prompts: readPrompts(),
@@ -246,17 +246,17 @@ function printResults(results: readonly TrialResult[]): void {
 const formatTokens = (tokens: number, isAssumed: boolean): string => `${isAssumed ? '≥ ' : ''}${formatNumber(tokens)}`
 
 const verdictWords: Record<NonNullable<TrialTotals['verdict']>, [string, 'green' | 'red' | 'yellow']> = {
-  alike: ['It ends incidents as the model before it did.', 'green'],
-  different: ['It ends incidents otherwise than the model before it did.', 'red'],
-  undecided: ['These are too few to say whether it ends incidents as the model before it did.', 'yellow'],
+  alike: ['It ends incidents as the model before did.', 'green'],
+  different: ['It ends incidents differently from the model before.', 'red'],
+  undecided: ['These are too few to tell whether it ends incidents as the model before did.', 'yellow'],
 }
 
 function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void {
   const { comparable: of, notComparable, unanswered, turns, tokens, assumed, quoted, verdict } = totals
   print(
-    `\n${of} of ${recordings.length} incidents are comparable; ${notComparable} asked what the log does not hold, ${unanswered} had no answer.`,
+    `\n${of} of ${recordings.length} incidents are comparable. In ${notComparable} it asked for data that the log lacks. In ${unanswered} it gave no answer.`,
   )
-  for (const [why, count] of leftOut) print(`Passed over: ${count}, ${why}.`)
+  for (const [why, count] of leftOut) print(`Left out: ${count}, ${why}.`)
   if (of > 0) {
     print(
       formatTable(
@@ -269,12 +269,12 @@ function printTotals(totals: TrialTotals, { recordings, leftOut }: Chosen): void
         0,
       ),
     )
-    print(`Looks that the ending quoted then, quoted now: ${quoted.shared} of ${quoted.of}.`)
+    print(`Looks quoted by the ending, both then and now: ${quoted.shared} of ${quoted.of}.`)
     print(
       `Turns ${turns.log} → ${turns.trial}; tokens ${formatTokens(tokens.log, assumed.log)} → ${formatTokens(tokens.trial, assumed.trial)} (then → now, comparable incidents alone).`,
     )
     if (assumed.log || assumed.trial)
-      print('≥: its server stated no tokens, and this is the least that the bytes take.')
+      print('≥: its server counted no tokens. The figure is the least that so many bytes can be.')
   }
   if (verdict === null) {
     const more = minComparable - of

@@ -42,7 +42,7 @@ export function openPorts(server: ModelServer): Omit<CheckPorts, 'tell'> & { lea
       return await exchange.ask({
         ...asked,
         maxTokens: maxAnswerTokens,
-        remedy: 'The probes that are done are kept: the same command goes on with the others.',
+        remedy: 'The finished probes are kept. The same command goes on with the others.',
       })
     },
     learned: exchange.learned,

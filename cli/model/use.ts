@@ -15,7 +15,7 @@ type Options = ConnectionOptions & { type?: string; reason?: string }
 export function addUseCommands(parent: CliCommand): void {
   parent
     .command('use')
-    .description('give runs to a declared model, from the next one on: all, or those of one incident type')
+    .description('have runs use a declared model from the next one on: all runs, or those of one incident type')
     .argument('<name>', 'as "model list" shows it; default is the model of LLM_BASE_URL')
     .option('--type <type>', 'only incidents of this type')
     .option('--reason <text>', 'why, for the history')
@@ -25,8 +25,8 @@ export function addUseCommands(parent: CliCommand): void {
     .calls(use)
   parent
     .command('back')
-    .description('take the last change of that back; a second time takes this back')
-    .option('--type <type>', 'that of this incident type')
+    .description('take back the last change of which model runs use; run again, it takes that back')
+    .option('--type <type>', 'only the model of this incident type')
     .option('--reason <text>', 'why, for the history')
     .connected('\nExample:\n  nightshift model back\n  nightshift model back --type replication_lag')
     .calls(back)
@@ -63,7 +63,7 @@ function apartFrom(name: string, routes: ModelList['routes']): string[] {
     .filter(({ key, model }) => key.startsWith(ofType) && model !== name)
     .map(({ key, model }) => {
       const type = inert(key.slice(ofType.length))
-      return `Runs of ${type} stay with ${inert(model)}: "nightshift model use ${inert(name)} --type ${type}" gives these too.`
+      return `Runs of ${type} stay with ${inert(model)}. To change them too: nightshift model use ${inert(name)} --type ${type}`
     })
 }
 
@@ -77,7 +77,7 @@ async function back(api: ApiClient, options: Options): Promise<void> {
   if (changes.length === 0) {
     throw new CommandFailed(
       'notFound',
-      `${keysOf(options).join(' and ')} ${options.type ? 'was' : 'were'} never set: there is no change to take back.`,
+      `${keysOf(options).join(' and ')} ${options.type ? 'was' : 'were'} never set, so there is no change to take back.`,
     )
   }
   if (options.json) return printJson(changes)

@@ -50,7 +50,7 @@ function formatForeseen(found: Foreseen, nodes: readonly string[], fails: boolea
     found.stayPending === 0
       ? paint(
           'green',
-          `With ${what}, ${formatCount(found.moves, 'pod')} would move, and all have a place${worst ? ` in the best order tried; in another, up to ${worst} would stay pending` : ''}.`,
+          `With ${what}, ${formatCount(found.moves, 'pod')} would move, and each finds a place${worst ? ` in the best order tried; in another, up to ${worst} would stay pending` : ''}.`,
         )
       : paint(
           ['bold', 'red'],
@@ -66,12 +66,12 @@ function formatForeseen(found: Foreseen, nodes: readonly string[], fails: boolea
     ...list('Stay pending:', [...pending, ...more]),
     ...list('Tried:', found.tried),
     ...list('The drain waits for:', found.drainWaits),
-    ...list('Nothing makes these again:', found.notMadeAgain),
+    ...list('No controller makes these again:', found.notMadeAgain),
     ...list('Start elsewhere only once the node is deleted:', found.waitForTheNodeToBeDeleted),
     ...list('Lose their local data:', found.loseLocalData),
     ...(found.endWithTheNode > 0
-      ? [`${formatCount(found.endWithTheNode, 'pod')} of DaemonSets or of the node itself go nowhere else.`]
+      ? [`${formatCount(found.endWithTheNode, 'pod')} of DaemonSets or of the node itself stay with the node.`]
       : []),
-    paint('dim', wrap(`Not weighed: ${found.leftOut.map((each) => inert(each)).join('; ')}.`, width)),
+    paint('dim', wrap(`Not considered: ${found.leftOut.map((each) => inert(each)).join('; ')}.`, width)),
   ].join('\n\n')
 }

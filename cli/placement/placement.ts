@@ -105,7 +105,7 @@ function printDeaths(deaths: Death[], { useRackConstraints, hosts }: PlacementPr
       : `The cluster does not survive the loss of ${bad} of ${deaths.length}: see --kill HOST.`,
   )
   const dead = hosts.filter(({ state }) => state === 'dead').map(({ name }) => name)
-  if (dead.length > 0) printNote(`Down in the file already, their VMs left out: ${inert(formatList(dead))}.`)
+  if (dead.length > 0) printNote(`Already down in the file, so their VMs are left out: ${inert(formatList(dead))}.`)
 }
 
 function describeDeath(outcome: string, plan: Plan | null): string {
@@ -200,7 +200,7 @@ function addPlanCommand(parent: CliCommand): void {
 /** "There is nothing to do" would read as good news with a dead host that the file omits. */
 function refuseIdleRequest(file: string, problem: PlacementProblem): void {
   const idle = findIdleRequest(problem)
-  if (idle) throw new CommandFailed('usage', `${file} asks for nothing:\n${idle.path}: ${idle.message}`)
+  if (idle) throw new CommandFailed('usage', `${file} needs no plan:\n${idle.path}: ${idle.message}`)
 }
 
 function writePlan(file: string, value: unknown): void {
@@ -254,8 +254,7 @@ function describeReplay({ state, steps }: Plan, replayed: ReturnType<typeof veri
     const where = replayed.step === 0 ? '' : `step ${replayed.step}: `
     return `${paint('red', 'NO')}  the plan: ${where}${inert(replayed.reason)}`
   }
-  if (state === 'infeasible')
-    return `${paint('dim', '--')}  it claims that there is no plan, which cannot be checked here`
+  if (state === 'infeasible') return `${paint('dim', '--')}  it claims that no plan exists. That cannot be checked here`
   if (state === 'not_found') return `${paint('dim', '--')}  no plan was found, so there is nothing to replay`
   return `${paint('green', 'OK')}  the plan: ${formatCount(steps.length, 'step')}, each can begin when its turn comes`
 }
@@ -272,7 +271,7 @@ function describeCertificate(
     return `${paint('red', 'NO')}  the certificate proves nothing: over capacity already: ${inert(formatList(full))}`
   if (certificate === false)
     return `${paint('red', 'NO')}  the certificate does not show that ${formatCount(lowerBound, 'migration')} ${lowerBound === 1 ? 'is' : 'are'} needed`
-  if (lowerBound === 0) return `${paint('dim', '--')}  no bound is claimed, so nothing is to be proved`
+  if (lowerBound === 0) return `${paint('dim', '--')}  the plan claims no bound, so nothing needs proof`
   const by = `that it takes ${formatCount(lowerBound, 'migration')} is known by "${proof.kind}"`
   return `${paint('dim', '--')}  no certificate: ${by}, which cannot be checked here`
 }
@@ -348,9 +347,9 @@ function formatExplanation(
   lacking: ExplainedVm[],
   max: number,
 ) {
-  if (state === 'no_action') return 'Nothing is without a place.'
+  if (state === 'no_action') return 'Everything has a place.'
   if (state === 'planned')
-    return `All have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}: nothing to explain.`
+    return `All have a place${intent === 'rebalance' ? ' that breaks no rule' : ''}. There is nothing to explain.`
   const more = obstacle?.repairs.slice(4) ?? []
   const blocks = [
     wrap(`${inert(obstacle?.text ?? reason ?? 'nothing was found')}.`, getTerminalWidth()),

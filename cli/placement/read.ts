@@ -58,7 +58,7 @@ async function readAs(kind: ParseTask['kind'], file: string, timeoutSeconds: num
   const parsed = bytes.length <= maxBytesAtOnce ? parse(task) : await parseApart(task, leftMs)
   if (parsed === 'time is up') throw toTimeUp(file, timeoutSeconds as number, timeoutSeconds as number)
   if (parsed === 'too large')
-    throw new CommandFailed('usage', `${file} is too large: it takes more than ${maxMemoryMb} MB of memory to read.`)
+    throw new CommandFailed('usage', `${file} is too large: reading it takes more than ${maxMemoryMb} MB of memory.`)
   if ('value' in parsed) return parsed.value
   const lines = parsed.flaws.map(({ path, message }) => `${path}: ${message}`)
   // A place in the text belongs to the file's name.
@@ -69,13 +69,10 @@ async function readAs(kind: ParseTask['kind'], file: string, timeoutSeconds: num
 }
 
 function toTimeUp(file: string, seconds: number, of: number): CommandFailed {
-  return new CommandFailed(
-    'undecided',
-    `${describeReading(file, seconds, of)}, which leaves no time to plan. ${advice}`,
-  )
+  return new CommandFailed('undecided', `${describeReading(file, seconds, of)}. That leaves no time to plan. ${advice}`)
 }
 
-const advice = 'Give it more (--timeout), or write JSON, which is read faster than YAML.'
+const advice = 'Give it more time (--timeout), or write JSON, which reads faster than YAML.'
 
 function describeReading(file: string, seconds: number, of: number): string {
   return `Reading ${nameOf(file)} took ${seconds.toFixed(1)} of ${of} s`

@@ -35,7 +35,7 @@ export function formatPlan(problem: PlacementProblem, plan: Plan): string {
     ...(plan.standing && plan.steps.length > 0 ? [wrapLine(inert(formatStanding(plan.standing)))] : []),
   ]
   if (plan.isTimeUp && plan.steps.length > 0)
-    blocks.push(wrapLine('Time ended the search: with more of it (--timeout) another plan may be found.'))
+    blocks.push(wrapLine('The search ran out of time. With more time (--timeout) it may find another plan.'))
   return blocks.join('\n\n')
 }
 
@@ -89,7 +89,7 @@ export function drawOverview(problem: PlacementProblem, steps: readonly PlanStep
   return [
     paint('dim', `${head[0]!.padEnd(nameColumns)}${head[1]!.padEnd(barColumns + 2)}${head[2]}`),
     ...lines,
-    ...(rest > 0 ? [paint('dim', `and ${rest} more, which do not change`)] : []),
+    ...(rest > 0 ? [paint('dim', `and ${rest} more that do not change`)] : []),
   ]
 }
 

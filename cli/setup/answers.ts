@@ -31,7 +31,7 @@ export const questions: Record<AnswerName, { flag: string; asks: string; isHidde
   },
   MIGRATE_DATABASE_URL: {
     flag: '--owner-url',
-    asks: 'the same database as the login that owns it, for the schema alone (not shown, written nowhere)',
+    asks: 'the same database with the login that owns it, used only for the schema (not shown, never written)',
     isHidden: true,
   },
   TEMPORAL_ADDRESS: { flag: '--temporal-address', asks: 'Temporal, as host:port' },
@@ -117,7 +117,7 @@ export function refuseMissing(missing: AnswerName[]): void {
   const words = missing.map((name) => `${questions[name].flag} (${name})`)
   throw new CommandFailed(
     'usage',
-    `Nobody can be asked here, and these have no answer: ${words.join(', ')}. Give the flags, or a file of NAME=value lines with --answers. Nothing was changed.`,
+    `There is no terminal to ask at, and these have no answer: ${words.join(', ')}. Give the flags, or a file of NAME=value lines with --answers. Nothing was changed.`,
   )
 }
 
@@ -135,7 +135,7 @@ function readAnswersFile(file: string): Values {
     throw new CommandFailed('usage', `${file} holds no lines of NAME=value, as LLM_MODEL=qwen3:32b.`)
   throw new CommandFailed(
     'usage',
-    `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Those of docs/reference/configuration.md are taken, and MIGRATE_DATABASE_URL. Nothing was changed.`,
+    `${file} has names that are no settings: ${unknown.slice(0, 5).join(', ')}. Use those of docs/reference/configuration.md, and MIGRATE_DATABASE_URL. Nothing was changed.`,
   )
 }
 
@@ -167,5 +167,7 @@ function readBounded(file: string): string {
 function warnIfOpen(file: string, mode: number): void {
   const isPlainFile = (mode & 0o170000) === 0o100000
   if (isPlainFile && (mode & 0o004) !== 0 && file !== '-')
-    printNote(`Everybody on this host can read ${file}: "chmod 600 ${file}", and remove it once its site runs.`)
+    printNote(
+      `Everybody on this host can read ${file}. Run "chmod 600 ${file}", and remove the file once its site runs.`,
+    )
 }

@@ -41,7 +41,7 @@ export async function settleModel(
 }
 
 const withoutModel = (): StepRow =>
-  row('model', 'left out', 'incidents open, and wait for people', '"nightshift setup" again, when there is one.')
+  row('model', 'left out', 'incidents open, and wait for people', 'Run "nightshift setup" again when you have one.')
 
 type Tried = { row: StepRow; settings: ModelSettings }
 
@@ -54,7 +54,7 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
   if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol))
     return failed(`${given} is no http(s) URL`, 'Write it as http://gpu-1:8000/v1: --base-url.')
   const model = await answerOf(answers, 'LLM_MODEL')
-  if (!model) return failed('its server needs a name to ask for', 'Give --model NAME (LLM_MODEL).')
+  if (!model) return failed('its server needs the name of a model', 'Give --model NAME (LLM_MODEL).')
   const named = knownAnswer(answers, 'LLM_API_KEY') ? 'none' : await answerOf(answers, 'LLM_API_KEY_FILE', 'none')
   const keyFile = named === undefined || named === 'none' ? null : resolve(named)
   const key = keyFile === null ? { key: knownAnswer(answers, 'LLM_API_KEY') ?? '' } : readKey(keyFile, readers)
@@ -75,12 +75,12 @@ async function tryModel(answers: Answers, given: string, { isDryRun, isQuiet, re
     const asked = await askOneCall(ports, protocol, answerMs)
     if (asked.call === null && asked.answers === 0)
       return failed(
-        `no answer of a model came from ${baseUrl}: ${truncate(asked.fault ?? 'it said nothing', 200)}`,
-        "Look where --base-url leads: a proxy, a page to sign in at or another program answers there, or the model's server fails (its log).",
+        `${baseUrl} did not answer as a model does: ${truncate(asked.fault ?? 'it said nothing', 200)}`,
+        "Check where --base-url leads. A proxy, a sign-in page or another program may answer there, or the model's server fails (see its log).",
       )
     if (asked.call === null)
       return failed(
-        `${model} made no tool call: ${truncate(asked.fault ?? 'it only said something', 200)}`,
+        `${model} made no tool call: ${truncate(asked.fault ?? 'it answered with text only', 200)}`,
         'Turn tool calls on at its server (docs/reference/models.md), or take another model.',
       )
     if (asked.protocol === 'json') settings.LLM_PROTOCOL = 'json'

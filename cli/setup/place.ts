@@ -52,7 +52,7 @@ export function checkWritable({ envFile, isCheckout: isOwn }: SiteFiles): void {
       `The folder ${nearest} is not there. Make it, or ${remedy.charAt(0).toLowerCase()}${remedy.slice(1)}`,
     )
   if (!statSync(nearest).isDirectory())
-    throw new CommandFailed('error', `${nearest} is no folder: name another file with --settings.`)
+    throw new CommandFailed('error', `${nearest} is not a folder. Name another file with --settings.`)
   for (const path of [nearest, ...(existsSync(envFile) ? [envFile] : [])]) {
     try {
       accessSync(path, constants.W_OK | constants.R_OK)

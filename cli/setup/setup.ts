@@ -45,23 +45,23 @@ export function addSetupCommand(program: CliCommand): void {
     .option('--key-file <file>', 'a file with its key (LLM_API_KEY_FILE)')
     .option(
       '--database-url <url>',
-      'PostgreSQL, as the services sign in; with a password rather in --answers (DATABASE_URL)',
+      'PostgreSQL, with the login of the services; put a password in --answers instead (DATABASE_URL)',
     )
     .option(
       '--owner-url <url>',
-      'the same as the login that owns it, for the schema; written nowhere (MIGRATE_DATABASE_URL)',
+      'the same with the login that owns it, for the schema; never written (MIGRATE_DATABASE_URL)',
     )
     .option('--temporal-address <host:port>', 'Temporal (TEMPORAL_ADDRESS)')
     .option('--temporal-namespace <name>', 'its namespace (TEMPORAL_NAMESPACE)')
     .option('--public-url <url>', 'the address that people and agents use (PUBLIC_URL)')
     .option('--port <n>', 'where the API listens (PORT)', parseWholeNumber)
     .option('--answers <file>', 'lines of NAME=value, of any setting; - for stdin')
-    .option('--settings <file>', 'the file of settings, instead of that of this installation')
-    .option('--replace', 'replace what the file holds, where an answer differs; the file before is kept')
+    .option('--settings <file>', "the file of settings, instead of this installation's")
+    .option('--replace', 'replace values of the file that differ from the answers; the old file is kept')
     .option('--no-alert', 'send no test alert')
-    .option('--again', 'send a test alert, though there was one')
+    .option('--again', 'send a test alert, even if one was sent before')
     .option('--wait <seconds>', 'how long a test alert is followed', parseSeconds, 180)
-    .option('--dry-run', 'look, print what would be done, and change nothing')
+    .option('--dry-run', 'check, print what would be done, and change nothing')
     .option('--json', 'JSON for programs')
     .addHelpText('after', help)
     .action(async (flags: Flags) => await runSetup(flags))
@@ -116,7 +116,7 @@ async function settleAll(run: Run): Promise<void> {
   const address = await settleAddress(answers, place)
   tell(address.row)
   if ([model, database, temporal, address].some(({ row: { state } }) => state === 'failed')) {
-    if (!isJson) printNote('Nothing was written. Correct what failed, and run it again.')
+    if (!isJson) printNote('Nothing was written. Correct what failed, and run setup again.')
     return
   }
   const found = { ...model.settings, ...database.settings, ...temporal.settings, ...address.settings }

@@ -53,7 +53,7 @@ async function lookAtAddress(answers: Answers, place: SiteFiles, url: string | u
   const local = localUrl(answers)
   const number = Number(port ?? 8080)
   if (!Number.isInteger(number) || number < 1 || number > 65_535)
-    return failed('PORT', `port ${port} is no port`, 'Give one from 1 to 65535: --port.')
+    return failed('PORT', `${port} is not a port`, 'Give one from 1 to 65535: --port.')
   const isThere = await isNightshift(local)
   if (!isThere && !(await isFree(number)) && (port !== undefined || !place.isCheckout)) {
     const holder = portHolder(number)

@@ -72,7 +72,7 @@ async function lookAtDatabase(answers: Answers, url: string): Promise<SettledDat
 
 /** Brings the schema to this release, where it is not there yet. */
 export async function applySchema({ ownerUrl, missing }: SettledDatabase, isDryRun: boolean): Promise<StepRow> {
-  if (ownerUrl === null || missing === 0) return row('schema', 'there', 'it is of this release')
+  if (ownerUrl === null || missing === 0) return row('schema', 'there', 'it has the schema of this release')
   if (isDryRun) return row('schema', 'would be made', `${missing} migrations`)
   try {
     const applied = await bringSchemaUp(ownerUrl)

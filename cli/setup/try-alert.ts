@@ -56,7 +56,7 @@ async function post({ sender }: Trial): Promise<string> {
   const answer = posted.parse(await sender.post('/api/v1/ingest/generic', bodyOf(mark, 'trigger')))
   const id = answer.alerts[0]?.incidentId
   if (id) return id
-  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'it was not taken'}`)
+  throw new NotOpened(`the alert opened no incident: ${answer.alerts[0]?.outcome ?? 'the API refused it'}`)
 }
 
 const bodyOf = (mark: string, action: 'trigger' | 'close') => ({
@@ -75,8 +75,7 @@ const staysWhere = new Set(['off', 'paused', 'budget', 'kept'])
 
 /** A worker that starts with the API asks for work within this. */
 const workerWithinMs = 20_000
-const noWorker =
-  'No worker asks for work: start nightshift-worker ("systemctl start nightshift-worker"; its log says what is in its way)'
+const noWorker = 'No worker asks for work. Start it: "systemctl start nightshift-worker". If that fails, read its log'
 
 async function follow(trial: Trial, id: string): Promise<StepRow> {
   const { api, waitMs, isQuiet } = trial
@@ -106,7 +105,7 @@ async function follow(trial: Trial, id: string): Promise<StepRow> {
   }
 }
 
-const lateRemedy = 'It was given no end in that time: look at "nightshift doctor", or give more with --wait.'
+const lateRemedy = 'It did not end in that time. Look at "nightshift doctor", or give more time with --wait.'
 
 /** What the API knows of workers by Temporal. False also where nobody can tell. */
 async function hasNoWorker(api: ApiClient): Promise<boolean> {
@@ -148,7 +147,7 @@ async function close(
     `${what}${end}: ${link}`,
     isInvestigated
       ? null
-      : 'Alerts arrive and open incidents. Nothing is investigated yet: "nightshift doctor" says what lacks.',
+      : 'Alerts arrive and open incidents. Nothing is investigated yet. "nightshift doctor" says what is missing.',
   )
 }
 
@@ -166,7 +165,7 @@ function describeCourse(incident: ApiIncident, events: readonly IncidentEvent[],
   const answers = events.filter(({ kind }) => kind === 'model_answered').length
   const calls = events.filter(({ kind }) => kind === 'tool_started').length
   if (status === 'open' && answers === 0)
-    return `${id} opened, and nobody took it: ${keptReason ?? queue?.text ?? 'no worker asked for it'}`
+    return `${id} opened, but the agent did not take it: ${keptReason ?? queue?.text ?? 'no worker asked for it'}`
   const last = events.findLast(({ kind }) => ['resolved', 'escalated', 'awaiting_approval', 'cancelled'].includes(kind))
   const said = last ? `, in its words: ${truncate(last.detail, 160)}` : ''
   return `${id} opened and was taken by the agent; the model answered ${answers === 1 ? 'once' : `${answers} times`} and made ${calls} calls; after ${formatSpan(tookMs)} it was ${describeStanding(incident)}${said}`

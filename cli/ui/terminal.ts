@@ -211,7 +211,7 @@ export function editText(text: string): string {
 /** A parser for a flag that takes one of these words. */
 export function parseOneOf(words: readonly string[]) {
   return (text: string) => {
-    if (!words.includes(text)) throw new InvalidArgumentError(`It is one of ${words.join(', ')}.`)
+    if (!words.includes(text)) throw new InvalidArgumentError(`Give one of ${words.join(', ')}.`)
     return text
   }
 }

@@ -48,7 +48,8 @@ export function renderMail(
   }
 }
 
-const foot = 'Answer by the link above, signed in. A reply to this mail is read by nobody and approves nothing.'
+const foot =
+  'To answer, open the link above and sign in. Nobody reads a reply to this mail, and a reply approves nothing.'
 
 function bodiesOf(notification: Notification): Pick<MailMessage, 'text' | 'html'> {
   const { incident, incidents, lines, url, at } = notification

@@ -29,7 +29,7 @@ export async function sendMessage(
       { ...mail, from, to, headers: headersOf(isUrgent) },
       timeoutMs,
     )
-    const some = rejected.length > 0 ? `; ${rejected.length} of ${to.length} addresses were not taken` : ''
+    const some = rejected.length > 0 ? `; the server refused ${rejected.length} of ${to.length} addresses` : ''
     return { outcome: 'sent', status: 250, responseSnippet: `${clean(said)}${some}` }
   } catch (error) {
     if (!(error instanceof SmtpError)) throw error

@@ -55,9 +55,9 @@ export function readWebhook(bytes: Uint8Array): { act: PagerdutyAct } | { ignore
   if (!parsed.success) return null
   const { id, event_type: type, occurred_at: occurredAt, agent, data } = parsed.data.event
   const act = Object.hasOwn(acts, type) ? acts[type] : undefined
-  if (!act) return { ignored: 'nothing follows from an event of this type' }
+  if (!act) return { ignored: 'an event of this type changes nothing here' }
   const key = data.incident_key ?? ''
-  if (!/^inc_[0-9a-z]{26}$/.test(key)) return { ignored: 'its key is not one of an incident here' }
+  if (!/^inc_[0-9a-z]{26}$/.test(key)) return { ignored: 'its key belongs to no incident here' }
   const named = agent && {
     id: inertText(agent.id, 60),
     name: inertText(agent.summary ?? agent.id, 100),

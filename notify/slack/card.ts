@@ -168,11 +168,11 @@ export function renderCard(
     section(`Dry run: ${approval.dryRun.possible ? approval.dryRun.summary : 'none possible'}`, maxDryRunChars),
     ...rehearsed(approval),
     section('Arguments, exactly:'),
-    section(exact ?? plainText('They cannot be shown here in full and as they are. Read them on the card.', 200)),
+    section(exact ?? plainText('Slack cannot show them exactly. Read them on the card.', 200)),
     ...(isPending && alsoAsked > 0
       ? [
           section(
-            `This${formatAlsoAsked(alsoAsked)}: the card has all of them, here the next is asked when its turn comes.`,
+            `This${formatAlsoAsked(alsoAsked)}: the card shows all of them. Slack asks about the next when its turn comes.`,
           ),
         ]
       : []),

@@ -54,12 +54,12 @@ export function planSlack(task: SlackTask, at: SlackSituation, to: SlackAddresse
   switch (task.kind) {
     case 'root':
       if (root) return update(root, rootOf(at, to), 'root')
-      return at.thread.posted ? postRoot(at, to, false) : { nothing: 'the thread has not begun' }
+      return at.thread.posted ? postRoot(at, to, false) : { nothing: 'the incident has no thread yet' }
     case 'card': {
       const place = at.card?.place
       if (place) return update(place, cardOf(task.approval, at, to), 'card')
       const isLost = at.card !== null && task.approval.status === 'pending'
-      return isLost ? postCard(task.approval, at, to) : { nothing: 'it was never asked here' }
+      return isLost ? postCard(task.approval, at, to) : { nothing: 'Slack never showed this question' }
     }
     case 'tell':
       return tell(task, at, to)
@@ -77,7 +77,8 @@ function tell(
   if (apart.has(notification.trigger)) return post(to, notification)
   if (!root) return postRoot(at, to, approval !== null || !saidByRoot.has(notification.trigger))
   const isFirstQuestion = approval && notification.approval?.reminder === 0
-  if (isFirstQuestion) return at.card?.place ? { nothing: 'it is asked already' } : postCard(approval, at, to)
+  if (isFirstQuestion)
+    return at.card?.place ? { nothing: 'Slack already shows this question' } : postCard(approval, at, to)
   // A message worth waking somebody shows in the channel too: a thread rings only its followers.
   const isUrgent = (broadcast.has(notification.trigger) && notification.page) || notification.approval?.reminder === 2
   return reply(root, renderNotification(notification), 'reply', isUrgent)

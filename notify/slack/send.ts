@@ -111,7 +111,7 @@ async function next(
   } catch (error) {
     // Whatever cannot be said must not be what everybody else waits behind.
     log.error({ err: error, delivery: delivery.id }, 'a message for Slack could not be written')
-    return { nothing: 'it could not be written' }
+    return { nothing: 'the message could not be written' }
   }
 }
 
@@ -145,7 +145,7 @@ async function recordOutcome(
     case 'sent':
       if (step.method === 'chat.postMessage') {
         // Posted where it can never be found again: once more would be no better.
-        const unfound = result('dropped', outcome.status, 'Slack did not say where the message is')
+        const unfound = result('dropped', outcome.status, 'Slack took the message but did not say where it is')
         if (!outcome.place) return await finishDelivery(trx, delivery, unfound)
         await saveMessage(trx, delivery, step, outcome.place)
       }

@@ -26,7 +26,7 @@ export async function deliver(
     rendered = templates[target.template](notification, { deliveryId, now, secret: target.secret })
   } catch {
     // Unsigned would be worse than unsent.
-    const reason = 'the webhook secret cannot sign: it must be whsec_ and the base64 of at least 24 bytes'
+    const reason = 'the webhook secret cannot sign: it must be whsec_ and at least 24 bytes in base64'
     return { outcome: 'drop', status: null, reason, responseSnippet: '' }
   }
   return await post(target.url, rendered, options)

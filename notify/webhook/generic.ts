@@ -54,6 +54,6 @@ function toType({ trigger, approval }: Notification): string {
 
 function sign(secret: string, deliveryId: string, now: Date, body: string): string {
   // The library takes any base64, `password` included; the specification asks for 24 bytes.
-  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) throw new Error('the webhook secret is not whsec_ and base64')
+  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) throw new Error('the webhook secret must be whsec_ and base64')
   return new Webhook(secret).sign(deliveryId, now, body)
 }

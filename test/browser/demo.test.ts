@@ -139,7 +139,7 @@ test('a denial says why, and who comes too late is told who was first', async ()
   await page.getByText('Denied by approver').waitFor()
   await page.getByText('backups run until four').waitFor()
   await other.getByRole('button', { name: 'Yes, approve' }).click()
-  await other.getByRole('alert').getByText('Your decision changed nothing: approver denied it before.').waitFor()
+  await other.getByRole('alert').getByText('Your decision changed nothing: approver already denied it.').waitFor()
   await other.context().close()
   expect(await spine.get(`/approvals/${id}`)).toMatchObject({
     status: 'denied',
@@ -213,7 +213,7 @@ test('by keyboard alone: a standing grant is given with an approval, and revoked
   await grant.getByText('2 of 2').waitFor()
   await grant.getByRole('button', { name: /^Revoke/ }).focus()
   await press('Enter')
-  await page.getByRole('dialog').getByText('requires approval again, from now on').waitFor()
+  await page.getByRole('dialog').getByText('requires approval again from now on').waitFor()
   await press('Tab', 'Enter')
   await grant.getByText('revoked').waitFor()
   const { items } = await spine.get<{ items: { what: string; who: string }[] }>('/audit?what=grant')

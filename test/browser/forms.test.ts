@@ -17,10 +17,12 @@ test.each([
     const name = page.getByLabel('Name', { exact: true })
     const fault = page.locator('.field-fault')
     await fault.first().waitFor()
-    expect(await fault.allInnerTexts()).toEqual(['It is needed.'])
+    expect(await fault.allInnerTexts()).toEqual(['Fill in this field.'])
     expect(await page.locator(':focus').getAttribute('id')).toBe(await name.getAttribute('id'))
     expect(await name.getAttribute('aria-invalid')).toBe('true')
-    expect(await page.locator(`#${await name.getAttribute('aria-describedby')}`).innerText()).toBe('It is needed.')
+    expect(await page.locator(`#${await name.getAttribute('aria-describedby')}`).innerText()).toBe(
+      'Fill in this field.',
+    )
     expect((await axeOf(page).analyze()).violations).toEqual([])
     await name.fill('on-call')
     expect(await fault.count()).toBe(0)
@@ -28,7 +30,7 @@ test.each([
     const from = page.getByRole('group', { name: 'What goes there' }).getByLabel('From')
     await from.fill('25:00')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('It does not have the form that is needed, as in 22:00.').waitFor()
+    await page.getByText('Its form does not fit, as in 22:00.').waitFor()
     await from.fill('')
     await page.getByLabel('Kind').selectOption('pagerduty')
     await page.getByRole('button', { name: 'Save' }).click()
@@ -62,11 +64,15 @@ test('what is said of a field goes when a button fills it, and of two fields ali
   const form = page.locator('#plain')
   const faults = form.locator('.field-fault')
   await form.getByRole('button', { name: 'Go' }).click()
-  expect(await faults.allInnerTexts()).toEqual(['It is a multiple of 0.25.', 'It is needed.', 'It is needed.'])
+  expect(await faults.allInnerTexts()).toEqual([
+    'Give a multiple of 0.25.',
+    'Fill in this field.',
+    'Fill in this field.',
+  ])
   await form.getByRole('button', { name: '4 hours' }).click()
   await faults.nth(2).waitFor({ state: 'detached' })
   await form.getByLabel('Hours').fill('0.5')
-  expect(await faults.allInnerTexts()).toEqual(['It is needed.'])
+  expect(await faults.allInnerTexts()).toEqual(['Fill in this field.'])
   const times = form.getByLabel('Times')
   expect(await times.getAttribute('aria-invalid')).toBe('true')
   await times.evaluate((field) => field.removeAttribute('required'))

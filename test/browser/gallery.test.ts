@@ -116,7 +116,7 @@ test('twenty incidents stand on a screen of 900 px', async () => {
 test('of ten thousand rows two hundred are drawn at once, the others as one comes to them, also by keys', async () => {
   page = await openPage(browser, url)
   await page.goto(`${url}/?rows=10000`)
-  await page.getByText('9,800 more, drawn as you come to them').waitFor()
+  await page.getByText('9,800 more, drawn as you scroll').waitFor()
   expect(await page.locator('tbody tr[id]').count()).toBe(200)
   for (let row = 0; row < 205; row += 1) await page.keyboard.press('j')
   await page.locator('tr[data-current="true"]#row-inc_many_204').waitFor()

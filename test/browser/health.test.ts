@@ -58,7 +58,7 @@ test.each([
         'health',
         [
           '402 Insufficient credit',
-          '1 message of the last day reached nobody at webhook.critical',
+          '1 message of the last day did not arrive at webhook.critical',
           'None asks for work',
           'bubblewrap',
         ],

@@ -125,7 +125,7 @@ test.each(looks)(
     await progress.getByText('Waits for a model slot, 2 ahead').waitFor()
     await noteWait(on.spine.db, { incidentId: id, attempt: 1 }, 'core_api')
     await on.page.reload()
-    await progress.getByText('Waits for the core API, which does not answer').waitFor()
+    await progress.getByText('Waits: the core API does not answer').waitFor()
     await progress.getByRole('button', { name: /^Stop/ }).click()
     await on.page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
     await on.page.locator('.glance').getByText('approver has it').waitFor()

@@ -101,7 +101,7 @@ test('a cluster that knows us no more says so, and the page of its resource stay
   on.page = await signedIn(on.browser, on.spine, 'approver')
   const shown = await open('workload:prod:shop:deployment:cart')
   await shown.getByRole('alert').getByText('does not know the credential (401)').waitFor()
-  await on.page.getByRole('heading', { name: 'Who says so' }).waitFor()
+  await on.page.getByRole('heading', { name: 'Sources' }).waitFor()
   cluster.allow('Deployment')
   await shown.getByRole('button', { name: 'Try again' }).click()
   await shown.getByRole('heading', { name: 'Pods by state' }).waitFor()

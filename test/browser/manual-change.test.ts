@@ -72,7 +72,7 @@ test('what an admin did alone stands on Home until somebody else has reviewed it
   await page.getByRole('button', { name: 'Review' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('right').check()
-  await dialog.getByLabel('What do you say of it?').fill('The pool would have been lost.')
+  await dialog.getByLabel('Your comment').fill('The pool would have been lost.')
   await dialog.getByRole('button', { name: 'Review' }).click()
   await page.getByText('admin reviewed it: right').first().waitFor()
   await page.goto(`${on.spine.url}/home`)

@@ -275,7 +275,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   expect(await card.locator('svg.beside .move').count()).toBe(0)
   for (const rule of ['not db-2: apart from db-1', 'not db-2: 28 GiB short'])
     await card.locator('svg.beside .rule').getByText(rule).waitFor()
-  await card.getByText('Why the other hosts do not take db-2').click()
+  await card.getByText('Why the other hosts cannot take db-2').click()
   await card
     .getByRole('listitem')
     .getByText(/^db-2 cannot go to host-4: .*RAM short by \d+ MiB/)
@@ -292,7 +292,7 @@ test('a plan is gone through forward and back by button, key and slider, and say
   await card.locator('svg.beside').getByText('2 db-1').first().waitFor()
   expect(await card.locator('svg.beside').getByText('host-5').count()).toBe(0)
   await card.getByText('1 host is not touched.').waitFor()
-  await card.getByRole('button', { name: 'show the hosts that are not touched' }).click()
+  await card.getByRole('button', { name: 'show the untouched hosts' }).click()
   await card.locator('svg.beside').getByText('host-5').first().waitFor()
   await card.getByRole('button', { name: 'First' }).click()
   await said.getByText('Before the plan').waitFor()
@@ -399,7 +399,7 @@ test('an admin makes a person, mints a token that is shown once, revokes it, dis
 
   await settled(page, '/tokens')
   await page.getByRole('button', { name: 'Create a token' }).click()
-  await dialog.getByLabel('Name: where it will be used').fill('dora, phone')
+  await dialog.getByLabel('Name: say where you will use it').fill('dora, phone')
   await dialog.getByLabel('Owner').fill('dora')
   await dialog.getByRole('button', { name: 'Create a token' }).click()
   const minted = page.getByRole('region', { name: 'The new token' })
@@ -579,7 +579,9 @@ test.each([
   async (scheme, width) => {
     const page = await signedIn(browser, spine, 'admin', { colorScheme: scheme, viewport: { width, height: 844 } })
     await settled(page, '/config')
-    await page.getByText(/^What the API process and the worker were started with.*The worker started 20/).waitFor()
+    await page
+      .getByText(/^The variables that the API process and the worker started with.*The worker started 20/)
+      .waitFor()
     const group = page.locator('details', { hasText: 'Agent and model' })
     await group.locator('summary').click()
     // The model is the worker's alone here; of its key it is shown only that it is set.

@@ -167,7 +167,7 @@ test('who was overtaken keeps their words, sees the newer ones, and writes over 
   await page.getByRole('button', { name: 'Save under your name' }).click()
   await page
     .getByRole('alert')
-    .getByText(/is at version 1, by admin; you saw version 0/)
+    .getByText(/is at version 1, by admin, and you saw version 0/)
     .waitFor()
   await page.getByText('Theirs', { exact: true }).waitFor()
   await expect(page.getByLabel('Impact, in Markdown').inputValue()).resolves.toBe('Mine')

@@ -230,7 +230,7 @@ test('the health page says of a source that is away why, and what that means', a
   await on.page.goto(`${on.spine.url}/health`)
   const row = on.page.getByRole('row').filter({ hasText: 'gone (loki)' })
   await row.getByText('failed').waitFor()
-  await row.getByText('gone cannot be reached. Investigations do without it.').waitFor()
+  await row.getByText('gone cannot be reached. Investigations go on without it.').waitFor()
   await screenshot(on.page, 'health-sources')
   expect(on.page.complaints).toEqual([])
 })
@@ -379,7 +379,7 @@ test.each([
     await on.spine.post('/ingest/alertmanager', { alerts: [alert] }, { token: on.spine.tokens.ingest })
     on.page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 }, colorScheme })
     await on.page.goto(`${on.spine.url}/resources/node%3Aapp-7`)
-    const topology = on.page.getByRole('region', { name: 'What it stands on, and what stands on it' })
+    const topology = on.page.getByRole('region', { name: 'What it needs, and what needs it' })
     await topology.getByRole('link', { name: 'cluster:eu2' }).waitFor()
     // What fires comes first.
     const boxes = topology.getByRole('listitem').filter({ hasText: 'runs on' })

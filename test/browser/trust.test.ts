@@ -89,7 +89,7 @@ test.each(looks)('at %i pixels in %s trust is a table, and a pair its record and
 test.each(looks)('at %i pixels in %s a write in shadow is a card that people grade', async (width, scheme) => {
   const page = await signIn(width, scheme)
   await page.goto(`${on.spine.url}/incidents/${shadowed}`)
-  await page.getByText('It would have done this unasked').waitFor()
+  await page.getByText('It would have done this without asking').waitFor()
   await screenshot(page, `trust-shadow-${scheme}-${width}`)
   expect(await faults(page, width)).toEqual([])
 })
@@ -104,7 +104,7 @@ test('a press grades the cause and the card, and a level is set with the record 
   await page.goto(`${on.spine.url}/trust/${pair.type}~${pair.tool}`)
   await pressButton(page, /Set the level/)
   await page.getByRole('radio', { name: /^act:/ }).check()
-  await page.getByLabel('Why? It stands in the audit.').fill('3 of 4 were right')
+  await page.getByLabel('Why? The audit keeps your words.').fill('3 of 4 were right')
   await page.getByRole('dialog').getByRole('button', { name: 'Set the level' }).click()
   await eventually('the level is set', async () => {
     const [step] = await stepsOf(systemScope(on.spine.db), pair, 1)
@@ -132,7 +132,7 @@ test('one press on an incident stops its kind for the site, and Home says so unt
   }
   const desk = on.page
   await pressButton(desk, /Resume/)
-  await desk.getByLabel('Why? It stands in the audit.').fill('they moved')
+  await desk.getByLabel('Why? The audit keeps your words.').fill('they moved')
   await desk.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
   await eventually('it goes on', async () => (await standingStops(on.spine.db)).length === 0)
   await desk.getByText(/stopped by approver/).waitFor({ state: 'detached' })

@@ -38,7 +38,9 @@ test('beside each write stands its way back; the dialog says what it would do, a
     const page = await signedIn(on.browser, on.spine, 'approver', { viewport: { width, height: 900 } })
     on.page = page
     await page.goto(`${on.spine.url}/incidents/${id}`)
-    await page.getByText('It can be undone by vm_start, while all is as it left it.').waitFor()
+    await page
+      .getByText('This tool can undo it: vm_start. It works only while nobody has changed what the write left.')
+      .waitFor()
     await page.getByText('vm_restart declares no undo: take it back by hand.').waitFor()
     expect(await page.getByRole('button', { name: /^Undo/ }).count()).toBe(1)
     await screenshot(page, `undo-${width}`)

@@ -70,7 +70,7 @@ test('a body that tells of no alert says why', async () => {
     )
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('It tells of no alert: it is an incident of this server'),
+      expect.stringContaining('The body holds no alert: it is an incident of this server'),
     ])
   }
 })

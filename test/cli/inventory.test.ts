@@ -83,7 +83,7 @@ test('a moved VM is on its new host alone, and its page says where others say th
     }),
   )
   expect((await show()).replace(/ \([^)]*\)/g, '')).toContain(
-    'DISAGREEMENT   runs on: import host:pve-1, platform host:pve-3; nothing is near along it\n',
+    'DISAGREEMENT   runs on: import host:pve-1, platform host:pve-3; Nightshift follows none of them to neighbours\n',
   )
   expect(await show()).not.toContain('reversible write')
 })
@@ -104,7 +104,7 @@ test('a large file is imported by a job: its steps are shown, then counts and a 
 
 test('an answer that does not come in time is told apart from a server that is not reached', () => {
   const late = toUnreachableProblem('http://site', new DOMException('The operation timed out', 'TimeoutError'))
-  expect(late.message).toContain('gave no answer within 30 s')
-  expect(late.remedy).toContain('may be done all the same')
+  expect(late.message).toContain('did not answer within 30 s')
+  expect(late.remedy).toContain('may still do what you asked')
   expect(toUnreachableProblem('http://site', new Error('ECONNREFUSED')).message).toContain('was not reached')
 })

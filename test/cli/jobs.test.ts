@@ -98,7 +98,9 @@ test('a job that a person runs is shown, and waits as an incident where Temporal
   const { code, stderr } = await run(words, 'admin')
   expect([code, stderr]).toEqual([
     0,
-    expect.stringMatching(/changed=1 [\s\S]*Nothing was done yet: [\s\S]*incidents watch inc_/),
+    expect.stringMatching(
+      /changed=1 [\s\S]*Nothing was done yet, because Temporal does not answer\. [\s\S]*incidents watch inc_/,
+    ),
   ])
   const { stdout } = await run([...words, '--json'], 'admin')
   const { incidentId } = JSON.parse(stdout)

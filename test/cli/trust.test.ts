@@ -70,7 +70,7 @@ test('a policy is linted alone, and against the running site', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'policy-'))
   const path = join(folder, 'policy.yaml')
   await writeFile(path, 'version: 1\nrules:\n  - { name: a, resource: { kind: host, id: web-9 }, action: never }\n')
-  expect((await nightshift('policy', 'lint', path)).stderr).toContain('--site holds it against the site')
+  expect((await nightshift('policy', 'lint', path)).stderr).toContain('--site also compares it with the site')
   const held = await nightshift('policy', 'lint', path, '--site')
   expect(held).toMatchObject({ code: 0 })
   expect(held.stdout).toContain(`${path}:3: ! "a": no source lists host:web-9.`)
@@ -91,5 +91,5 @@ test('a call is explained with what is silenced, and without an incident nothing
     /theirs +ask +fits\nNo Alertmanager is connected.*\nask: line 3, "theirs"/,
   )
   const replayed = await nightshift('policy', 'replay', '--file', path)
-  expect(replayed.stderr).toContain('Silences of that time are not kept')
+  expect(replayed.stderr).toContain('Nightshift keeps no old silences')
 })

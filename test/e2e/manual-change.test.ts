@@ -182,7 +182,7 @@ test('the terminal says who is waited for, and a second person approves there', 
   const waits = await atTerminal(operator, ...stop)
   expect([waits.code, await isRunning(vm)]).toEqual([0, true])
   const [, id = '', approvalId = ''] =
-    /Nothing was done yet: (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
+    /Nothing was done yet\. (inc_\w+) waits for .*approvals approve (apr_\w+)/.exec(waits.stderr) ?? []
   const shown = await Promise.all([
     atTerminal(spine.tokens.approver, 'approvals', 'show', approvalId),
     atTerminal(operator, 'incidents', 'show', id),
@@ -204,7 +204,7 @@ test('what an admin did alone at the terminal is told wherever the incident is, 
   const vm = await runningVm()
   const stop = ['act', 'stop-vm', vm, '--reason', 'it eats the pool', '--alone']
   const early = await atTerminal(spine.tokens.admin, ...stop)
-  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('alone is for what is critical')])
+  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('Only a critical write can be done alone')])
   await set('approval.risk.vm_stop', 'critical')
   expect((await atTerminal(operator, ...stop)).code).toBe(4)
   const alone = await atTerminal(spine.tokens.admin, ...stop)

@@ -188,7 +188,7 @@ test('the budget of tokens ends it between two turns, and says how to go on', as
 })
 
 test.each([
-  ['a server that is not there', 'http://127.0.0.1:9', 1, /cannot be asked.*Start the server/],
+  ['a server that is not there', 'http://127.0.0.1:9', 1, /cannot be reached.*Start the server/],
   ['an address that is none', 'ftp://here', 2, /is not an http\(s\) URL/],
 ])('%s is an error with its remedy', async (_what, url, code, said) => {
   const ended = await replay('nobody', url)

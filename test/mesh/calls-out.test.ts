@@ -105,7 +105,7 @@ test('a new device calls out unless an address is given, and enrolment says whic
   const out = await runCli(['mesh', 'enroll', 'node-osl-2', '--mode', 'user'], env)
   expect(out.stdout).toMatch(/^nightshift agent --connect http:\/\/127\.0\.0\.1:\d+ --token nst_/)
   expect(out.stderr).toContain('node-osl-2 calls out, because no address is set')
-  expect(out.stderr).toContain("That address is this machine's own: for another host set PUBLIC_URL")
+  expect(out.stderr).toContain('Only this machine reaches that address. For another host, set PUBLIC_URL')
   const listens = await runCli(['mesh', 'enroll', 'node-osl-2', '--address', 'http://10.0.0.2:7474'], env)
   expect(listens.stdout).toMatch(/^nightshift mesh agent enroll --api /)
   expect(listens.stderr).toContain('listens at http://10.0.0.2:7474, because an address is set')
@@ -113,7 +113,7 @@ test('a new device calls out unless an address is given, and enrolment says whic
 
 test.each([
   [['--connect', 'http://192.0.2.7', '--token', 'nst_x'], 'is plain http to another machine'],
-  [['--token', 'nst_x'], '--token joins a control plane: name it by --connect as well.'],
+  [['--token', 'nst_x'], '--token joins a control plane. Name that with --connect too.'],
   [[], 'This host has not enrolled to call out'],
   [['--connect', 'https://127.0.0.1:1', '--token', 'nst_x'], 'was not reached'],
 ])('a start that cannot be is one sentence (%j)', async (words, sentence) => {
@@ -140,7 +140,7 @@ test('a token of a device that listens enrols no agent that calls out, and stays
   const { body: minted } = await api.post('/devices/node-osl-3/enrolment')
   const words = ['agent', '--state', join(files.path, 'third'), '--connect', door.url, '--token', String(minted.token)]
   const refused = await runCli([...words, '--only-enrol'], {})
-  expect(refused.stderr).toContain('node-osl-3 was made known with an address, so its agent listens')
+  expect(refused.stderr).toContain('node-osl-3 has an address, so its agent listens')
   await api.put('/devices/node-osl-3', { body: { ...body, url: null } })
   expect((await runCli([...words, '--only-enrol'], {})).stderr).toContain('node-osl-3 is enrolled')
 })

@@ -238,10 +238,10 @@ describe('the rule table in its moods', () => {
   })
 
   test.each([
-    ['status_500', /cannot be asked: .*500.*--base-url/],
-    ['status_429', /cannot be asked: .*429/],
+    ['status_500', /cannot be reached: .*500.*--base-url/],
+    ['status_429', /cannot be reached: .*429/],
     ['hang', /no answer within 1 s.*--minutes/],
-    ['cut_body', /cannot be asked: .*broke off/],
+    ['cut_body', /cannot be reached: .*broke off/],
   ])('a server that is %s from the beginning is an error with its remedy, not a grade', async (mood, said) => {
     const limits = mood === 'hang' ? { ...usualLimits, answerMs: 1_000 } : usualLimits
     await expect(measure(url, `runbook-rules:${mood}`, '', limits)).rejects.toThrow(said)
@@ -255,7 +255,7 @@ describe('the rule table in its moods', () => {
 })
 
 test('a server that is not there is an error that names the setting', async () => {
-  await expect(measure('http://127.0.0.1:9')).rejects.toThrow(/127.0.0.1:9 cannot be asked.*LLM_BASE_URL/)
+  await expect(measure('http://127.0.0.1:9')).rejects.toThrow(/127.0.0.1:9 cannot be reached.*LLM_BASE_URL/)
 })
 
 test('a wrong key is an error that names the setting', async () => {
@@ -379,7 +379,7 @@ describe('a hostile server', () => {
       // The first answer had its time; what never comes is not waited for as long.
       limits.answerMs = 500
     }, limits)
-    await expect(check).rejects.toThrow(/went away: .*The probes that are done are kept/)
+    await expect(check).rejects.toThrow(/went away: .*The finished probes are kept/)
     expect(turn).toBeLessThan(probes.length)
   })
 
@@ -389,7 +389,7 @@ describe('a hostile server', () => {
       if (turn !== 3) response.end(message('Hello.'))
     }, limits)
     expect(turn).toBe(probes.length)
-    const slow = measured.probes.filter(({ reason }) => reason?.includes('It is slow: no answer came within'))
+    const slow = measured.probes.filter(({ reason }) => reason?.includes('It did not answer within'))
     expect(slow.map(({ points }) => points)).toEqual([0])
     // What it did not finish is not kept: the next check asks it again.
     expect(measured.kept).toHaveLength(probes.length - 1)

@@ -174,7 +174,7 @@ test.each([
   [{ headers: { 'X-Scope-OrgID': 'env:DATABASE_URL' } }, /NIGHTSHIFT_SOURCE_/],
   [{ headers: { 'X-Scope-OrgID': 'file:/etc/passwd' } }, /is not below/],
   [{ scheme: 'Digest' }, /give Bearer, Basic, ApiKey or Token/],
-  [{ certFile: '/x.pem' }, /give both certFile and keyFile/],
+  [{ certFile: '/x.pem' }, /Give both certFile and keyFile/],
 ])('what cannot be sent is refused with what is wrong: %j', async (more, reason) => {
   const refused = await put('wrong', more)
   expect([refused.status, JSON.stringify(refused.body).replaceAll('\\"', '"')]).toEqual([

@@ -261,7 +261,7 @@ test('a destination that cannot be read stops nobody else, is given up, and anot
   await openedIncident(database.db, { severity: 'critical' })
   start()
   await eventually('the page and what was given up', () => receiver.seen.length === 2)
-  expect(events()[1].payload.summary).toBe('Could not be told elsewhere: 1 incident')
+  expect(events()[1].payload.summary).toBe('Messages that reached nobody: 1 incident')
   const [byHand] = (await rows()).filter(({ destination }) => destination === 'to.by-hand')
   expect(byHand).toMatchObject({ status: 'dropped', response: 'its settings cannot be read: set it again' })
 })

@@ -40,7 +40,7 @@ export function Approve({ approval, chosen, grant, disabled, onBack, onApprove }
       ))}
     >
       <strong>{nameChosen(chosen)} now?</strong> Runs{' '}
-      {approval.required - approval.approvals > 1 ? 'as soon as another person approves too' : 'immediately'} and is
+      {approval.required - approval.approvals > 1 ? 'as soon as another person approves it' : 'immediately'} and is
       recorded under your name.
       {grant && isChosen && (
         <>

@@ -56,7 +56,7 @@ export function ArgumentFields({ schema, args, refused, onChange }: FieldsProps)
 /** Faults of arguments by schema and name; empty if they fit. The API judges them again. */
 export function listFieldProblems({ properties = {}, required = [] }: ArgumentsSchema, args: Arguments) {
   const found = Object.entries(properties).flatMap(([name, about]) => {
-    if (args[name] === undefined) return required.includes(name) ? [[name, 'It is needed.'] as const] : []
+    if (args[name] === undefined) return required.includes(name) ? [[name, 'Fill in this field.'] as const] : []
     const problem = findProblem(about, args[name])
     return problem === null ? [] : [[name, problem] as const]
   })
@@ -66,23 +66,23 @@ export function listFieldProblems({ properties = {}, required = [] }: ArgumentsS
 function findProblem(about: FieldSchema, value: unknown): string | null {
   const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = about
   if (typeof value === 'number') {
-    if (about.type === 'integer' && !Number.isInteger(value)) return 'It is a whole number.'
-    return value < minimum || value > maximum ? `It is a number from ${minimum} to ${maximum}.` : null
+    if (about.type === 'integer' && !Number.isInteger(value)) return 'Give a whole number.'
+    return value < minimum || value > maximum ? `Give a number from ${minimum} to ${maximum}.` : null
   }
   if (Array.isArray(value)) {
-    if (value.length < (about.minItems ?? 0)) return `It needs at least ${formatCount(about.minItems ?? 0, 'line')}.`
-    if (value.length > (about.maxItems ?? Infinity)) return `It takes at most ${about.maxItems} lines.`
+    if (value.length < (about.minItems ?? 0)) return `Give at least ${formatCount(about.minItems ?? 0, 'line')}.`
+    if (value.length > (about.maxItems ?? Infinity)) return `Give at most ${about.maxItems} lines.`
     const items = about.items
     const bad = items ? value.findIndex((each) => findProblem(items, each) !== null) : -1
     return items && bad >= 0 ? `Line ${bad + 1}: ${findProblem(items, value[bad])}` : null
   }
   if (typeof value !== 'string') return null
-  if (value.length < minLength) return `It needs at least ${formatCount(minLength, 'character')}.`
-  if (value.length > maxLength) return `It takes at most ${maxLength} characters.`
+  if (value.length < minLength) return `Give at least ${formatCount(minLength, 'character')}.`
+  if (value.length > maxLength) return `Give at most ${maxLength} characters.`
   const patterns = [about.pattern, ...(about.allOf ?? []).map(({ pattern }) => pattern)]
   const [example] = about.examples ?? []
   const isFit = patterns.every((pattern) => pattern === undefined || new RegExp(pattern, 'u').test(value))
-  return isFit ? null : `It does not have the form that is needed${example ? `, as in ${example}` : ''}.`
+  return isFit ? null : `Its form does not fit${example ? `, as in ${example}` : ''}.`
 }
 
 type ArgumentProps = {
@@ -98,7 +98,7 @@ function ArgumentField(props: ArgumentProps) {
   const { name, about, isRequired, value, refused } = props
   const id = `argument-${name}`
   const problem = value === undefined ? null : findProblem(about, value)
-  const said = problem ?? (value === undefined && isRequired ? 'It is needed.' : refused)
+  const said = problem ?? (value === undefined && isRequired ? 'Fill in this field.' : refused)
   return (
     <div className="stack tight argument">
       <label htmlFor={id}>

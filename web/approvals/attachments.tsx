@@ -37,7 +37,7 @@ function Picture({ approvalId, picture }: PictureProps) {
   const [isMissing, setMissing] = useState(false)
   const path = pathOfAttachment(approvalId, picture)
   const name = inertText(picture.name)
-  if (isMissing) return <Warning text="The picture cannot be read just now." />
+  if (isMissing) return <Warning text="The picture cannot be read now." />
   return (
     <a href={path} target="_blank" rel="noreferrer">
       <img src={path} alt={name} width={picture.width} height={picture.height} onError={() => setMissing(true)} />
@@ -67,7 +67,7 @@ function Text({ approvalId, text }: { approvalId: string; text: Attachment }) {
           <Inert text={(isWhole && whole.data) || head} />
         </pre>
       </section>
-      {whole.isError && <Warning text="The rest of it cannot be read just now." />}
+      {whole.isError && <Warning text="The rest cannot be read now." />}
       {hasMore && (
         <p>
           <button type="button" className="bare small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>

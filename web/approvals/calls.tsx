@@ -59,7 +59,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
       {steps.length > 0 && <RunSteps steps={steps} />}
       {output.length > 0 && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-        <section className="exact" aria-label="The last lines that it printed" tabIndex={0}>
+        <section className="exact" aria-label="The last lines of its output" tabIndex={0}>
           <pre dir="ltr">
             <Inert text={output.join('\n')} />
           </pre>
@@ -67,7 +67,7 @@ export function CallRunSteps({ run }: { run: CallRun }) {
       )}
       {verification && (
         <p className="wraps">
-          Looked at afterwards: <Inert text={verification.text} />
+          Checked afterwards: <Inert text={verification.text} />
         </p>
       )}
     </section>
@@ -109,7 +109,7 @@ export function NextCalls({ next }: { next: NextCall[] }) {
         ))}
       </ul>
       <p className="soft">
-        This approval is about none of these. Each is judged, and asked about, when its turn comes.
+        This approval covers none of these. The policy judges each when its turn comes, and asks people then.
       </p>
     </CardPart>
   )
@@ -150,8 +150,8 @@ export function Together({ approval, card, isLocked }: { approval: ApprovalDetai
     <CardPart title={`This answer asks for ${all.length} things`}>
       {card.open.length > 1 && (
         <p className="soft">
-          Your decision is for what is ticked; the rest goes on waiting. They run in this order, and each is checked
-          again right before it runs. Where one fails, the next is asked again.
+          You decide about the ticked ones; the rest go on waiting. They run in this order. Code checks each again right
+          before it runs. If one fails, the agent asks again about the next.
         </p>
       )}
       <ol className="together">
@@ -213,7 +213,7 @@ function TogetherRow({ each, isThis, isOpen, isTicked, isLocked, onTick }: RowPr
       </p>
       {!isThis && (
         <details>
-          <summary>Exact arguments, and what will prove it</summary>
+          <summary>Exact arguments, and the check afterwards</summary>
           <Exact value={each.arguments} label={`Exact arguments of ${each.id}`} />
           <p className="wraps">
             <Inert text={formatProof(each.dryRun.proof)} />

@@ -178,7 +178,7 @@ function SameByCommand({ approval: { id, status, deaths } }: { approval: Approva
       : [`nightshift approvals show ${id}`]
   return (
     <details>
-      <summary>Its id, and the same on a terminal</summary>
+      <summary>Its id, and how to decide it in a terminal</summary>
       <CopyId id={id} label="the id of the approval" />
       {commands.map((command) => (
         <div key={command}>
@@ -197,8 +197,8 @@ function ExactArguments({ approval }: { approval: Approval }) {
       <h2>{partTitles.arguments}</h2>
       <details open={isReadExactly(approval)}>
         <summary>
-          <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, digest
-          of the action
+          <Inert text={`${tool}: ${Object.keys(args).join(', ') || 'none'}`} />; {countTargets(targets.length)}, the
+          action's digest
         </summary>
         <Exact value={args} label={partTitles.arguments} />
         <p className="wraps">{formatTargets(targets)}</p>
@@ -261,7 +261,7 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
             <strong>
               Withdrawn: <Inert text={edited.by} /> changed the arguments.
             </strong>{' '}
-            The call is checked and requested again with these, and with their vote.
+            The new call is checked and requested again. Their vote counts for it.
           </p>
           <Changes made={listChanges(asked, edited.arguments)} />
         </>
@@ -271,9 +271,7 @@ function Replaced({ approval: { edited, arguments: asked, replaces, replacedBy }
           <Link href={`/approvals/${replacedBy}`}>Go to the new approval</Link>
         </p>
       ) : (
-        edited && (
-          <p className="soft">The run takes it from here: the new approval is linked as soon as it is requested.</p>
-        )
+        edited && <p className="soft">The link to the new approval appears here once the run has requested it.</p>
       )}
       {replaces && (
         <p>

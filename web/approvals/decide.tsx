@@ -234,7 +234,7 @@ function MoreTime({ approval, refused }: { approval: Approval; refused: string |
       <button
         type="button"
         disabled={isPending || refused !== null}
-        title="At most until four hours after the request"
+        title="Four hours after the request at the latest"
         onClick={() => mutate()}
       >
         +15 minutes
@@ -290,7 +290,7 @@ function RequestAgain({ incidentId }: { incidentId: string }) {
           again. You cannot approve critical actions of an investigation that you started.
         </p>
       </Confirm>
-      <Link href={`/incidents/${incidentId}`}>See the incident</Link>
+      <Link href={`/incidents/${incidentId}`}>Open the incident</Link>
     </div>
   )
 }
@@ -346,7 +346,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <Inert
             text={
               askedBy
-                ? `It is in the log, for ${askedBy} to read.`
+                ? `It goes into the log. ${askedBy} can read it.`
                 : 'The agent reads it and does not ask for this again.'
             }
           />
@@ -365,7 +365,7 @@ function Deny({ approval, disabled, takesFocus, onBack, onDeny }: DenyProps) {
           <TextField
             id="denial-again"
             type="time"
-            label="Not now: ask again at (empty: not again)"
+            label="Not now: ask again at (leave it empty for never)"
             value={again}
             onChange={setAgain}
           />

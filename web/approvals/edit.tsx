@@ -18,9 +18,9 @@ export function DryRun({ approval }: { approval: Approval }) {
   return (
     <CardPart title={partTitles.dryRun}>
       {dryRun.possible && <Preview approval={approval} />}
-      {!dryRun.possible && <Warning text="There is none for this action: nobody knows beforehand what it will do." />}
+      {!dryRun.possible && <Warning text="This action has no dry run: nobody knows beforehand what it will do." />}
       {dryRun.possible && Object.keys(dryRun.details).length === 0 && !dryRun.attachments && (
-        <p className="soft">It found out no more than the title says.</p>
+        <p className="soft">It found nothing beyond the title.</p>
       )}
       {rehearsal && <RehearsalFindings rehearsal={rehearsal} />}
       <AttachmentList approval={approval} />
@@ -50,12 +50,13 @@ function Details({ approval, isRehearsed }: { approval: Approval; isRehearsed: b
 /** Which time the dry run speaks of: never a preview that reads as what happened. */
 function Preview({ approval: { status, requestedAt } }: { approval: Approval }) {
   const when = `made ${formatMoment(requestedAt)}`
-  if (status === 'consumed') return <p className="soft">The preview, {when}. What was done has a part of its own.</p>
+  if (status === 'consumed')
+    return <p className="soft">The preview, {when}. Another part of this card shows what was done.</p>
   if (status === 'pending' || status === 'approved')
-    return <p className="soft">A preview, {when}: what would happen.</p>
+    return <p className="soft">A preview, {when}: it says what would happen.</p>
   return (
     <p className="soft">
-      The preview, {when}: what would have happened. <strong>None of it was done.</strong>
+      The preview, {when}: it says what would have happened. <strong>None of it was done.</strong>
     </p>
   )
 }
@@ -65,7 +66,7 @@ function RehearsalFindings({ rehearsal: { lines } }: { rehearsal: Rehearsal }) {
   if (lines.length === 0) return null
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard
-    <section className="exact" aria-label="What was found out beforehand" tabIndex={0}>
+    <section className="exact" aria-label="What the dry run found" tabIndex={0}>
       <pre dir="ltr">
         <Inert text={lines.join('\n')} />
       </pre>
@@ -92,7 +93,7 @@ export function EditArguments(props: Props) {
   return (
     <div className="stack tight">
       <p className="soft">
-        The changed call is checked and dry-run like any other, and requested again with your vote.
+        The changed call is checked, gets a dry run and is requested again. Your vote counts for it.
       </p>
       <div>
         <button type="button" disabled={props.disabled} onClick={() => setOpen(true)}>
@@ -157,7 +158,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
           <strong>
             Make {made.length === 1 ? 'this change' : `these ${made.length} changes`} to <Inert text={approval.tool} />?
           </strong>{' '}
-          This approval is withdrawn, the changed call is requested again, and your vote is in it. Where one person is
+          This approval is withdrawn. The changed call is requested again, and your vote counts for it. If one vote is
           enough, it runs immediately.
         </SecondPress>
       ) : (
@@ -166,7 +167,7 @@ function EditForm({ approval, disabled, refused, onEdit, onClose }: Props & { on
             Approve with these…
           </button>
           <button type="button" onClick={onClose}>
-            Leave it as it is
+            Keep the arguments
           </button>
         </div>
       )}
@@ -267,7 +268,7 @@ function parseArguments(text: string): ParsedArguments {
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       return { ok: true, value: value as Record<string, unknown> }
     }
-    return { ok: false, problem: 'Arguments are an object: { "name": value }.' }
+    return { ok: false, problem: 'Write the arguments as an object: { "name": value }.' }
   } catch (error) {
     return { ok: false, problem: `Not JSON yet: ${(error as Error).message}` }
   }

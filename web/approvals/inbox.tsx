@@ -92,7 +92,8 @@ function Revoke({ grant, refused }: { grant: StandingGrant; refused: string | nu
       run={revoke}
     >
       <p>
-        <Inert text={tool} /> on <Inert text={on} /> requires approval again, from now on. What runs already runs on.
+        <Inert text={tool} /> on <Inert text={on} /> requires approval again from now on. A run under way is not
+        stopped.
       </p>
     </Confirm>
   )
@@ -134,7 +135,7 @@ export function ApprovalsPage({ title }: { title: string }) {
             <ApprovalTable items={waiting} current={current} caption="Awaiting approval" />
           ) : (
             <Nothing title="Nothing waits for you.">
-              The agent asks before every high-risk write. Leave this page open: the tab counts what waits.
+              The agent asks before every high-risk write. Leave this page open: its tab shows how many approvals wait.
             </Nothing>
           )}
         </section>

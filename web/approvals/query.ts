@@ -78,9 +78,9 @@ async function explain(failure: unknown, id: string): Promise<string> {
     const first = now?.decisions[0]
     if (first) {
       const word = first.decision === 'approve' ? 'approved' : 'denied'
-      return `Your decision changed nothing: ${inertText(first.operator)} ${word} it before.`
+      return `Your decision changed nothing: ${inertText(first.operator)} already ${word} it.`
     }
-    if (now) return `Your decision changed nothing: it is ${now.status}.`
+    if (now) return `Your decision changed nothing: the approval is already ${now.status}.`
   }
-  return `Your decision was not taken: ${failure.message}`
+  return `Your decision was not recorded: ${failure.message}`
 }

@@ -58,7 +58,7 @@ type Draft = {
 }
 
 const wakesWords = [
-  ['kind', 'by default: PagerDuty and generic webhooks do'],
+  ['kind', 'by kind: PagerDuty and generic webhooks do'],
   ['yes', 'yes'],
   ['no', 'no'],
 ] as const satisfies [Draft['wakes'], string][]
@@ -167,7 +167,7 @@ export function DestinationForm({ destination, refused, onSaved }: FormProps) {
         <PlaceFields {...fields} />
         <RouteFields {...fields} />
         <SelectField
-          label="What pages wakes somebody there"
+          label="Does a page wake somebody there?"
           value={draft.wakes}
           options={wakesWords}
           onChange={(wakes) => change({ wakes })}
@@ -247,7 +247,7 @@ function MailFields(props: FieldsProps) {
       <OptionField {...props} name="from" label="From" placeholder="nightshift@example.com" />
       <OptionField {...props} name="to" label="To, joined by commas" placeholder="ops@example.com" />
       <details>
-        <summary>Authorities to believe, instead of those of the system</summary>
+        <summary>Certificate authorities to trust instead of the system's</summary>
         <TextArea
           id={`${id}-ca`}
           label="Certificates in PEM"
@@ -282,7 +282,7 @@ function SecretField({ id, draft, change, known, name, label }: OneFieldProps) {
       type="password"
       autoComplete="off"
       label={label}
-      placeholder={known.includes(name) ? 'set: leave empty to keep it' : ''}
+      placeholder={known.includes(name) ? 'already set: leave empty to keep it' : ''}
       value={draft.secrets[name] ?? ''}
       onChange={(value) => change({ secrets: { ...draft.secrets, [name]: value } })}
     />
@@ -295,14 +295,14 @@ function RouteFields({ id, draft, change }: FieldsProps) {
   return (
     <fieldset className="stack tight">
       <legend className="strong">What goes there</legend>
-      <span className="soft small">Severities; none chosen: all</span>
+      <span className="soft small">Severities (none chosen: all)</span>
       <Facet
         legend="Severities"
         options={severities.map((word) => [word, word] as const)}
         chosen={draft.severities}
         onToggle={(word) => change({ severities: toggle(draft.severities, word) })}
       />
-      <span className="soft small">What there is to tell; none chosen: all but that somebody took it</span>
+      <span className="soft small">Messages (none chosen: all but "somebody took it")</span>
       <Facet
         legend="Triggers"
         options={triggers}

@@ -32,8 +32,8 @@ export function Destinations({ refused }: { refused: string | null }) {
         </button>
       </div>
       <p className="soft small">
-        PagerDuty, Microsoft Teams, e-mail and further webhooks: what goes there is up to each one's severities, types,
-        triggers and hours.
+        PagerDuty, Microsoft Teams, e-mail and further webhooks. Each one's severities, types, triggers and hours decide
+        what it gets.
       </p>
       <QueryState query={destinations} what="destinations" />
       {adding && (
@@ -44,7 +44,7 @@ export function Destinations({ refused }: { refused: string | null }) {
       {destinations.data && (
         <div className="sheet">
           {items.length === 0 ? (
-            <p className="nothing">None yet. Webhooks, Slack and browsers are told without one.</p>
+            <p className="nothing">None yet. Webhooks, Slack and browsers get messages without one.</p>
           ) : (
             <ul className="things">
               {items.map((each) => (
@@ -141,9 +141,9 @@ function TestDestination({ name, refused }: { name: string; refused: string | nu
           <span className="visually-hidden"> to {inertText(name)}</span>
         </button>
         <Confirm button="Remove" label={name} title={`Remove ${name}`} refused={refused} run={remove}>
-          <p>What waits for it is dropped. What was sent there stays with its incidents.</p>
+          <p>Messages that wait for it are dropped. Messages already sent stay listed with their incidents.</p>
         </Confirm>
-        <div role="status">{isPending ? 'The receiver is asked…' : data && <TestOutcome test={data} />}</div>
+        <div role="status">{isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />}</div>
       </div>
       {error !== null && <Failed error={error} />}
       <CopyCommand command={`nightshift destinations test ${name}`} label="the command" />

@@ -63,7 +63,7 @@ export function EditSetting({ setting, refused }: { setting: SettingView; refuse
         {error !== null && <Failed error={error} />}
         <div className="row">
           <button type="submit">Save</button>
-          <span role="status">{isSuccess && 'Saved: it holds from the next cycle on.'}</span>
+          <span role="status">{isSuccess && 'Saved. It takes effect at the next cycle.'}</span>
         </div>
         {!secret && (
           <details>
@@ -177,7 +177,9 @@ export function History({ setting: { stored, secret }, refused }: { setting: Set
                   <RollBack
                     now={now}
                     to={{ version, value: newValue }}
-                    refused={secret ? 'Old values of a secret are shown to nobody: set it again.' : refused}
+                    refused={
+                      secret ? 'Nobody can see old values of a secret. To change it back, set it again.' : refused
+                    }
                   />
                 )}
               </div>

@@ -28,15 +28,15 @@ function Environment({ refused }: { refused: string | null }) {
     <section className="stack tight" aria-labelledby="environment">
       <h2 id="environment">Environment</h2>
       <p className="soft small">
-        What the API process and the worker were started with. A change takes a restart. Of a secret it is shown only
-        whether it is set.
+        The variables that the API process and the worker started with. A change needs a restart. Secrets show only
+        whether they are set.
         {environment.data &&
           (environment.data.workerStartedAt
-            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}; where it was given something else, both are shown.`
+            ? ` The worker started ${formatMoment(environment.data.workerStartedAt)}. Where its value differs, both are shown.`
             : ' No worker of this release has started yet.')}
       </p>
       {refused ? (
-        <p>It is shown to those who may change settings.</p>
+        <p>Only people who may change settings can see it.</p>
       ) : (
         <QueryState query={environment} what="the environment" />
       )}
@@ -161,8 +161,8 @@ export function ConfigPage({ title }: { title: string }) {
       </div>
       {unknown.length > 0 && (
         <section className="stack tight">
-          <h2>Stored, but unknown</h2>
-          <p>No setting has these keys: they have no effect. A typing mistake?</p>
+          <h2>Stored keys that no setting has</h2>
+          <p>These keys have no effect. Is one mistyped?</p>
           <ul>
             {unknown.map(({ key }) => (
               <li key={key}>
@@ -208,7 +208,7 @@ function TypeForm({ place, type }: { place: PageLocation; type: string }) {
         navigate(withSearch(place, { type: typeof chosen === 'string' ? chosen.trim() : null }))
       }}
     >
-      <label htmlFor="as-type">As an incident of this type reads it</label>
+      <label htmlFor="as-type">As it holds for an incident of this type</label>
       <input
         id="as-type"
         name="type"
@@ -229,7 +229,7 @@ type RowProps = { setting: SettingView; refused: string | null; isTarget: boolea
 function SettingRow({ setting, refused, isTarget }: RowProps) {
   const { name, label, unit, description, effective, stored, environment, locked, fallback } = setting
   const [open, setOpen] = useState(isTarget)
-  const why = locked ? `${environment} is set in the environment, which decides.` : refused
+  const why = locked ? `The environment variable ${environment} decides this.` : refused
   const parts = stored.filter(({ key }) => key !== name)
   const own = stored.find(({ key }) => key === name)
   const inForce = effective?.value ?? fallback
@@ -257,7 +257,7 @@ function SettingRow({ setting, refused, isTarget }: RowProps) {
               default <Value value={fallback} unit={unit} />
             </p>
           )}
-          {effective?.problem && <p className="tone-broken small">Passed over: {effective.problem}</p>}
+          {effective?.problem && <p className="tone-broken small">Ignored: {effective.problem}</p>}
           {parts.map((part) => (
             <p key={part.key} className="small">
               <code>

@@ -29,7 +29,7 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
           <span className="visually-hidden"> to webhook.{name}</span>
         </button>
         <div role="status">
-          {refused ?? (isPending ? 'The receiver is asked…' : data && <TestOutcome test={data} />)}
+          {refused ?? (isPending ? 'Waiting for the receiver…' : data && <TestOutcome test={data} />)}
         </div>
       </div>
       {error !== null && <Failed error={error} />}
@@ -40,7 +40,7 @@ export function TestWebhook({ setting, refused }: { setting: string; refused: st
 
 const looks = {
   sent: { shape: 'check', tone: 'proved', word: 'arrived' },
-  wait: { shape: 'bar', tone: 'ink', word: 'asks for patience' },
+  wait: { shape: 'bar', tone: 'ink', word: 'asks to wait' },
   retry: { shape: 'cross', tone: 'ink', word: 'not now' },
   drop: { shape: 'cross', tone: 'broken', word: 'refused' },
 } as const
@@ -69,8 +69,8 @@ export function TestModel() {
   return (
     <div className="stack tight said">
       <p>
-        A model is tested where its key is: on the machine of the worker, with the command below. It asks twelve short
-        questions and stores the grade.
+        Test a model on the machine of the worker, where its key is. The command below asks sixteen short questions and
+        stores the grade.
       </p>
       <CopyCommand command="nightshift model check" label="the command" />
       {data?.items.length === 0 && <p className="soft">No worker has named a model yet.</p>}

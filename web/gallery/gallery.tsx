@@ -113,7 +113,7 @@ function Gallery() {
           events={events}
         />
       </Piece>
-      <Piece title="An incident of which nothing is known">
+      <Piece title="An incident about which nothing is known">
         <div className="read">
           <div className="column">
             <Glance incident={{ ...first, resource: null, status: 'open' }} brief={unknownBrief} />

@@ -97,7 +97,7 @@ export function Tonight({ home: { needsYou, inProgress, tonight, since }, span }
   const { closed, resolvedAlone, medianSeconds, failedRepairs } = tonight
   const figures = [
     [closed === 0 ? '–' : `${formatNumber(resolvedAlone)} of ${formatNumber(closed)}`, 'closed without a person'],
-    [medianSeconds === null ? '–' : formatSpan(medianSeconds * 1_000), 'until it was closed, median'],
+    [medianSeconds === null ? '–' : formatSpan(medianSeconds * 1_000), 'median time until closed'],
     [formatNumber(failedRepairs), failedRepairs === 1 ? 'failed repair' : 'failed repairs'],
   ]
   return (
@@ -141,7 +141,7 @@ function System() {
   const now = useNow()
   const away = useAway()
   const { data: status } = useStatus(30_000)
-  if (away) return <p className="system small soft">System: unknown, for the server does not answer.</p>
+  if (away) return <p className="system small soft">System: unknown, because the server does not answer.</p>
   if (!status) return null
   const bad = [...status.parts, ...status.sources].filter((part) => part.status === 'failed')
   const { lastAnswerAt } = status.model
@@ -172,5 +172,5 @@ function describeAgent({ paused, parts }: Status): string {
   if (parts.some(({ name, status }) => name === 'model' && status === 'off')) return 'off: no model'
   const own = parts.filter(({ name }) => agentParts.has(name))
   if (own.some(({ status }) => status === 'off')) return 'off'
-  return own.some(({ status }) => status === 'failed') ? 'not at work' : 'on'
+  return own.some(({ status }) => status === 'failed') ? 'has a fault' : 'on'
 }

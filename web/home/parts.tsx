@@ -59,7 +59,7 @@ export function NightParts({ home, current, window }: { home: Home; current: str
         ))}
       </Part>
       <Rest shown={inProgress.lines} all={inProgress.incidents} href="/incidents?status=open,investigating" />
-      <Part title="Done" count={done.incidents} empty="Nothing was closed in this time.">
+      <Part title="Done" count={done.incidents} empty="No incident was closed in this time.">
         {done.lines.map((line) => (
           <Done key={toKey('done', line)} line={line} current={current} window={window} />
         ))}
@@ -84,7 +84,7 @@ const columns = [
   ['what', 'What'],
   ['now', 'Now'],
   ['hours', 'When'],
-  ['since', 'Since, or took'],
+  ['since', 'Open since, or duration'],
   ['press', 'Action'],
 ] as const
 

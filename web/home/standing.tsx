@@ -41,15 +41,15 @@ function WaitingPolicy() {
       <Confirm
         button="Accept"
         label="the policy that waits"
-        title="Let this policy hold?"
+        title="Put this policy in force?"
         refused={missing(session, 'write_config')}
         onOpen={() => setShown(waiting)}
         run={() => run().finally(() => void queryClient.invalidateQueries({ queryKey: ['policy'] }))}
       >
         <p className="soft wraps">
           <Inert text={place} />
-          {commit && ` of commit ${commit.slice(0, 12)}`}, digest {(shown ?? waiting).digest.slice(0, 12)}. It lets run
-          what is asked or refused now:
+          {commit && ` of commit ${commit.slice(0, 12)}`}, digest {(shown ?? waiting).digest.slice(0, 12)}. It lets
+          these run, which are asked about or refused now:
         </p>
         <ul className="stack tight">
           {(shown ?? waiting).widens.map((each) => (

@@ -51,16 +51,16 @@ function listFirstSteps({ parts, sources, model }: FirstSight): Step[] {
       says:
         sees.length > 0
           ? `Reads ${sees.slice(0, 4).join(', ')}${sees.length > 4 ? ` and ${sees.length - 4} more` : ''}.`
-          : 'Connect what you have (metrics, logs, a platform), or put an agent on one host. It only reads until you say more.',
+          : 'Connect metrics, logs or a platform, or put an agent on one host. Nightshift only reads until you allow more.',
       command: 'nightshift mesh enroll web-1 --mode read',
       page: ['/health', 'What it reads'],
     },
     {
       title: 'An alert arrives',
       isDone: false,
-      says: 'Point Alertmanager at /api/v1/ingest/alertmanager, or post one by hand and read what becomes of it.',
+      says: 'Point Alertmanager at /api/v1/ingest/alertmanager. Or post one alert by hand, and see what Nightshift would do with it.',
       command: 'nightshift ingest test alert.json --explain',
-      page: ['/tokens', 'A token for it'],
+      page: ['/tokens', 'Create a token for it'],
     },
   ]
 }
@@ -76,7 +76,7 @@ export function FirstSteps({ sight }: { sight: FirstSight }) {
       <h2 id="first-steps" className="headline">
         No incident yet
       </h2>
-      <p className="soft">Four steps. Each is ticked once Nightshift has seen it.</p>
+      <p className="soft">Four steps. Nightshift ticks each one that it has seen work.</p>
       <ol>
         {steps.map((step, at) => (
           <li key={step.title} aria-current={at === next ? 'step' : undefined} data-done={step.isDone}>

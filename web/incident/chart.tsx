@@ -52,7 +52,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
       ],
     }
   }, [drawn, range, empty, limit, marks])
-  if (drawn.length === 0) return <p className="soft">There is nothing to draw: fewer than two points.</p>
+  if (drawn.length === 0) return <p className="soft">Nothing to draw: the series has fewer than two points.</p>
   const { within, picture } = lines
   const shown = at === null ? null : Math.min(range[1], Math.max(range[0], at))
   return (
@@ -79,7 +79,7 @@ export function Chart({ title, source, series, reading, limit, marks, fires }: P
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
         <section className="scrolls" aria-label="Values" tabIndex={0}>
           <Table
-            caption="What each series was, and when it has no samples"
+            caption="Each series, and where it has no samples"
             items={drawn}
             columns={listColumns(reading.unit)}
             toKey={({ name }) => name}

@@ -66,7 +66,9 @@ function Resolve({ incident, refused }: EndingProps) {
       <Choice name="outcome" legend="What was it?" options={options} value={outcome} onChange={setOutcome} />
       <PersonText id="action-resolve" label="What was wrong, and what was done?" value={text} onChange={setText} />
       {incident.alerts.firing > 0 && (
-        <p className="soft">Its alert still fires. You are reminded once, then it is in the digest until it ends.</p>
+        <p className="soft">
+          Its alert still fires. You get one reminder. After that the digest lists it until the alert ends.
+        </p>
       )}
     </ActionDialog>
   )
@@ -92,7 +94,7 @@ function Escalate({ incident, refused }: EndingProps) {
       path="escalate"
       title="Escalate the incident"
     >
-      <PersonText id="action-escalate" label="Why can the agent not go on?" value={text} onChange={setText} />
+      <PersonText id="action-escalate" label="Why can the agent not continue?" value={text} onChange={setText} />
       <PersonText
         id="action-escalate-next"
         label="What should be done first? (if you know)"
@@ -101,7 +103,7 @@ function Escalate({ incident, refused }: EndingProps) {
         onChange={setNext}
       />
       <SelectField label="Kind" value={category} options={categoryOptions} onChange={setCategory} />
-      {category === 'mitigated' && <p className="soft">The impact is gone and the cause is left: nobody is woken.</p>}
+      {category === 'mitigated' && <p className="soft">The impact is gone but the cause remains. This wakes nobody.</p>}
     </ActionDialog>
   )
 }
@@ -119,10 +121,10 @@ function Cancel({ incident, refused }: EndingProps) {
       title="Stop the investigation"
       body={() => ({ reason: text.trim(), ...(iso && { until: iso }) })}
     >
-      <PersonText id="action-cancel" label="Why is nothing to be done?" value={text} onChange={setText} />
+      <PersonText id="action-cancel" label="Why is there nothing to do?" value={text} onChange={setText} />
       <UntilField
         id="action-cancel-until"
-        label="Until when? A day, if you leave it empty. What fires then is investigated."
+        label="Until when? Empty means a day. Alerts that fire after it are investigated."
         required={false}
         value={until}
         onChange={setUntil}
@@ -141,7 +143,7 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
   const subjects: (readonly [Subject, string])[] = [
     ...(hasAlert ? ([['alert', 'this alert']] as const) : []),
     ...(incident.resource
-      ? ([['resource', `all that fires on ${incident.resource.kind} ${inertText(incident.resource.id)}`]] as const)
+      ? ([['resource', `every alert on ${incident.resource.kind} ${inertText(incident.resource.id)}`]] as const)
       : []),
     ['type', `all incidents of type ${incident.type}`],
   ]
@@ -159,8 +161,8 @@ function Expect({ incident, hasAlert, refused }: { incident: Incident; hasAlert:
       body={() => ({ subject, until: toIsoTime(until), reason: reason.trim() })}
     >
       <p className="soft">
-        The incident ends now. When it fires again code looks at it: the same as now ends as expected and nobody is
-        notified; anything else is investigated.
+        The incident ends now. When the alert fires again, code looks at the resource. If it looks as it does now, the
+        incident ends as expected and nobody is notified. Otherwise the agent investigates.
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="expected-until" label="Until when?" required value={until} onChange={setUntil} />
@@ -195,7 +197,10 @@ export function Actions({ incident, surroundings, tools }: ActionProps) {
           path="give-back"
           title="Give this incident back"
         >
-          <p>It stays escalated. What fires on is in the digest, and what begins again is investigated.</p>
+          <p>
+            It stays escalated. If its alert still fires, the digest lists it. If its alert begins again, the agent
+            investigates.
+          </p>
         </ActionDialog>
       )}
       <Dropdown
@@ -221,7 +226,7 @@ export function Actions({ incident, surroundings, tools }: ActionProps) {
             path="investigate"
             title="Start an investigation"
           >
-            <p>An attempt begins at the next tick of the queue. You cannot approve its critical actions yourself.</p>
+            <p>An attempt begins at the queue's next tick. You cannot approve its critical actions yourself.</p>
           </ActionDialog>
         )}
       </Dropdown>
@@ -244,11 +249,11 @@ function Review({ incident, refused }: EndingProps) {
       refused={refused}
       button="Review"
       path="review"
-      title="Review what was done alone"
+      title="Review a write that one person did alone"
       body={() => ({ verdict, text: text.trim() })}
     >
       <Choice name="verdict" legend="Was it right?" options={verdicts} value={verdict} onChange={setVerdict} />
-      <PersonText id="action-review" label="What do you say of it?" value={text} onChange={setText} />
+      <PersonText id="action-review" label="Your comment" value={text} onChange={setText} />
     </ActionDialog>
   )
 }
@@ -262,8 +267,8 @@ function Take(props: EndingProps) {
       title={props.incident.owner ? 'Take it over' : 'Take this incident'}
     >
       <p>
-        A run ends first, and a write under way is looked at. While you have it the agent makes no attempt and nobody is
-        reminded; you hear what its alert does. Half a day without an act of yours gives it back.
+        The run ends first, and code checks a write under way. While you have the incident, the agent makes no attempt
+        and nobody is reminded. You hear what its alert does. If you do nothing on it for half a day, it is given back.
       </p>
     </ActionDialog>
   )

@@ -150,7 +150,9 @@ function Standing({ incident, now }: { incident: Incident; now: number }) {
       {watchUntil && (
         <div>
           <dt>Watched</dt>
-          <dd>{Date.parse(watchUntil) > now ? `its alert has until ${formatMoment(watchUntil)}` : 'a look is due'}</dd>
+          <dd>
+            {Date.parse(watchUntil) > now ? `its alert must end by ${formatMoment(watchUntil)}` : 'a look is due'}
+          </dd>
         </div>
       )}
       {previousId && (

@@ -62,15 +62,16 @@ const shadowWords = { right: 'Right', wrong: 'Wrong', harmful: 'Would have been 
 function Shadow({ incidentId, card }: { incidentId: string; card: ShadowCard }) {
   const { callId, attempt, tool, would, targets, summary, risk, grade, gradedBy } = card
   return (
-    <section className="said stack tight" aria-label="Recorded in shadow, and not carried out">
+    <section className="said stack tight" aria-label="Recorded in shadow, not carried out">
       <h2>
-        {would === 'run' ? 'It would have done this unasked' : 'It would have asked to do this'}: <Inert text={tool} />
+        {would === 'run' ? 'It would have done this without asking' : 'It would have asked to do this'}:{' '}
+        <Inert text={tool} />
       </h2>
       <p className="wraps">
         <Inert text={summary ?? 'No dry run was made.'} />
       </p>
       <p className="soft small wraps">
-        In shadow: nobody was asked and nothing ran. Its risk is {risk}, on{' '}
+        In shadow nobody was asked and nothing ran. Its risk is {risk}, on{' '}
         {targets.map((target, at) => (
           <span key={`${target.kind} ${target.id}`}>
             {at > 0 && ', '}

@@ -260,7 +260,7 @@ type Form = {
 const noteForm: Form = {
   name: 'note',
   label: 'Add a note',
-  hint: 'It stays in the log; the agent reads it only in a new investigation.',
+  hint: 'The note stays in the log. The agent reads it only in a new investigation.',
   button: 'Add the note',
   path: 'events',
   toBody: (detail) => ({ action: 'commented', detail }),
@@ -269,7 +269,7 @@ const noteForm: Form = {
 const tellForm: Form = {
   name: 'tell',
   label: 'Tell the agent',
-  hint: 'Its next turn reads it. Your words are advice: they approve nothing.',
+  hint: 'The agent reads it in its next turn. Your words are advice. They approve nothing.',
   button: 'Tell it',
   path: 'messages',
   toBody: (text) => ({ text }),

@@ -107,7 +107,7 @@ export function QuestionActions({
         path="investigate"
         title="Ask the agent again"
       >
-        <p>It looks again, from the beginning.</p>
+        <p>It starts again from the beginning.</p>
       </ActionDialog>
     </div>
   )

@@ -56,8 +56,8 @@ export function Progress({ incident, surroundings, events }: ProgressProps) {
         title="Stop this run and take the incident"
       >
         <p>
-          The run ends after the step it is at; a write under way is looked at first. You have the incident then, and
-          the agent makes no attempt until you give it back.
+          The run ends after its current step, and code checks a write under way. Then you have the incident. The agent
+          makes no attempt until you give it back.
         </p>
       </ActionDialog>
     </div>
@@ -94,7 +94,7 @@ function doingNow({ attempt, model, waits }: DetailedIncident, all: IncidentEven
   if (waits) {
     const away = waits.for === 'database' ? 'database' : 'core API'
     return {
-      what: `Waits for the ${away}, which does not answer`,
+      what: `Waits: the ${away} does not answer`,
       since: Date.parse(waits.since),
       turn: formatTurn(answered),
     }

@@ -52,7 +52,7 @@ function OpenRow({ incidentId, events, quotes, last, beganMs, seq }: Props & { s
     >
       <p className="row between small">
         <Link href={`/incidents/${incidentId}#e-${seq}`}>Show in the log</Link>
-        {own.length > 0 && <span className="soft">Underlined: what is quoted of it</span>}
+        {own.length > 0 && <span className="soft">Underlined: the words quoted from it</span>}
       </p>
       {!row && <QueryState query={query} what={`row ${seq}`} />}
       {!row && query.data && <p className="nothing">The log has no row {seq}.</p>}

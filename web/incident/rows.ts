@@ -187,7 +187,7 @@ export function getReading(event: IncidentEvent): { reading: SourceAnswer; isLog
 
 const lookPurposes: Record<EventMetadata['looked']['purpose'], string> = {
   watch: 'after the repair',
-  expected: 'is it what is expected?',
+  expected: 'is this the expected state?',
   crowd: 'after many alerts ended at once',
 }
 
@@ -272,7 +272,7 @@ const noteSigns: Record<NotedCode, { word: string; shape?: MarkShape; tone?: Ton
   stale: { word: 'not heard of', shape: 'ring', tone: 'ink' },
   quiet_unproven: { word: 'quiet, unproven', shape: 'ring', tone: 'ink' },
   series_gone: { word: 'series gone', shape: 'ring', tone: 'ink' },
-  foreign_end: { word: 'ended by another sender', shape: 'triangle', tone: 'ink' },
+  foreign_end: { word: 'another sender ended it', shape: 'triangle', tone: 'ink' },
   late_end: { word: 'late end', shape: 'ring', tone: 'quiet' },
   ending_kept: { word: 'ending kept', shape: 'half', tone: 'work' },
   approval_passed: { word: 'next person', shape: 'ring', tone: 'act' },

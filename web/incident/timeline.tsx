@@ -241,7 +241,7 @@ export function Timeline({ events, place, incidentId }: Props) {
           ))}
         </ol>
       )}
-      {shown.length === 0 && <p className="nothing">No matching rows. Choose everybody to see all.</p>}
+      {shown.length === 0 && <p className="nothing">No row matches. Choose everybody to see all rows.</p>}
     </section>
   )
 }

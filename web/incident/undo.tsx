@@ -43,7 +43,8 @@ function Write({ incidentId, write }: { incidentId: string; write: ListedUndo })
       <p className="soft small wraps">
         {undo && refused === null && (
           <>
-            It can be undone by <Inert text={undo.tool} />, while all is as it left it.
+            This tool can undo it: <Inert text={undo.tool} />. It works only while nobody has changed what the write
+            left.
           </>
         )}
         {refused && <Inert text={refused.detail} />}{' '}
@@ -112,8 +113,8 @@ function Look({ shown }: { shown: ReturnType<typeof useAsk<ShownUndo>> }) {
         <Inert text={refused?.detail ?? look?.observed ?? ''} />
       </p>
       <p className="soft small">
-        It is judged as any write: where somebody else has to approve it, they are asked. It is done once, and only
-        while all is as the write left it.
+        The policy judges it like any write. If it needs another person's approval, Nightshift asks for it. It is done
+        once, and only while nobody has changed what the write left.
       </p>
     </>
   )

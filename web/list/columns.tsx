@@ -130,12 +130,11 @@ function GroupTitle({ line, group, isPart, onTurn }: RowPresses & { line: ListLi
 /** What the incidents of a group have in common. What is not known says so. */
 function GroupName({ line: { incident }, group: { by, leader } }: { line: ListLine; group: IncidentGroup }) {
   if (by === 'alert') return incident.alertName === null ? 'without an alert' : <Inert text={incident.alertName} />
-  if (by === 'resource')
-    return incident.resource ? <Resource resource={incident.resource} /> : 'on no resource that is known'
+  if (by === 'resource') return incident.resource ? <Resource resource={incident.resource} /> : 'on no known resource'
   if (leader) return <Inert text={leader.title} />
   return (
     <>
-      <TypeName type={incident.type} />, cause not looked into here
+      <TypeName type={incident.type} />, cause not investigated here
     </>
   )
 }

@@ -66,8 +66,8 @@ export function Filters({ place, field }: { place: PageLocation; field: RefObjec
           onToggle={(word) => navigate(withSearch(place, { by: word === by ? null : word }))}
         />
         <p className="soft small">
-          By cause: those of one type that came together, named after the one that is looked into first. Whether they
-          share its cause, each says itself.
+          "By cause" joins incidents of one type that came together, under the one that is investigated first. Each
+          incident says itself whether it shares that cause.
         </p>
       </ChipFilter>
       {(['type', 'group'] as const).map((name) => {

@@ -62,7 +62,7 @@ function SaidOutcome({ word, done, refused }: Outcome) {
       <p>
         <strong>
           {done} {word}
-          {refused.length > 0 && `, ${refused.length} refused and still chosen`}.
+          {refused.length > 0 && `, ${refused.length} refused and left chosen`}.
         </strong>
       </p>
       <ul>
@@ -86,18 +86,18 @@ function TakeAll({ chosen, refused, me, run }: ActProps & { me: string | undefin
   return (
     <Confirm button="Take" label="the chosen incidents" title={`Take ${countOf(chosen)}`} refused={refused} run={run}>
       <p>
-        Their runs end first, and a write under way is looked at. While you have them the agent makes no attempt and
-        nobody is reminded. Half a day without an act of yours gives each back.
+        Their runs end first, and code checks writes under way. While you have them, the agent makes no attempt and
+        nobody is reminded. If you do nothing on one for half a day, it is given back.
       </p>
-      {others > 0 && <p className="tone-act">Somebody else has {others} of them: you take over.</p>}
+      {others > 0 && <p className="tone-act">Somebody else has {others} of them: you take these over.</p>}
     </Confirm>
   )
 }
 
 type Subject = 'alert' | 'resource'
 const subjects = [
-  ['alert', 'the alert of each'],
-  ['resource', 'all that fires on the resource of each'],
+  ['alert', "each one's alert"],
+  ['resource', "every alert on each one's resource"],
 ] as const
 
 const draft = 'expectation of several'
@@ -120,8 +120,8 @@ function ExpectAll({ chosen, refused, run }: ActProps & { run(body: unknown): Pr
       run={send}
     >
       <p className="soft">
-        They end now. When one fires again code looks at it: the same as now ends as expected and nobody is notified;
-        anything else is investigated.
+        They end now. When an alert fires again, code looks at its resource. If it looks as it does now, the incident
+        ends as expected and nobody is notified. Otherwise the agent investigates.
       </p>
       <Choice name="subject" legend="What is expected?" options={subjects} value={subject} onChange={setSubject} />
       <UntilField id="several-until" label="Until when?" required value={until} onChange={setUntil} />

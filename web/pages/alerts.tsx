@@ -23,9 +23,9 @@ const becomes = {
   opens: 'opens an incident',
   repeats: 'repeats an alert of an incident',
   ends: 'ends an alert',
-  unproven: 'leaves an alert unknown: the end proves nothing',
-  heartbeat: 'is a heartbeat: its silence opens an incident',
-  nothing: 'does nothing: it ends what never began',
+  unproven: 'leaves an alert unknown, because this end proves nothing',
+  heartbeat: 'is a heartbeat, whose silence opens an incident',
+  nothing: 'does nothing: it ends an alert that never began',
 } as const
 
 /** Paste what a source would send, and see what would become of it. Nothing is stored. */
@@ -41,7 +41,7 @@ function TryAlert() {
   })
   return (
     <details className="try">
-      <summary>Try a body: what would become of it</summary>
+      <summary>Try a body: see what Nightshift would do with it</summary>
       <form
         className="stack"
         onSubmit={(event) => {
@@ -71,7 +71,7 @@ function TryAlert() {
         </div>
         {error && <Failed error={error} isKept={false} again={() => mutate()} />}
         {error instanceof ApiRefusal && <Mapping fields={error.errors} />}
-        {data?.ignored !== undefined && <p>It tells of no alert: {inertText(data.ignored)}.</p>}
+        {data?.ignored !== undefined && <p>The body holds no alert: {inertText(data.ignored)}.</p>}
         {data && <Explained alerts={data.alerts} />}
       </form>
     </details>
@@ -83,7 +83,7 @@ function Mapping({ fields }: { fields: ApiRefusal['errors'] }) {
   if (fields.length === 0) return null
   return (
     <div className="stack tight">
-      <p>For generic, its fields would need these names:</p>
+      <p>The dialect "generic" needs these field names:</p>
       <dl className="facts">
         {fields.map(({ field, message }) => (
           <Fact key={field} name={inertText(field ?? '')} className="wraps">
@@ -174,7 +174,7 @@ function Expectations() {
                   await queryClient.invalidateQueries({ queryKey: key })
                 }}
               >
-                <p>What fires from now on goes the normal way: people are notified and it is investigated.</p>
+                <p>From now on its alerts are handled normally: people are notified and the agent investigates.</p>
               </Confirm>
             </li>
           ))}
@@ -203,7 +203,7 @@ function MarkText({ mark, now }: { mark: Expectation; now: number }) {
       </p>
       {typeof state.observed === 'string' && (
         <p className="soft small wraps">
-          When it was marked: <Inert text={state.observed} />
+          State when it was marked: <Inert text={state.observed} />
         </p>
       )}
     </div>
@@ -282,7 +282,7 @@ function AlertRow({ alert }: { alert: ReceivedAlert }) {
         {alert.incidentId ? (
           <Link href={`/incidents/${alert.incidentId}`}>Incident</Link>
         ) : (
-          <span className="soft small">orphan: ended before it began</span>
+          <span className="soft small">orphan: its end came before its beginning</span>
         )}
         <AlertDoubts alert={alert} />
       </div>

@@ -52,7 +52,7 @@ function ClusterFacts({ now: { facts, source, heardAt } }: { now: ClusterNow }) 
       ))}
       <Fact name="Source">
         <Inert text={source} />
-        {heardAt && <span className="soft small"> heard of last {formatTimeOfDay(heardAt)}</span>}
+        {heardAt && <span className="soft small"> last heard {formatTimeOfDay(heardAt)}</span>}
       </Fact>
     </dl>
   )
@@ -66,13 +66,13 @@ function Unread({ partial }: { partial: readonly string[] }) {
   ))
 }
 
-const noneIll = { cluster: 'None of those that are read.', node: 'None.', workload: '' }
+const noneIll = { cluster: 'None among those that could be read.', node: 'None.', workload: '' }
 
 function NotWell({ now: { kind, unwell, unwellMore } }: { now: ClusterNow }) {
   if (kind === 'workload') return null
   return (
     <section className="stack tight">
-      <h2>{kind === 'cluster' ? 'Nodes and workloads that are not well' : 'Pods on it that are not well'}</h2>
+      <h2>{kind === 'cluster' ? 'Nodes and workloads with faults' : 'Pods on it with faults'}</h2>
       {unwell.length === 0 && <p className="soft">{noneIll[kind]}</p>}
       <ul className="things">
         {unwell.map((each) => (
@@ -159,7 +159,7 @@ function Rollouts({ now: { rollouts, changes } }: { now: ClusterNow }) {
           </li>
         ))}
       </ul>
-      <p className="soft small">Values of environments, arguments and ConfigMaps are not shown.</p>
+      <p className="soft small">Values of environment variables, arguments and ConfigMaps are hidden.</p>
     </section>
   )
 }
@@ -170,7 +170,7 @@ function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed,
     <>
       <strong>Revision {revision}</strong>{' '}
       <span className="soft small">
-        {isTakenUpAgain ? 'an older one that was taken up again, first used ' : ''}
+        {isTakenUpAgain ? 'a rollback to an older one, first used ' : ''}
         {formatMoment(at)}
         {set && (
           <>
@@ -185,7 +185,7 @@ function Rollout({ rollout: { revision, at, isTakenUpAgain, set, ready, changed,
             <Inert text={text} />
           </li>
         ))}
-        {words.length === 0 && <li className="soft">Nothing of the template changed.</li>}
+        {words.length === 0 && <li className="soft">The template did not change.</li>}
       </ul>
     </>
   )
@@ -235,10 +235,10 @@ function Events({ now: { events, eventsMore } }: { now: ClusterNow }) {
     <section className="stack tight">
       <h2>Events</h2>
       {events.length === 0 ? (
-        <p className="soft">None is kept: an API server keeps an event for an hour by default.</p>
+        <p className="soft">No events: an API server keeps an event for an hour by default.</p>
       ) : (
         <Table
-          caption="Events, folded, warnings first"
+          caption="Events, repeats joined, warnings first"
           items={events}
           columns={eventColumns}
           toKey={({ reason, about, message }) => `${reason} ${about} ${message}`}

@@ -66,9 +66,7 @@ function ServerFacts({ server }: { server: Answer }) {
           ))}
         </ul>
       </Fact>
-      {allowsStatements && (
-        <Fact name="Statements">Allowed by an admin: investigations may read rows of its tables.</Fact>
-      )}
+      {allowsStatements && <Fact name="Statements">An admin allowed investigations to read rows of its tables.</Fact>}
     </dl>
   )
 }
@@ -125,14 +123,14 @@ const toSeconds = (at: string): number => Date.parse(at) / 1_000
 /** One point a minute, as this API process read them. */
 function OverTime({ name, samples, max }: { name: string; samples: DatabaseSample[]; max: number }) {
   if (samples.length < 2)
-    return <p className="soft small">Charts begin with the second sample: one a minute is read.</p>
+    return <p className="soft small">Charts begin with the second sample. Nightshift reads one sample a minute.</p>
   const lag = samples.filter(({ lagBytes }) => lagBytes !== null)
   const connections = samples.map(({ at, connections: used }): [number, number] => [toSeconds(at), used])
   return (
     <div className="stack">
       {lag.length > 1 && (
         <Chart
-          {...plain(name, 'bytes', 'Received or sent, and not replayed')}
+          {...plain(name, 'bytes', 'Received or sent, not yet replayed')}
           series={[
             {
               labels: { replica: 'lag' },

@@ -50,8 +50,8 @@ function OneDevice({ device }: { device: ListedDevice }) {
       )}
       {lack && (
         <p className="said lamp wraps">
-          What it reads is not confined, so each look asks a person: <Inert text={lack} />. To end that, {sandboxRemedy}
-          .
+          No sandbox confines what it reads, so each look asks a person: <Inert text={lack} />. To end that,{' '}
+          {sandboxRemedy}.
         </p>
       )}
       <DeviceFacts device={device} />
@@ -108,7 +108,7 @@ function DeviceFacts({ device }: { device: ListedDevice }) {
       <dd>{manifestExpiresAt ? formatMoment(manifestExpiresAt) : 'none yet'}</dd>
       <dt>Root looks with</dt>
       <dd className="wraps">
-        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'nothing without approval'}
+        {terms.root_reads?.length ? <Commands commands={terms.root_reads} /> : 'no command without approval'}
       </dd>
       <dt>Tools</dt>
       <dd className="wraps">{tools.join(', ') || 'none'}</dd>

@@ -126,7 +126,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
       <Fact name="Messages to send">
         {backlog.deliveries}
         {backlog.failedDeliveries > 0 && (
-          <span className="tone-broken"> · {backlog.failedDeliveries} given up in a day</span>
+          <span className="tone-broken"> · {backlog.failedDeliveries} given up within a day</span>
         )}
       </Fact>
     </dl>
@@ -134,7 +134,7 @@ function Backlog({ backlog, now }: { backlog: Status['backlog']; now: number }) 
 }
 
 function Schedule({ schedule, now }: { schedule: Status['schedule']; now: number }) {
-  if (!schedule) return <p className="said">Temporal could not be asked about the queue's schedule, or has none yet.</p>
+  if (!schedule) return <p className="said">Temporal did not answer about the queue's schedule, or has none yet.</p>
   const { paused, note, everySeconds, lastAt, nextAt } = schedule
   return (
     <dl className="facts narrow">
@@ -156,7 +156,7 @@ function Schedule({ schedule, now }: { schedule: Status['schedule']; now: number
 function ModelFacts({ model, now }: { model: Status['model']; now: number }) {
   return (
     <dl className="facts narrow">
-      <Fact name="Answered last">
+      <Fact name="Last answer">
         {model.model ? <Inert text={model.model} /> : 'nobody yet'}
         {model.lastAnswerAt && <span className="soft"> · {formatAge(model.lastAnswerAt, now)}</span>}
       </Fact>
@@ -200,7 +200,7 @@ function Models() {
   return (
     <section className="sheet" aria-label="Models">
       <Table
-        caption="Models that runs may be given to"
+        caption="Models that runs can use"
         items={list.data.items}
         columns={modelColumns}
         toKey={({ name }) => name}
@@ -208,7 +208,7 @@ function Models() {
       {list.data.routes.map(({ key, model, isDeclared }) => (
         <p key={key} className="small">
           <Inert text={`${key}: ${model}`} />
-          {!isDeclared && ', which nobody declares: the default model is used.'}
+          {!isDeclared && '. Nobody declares it, so runs use the default model.'}
         </p>
       ))}
     </section>

@@ -45,8 +45,8 @@ export function JobsPage({ title }: { title: string }) {
         toKey={({ name }) => name}
         empty={
           <Nothing title="No job is declared.">
-            A playbook, a job template or a service of yours can repair a resource: declare it in a file, and name that
-            file by <code>JOBS_FILE</code>.
+            A playbook, a job template or a service of yours can repair a resource. Declare it in a file, and name that
+            file in <code>JOBS_FILE</code>.
           </Nothing>
         }
       />
@@ -78,7 +78,7 @@ function Job({ job }: { job: ShownJob }) {
           {kind.replaceAll('_', ' ')}{' '}
           <Inert text={on.ids?.join(', ') ?? `with an id that matches ${on.pattern} as a whole`} />
         </Fact>
-        <Fact name="Is given">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
+        <Fact name="Parameters">{parameters.map((word) => `{${word}}`).join(', ') || 'nothing'}</Fact>
         <Fact name="Within">{timeoutSeconds} s</Fact>
         <Fact name="What it starts" isWhole>
           {system}:{' '}
@@ -92,12 +92,12 @@ function Job({ job }: { job: ShownJob }) {
               <Inert text={check.runs} />
             </code>
           ) : (
-            'none: its risk is high, and nothing proves a run'
+            'none: the risk is high, and nothing proves a run'
           )}
         </Fact>
         {check && (
-          <Fact name="Says that nothing would change" isWhole>
-            <Inert text={check.noChanges.join(', ') || 'by nothing: no run is proven'} />
+          <Fact name="Output when nothing would change" isWhole>
+            <Inert text={check.noChanges.join(', ') || 'not declared: nothing proves a run'} />
           </Fact>
         )}
         {proof !== null && (
@@ -106,7 +106,7 @@ function Job({ job }: { job: ShownJob }) {
           </Fact>
         )}
       </dl>
-      <p className="soft small">Each run requires approval, with the output of the check mode.</p>
+      <p className="soft small">Each run requires approval. The card shows the output of the check mode.</p>
       <LastRuns runs={job.lastRuns} />
     </article>
   )

@@ -19,7 +19,7 @@ const originWords: Record<RunbookOrigin, string> = {
 const formatOrigin = ({ origin, replaces }: Pick<ListedRunbook, 'origin' | 'replaces'>): string =>
   replaces.length === 0
     ? originWords[origin]
-    : `${originWords[origin]}, before that of ${formatList(replaces.map((each) => (each === 'shipped' ? 'the product' : originWords[each])))}`
+    : `${originWords[origin]}, instead of the one of ${formatList(replaces.map((each) => (each === 'shipped' ? 'the product' : originWords[each])))}`
 
 const formatNames = (names: readonly string[]): string => names.join(', ').replaceAll('_', ' ') || 'any'
 
@@ -77,7 +77,7 @@ function Troubles({ known: { refused, places } }: { known: KnowledgeList }) {
       {refused.map(({ origin, file, why, remedy }) => (
         <p key={`${origin} ${file}`} className="said lamp wraps">
           <strong>
-            <Inert text={file} /> is not taken:
+            <Inert text={file} /> was not read:
           </strong>{' '}
           <Inert text={spelled(`${why}. ${remedy}.`)} />
         </p>
@@ -120,7 +120,7 @@ function Shown({ runbook }: { runbook: Runbook }) {
         </Fact>
       </dl>
       <Markdown text={body} />
-      <p className="soft small">It suggests. It allows nothing, and no rule of code reads it.</p>
+      <p className="soft small">A runbook suggests. It allows nothing, and no rule reads it.</p>
     </article>
   )
 }

@@ -113,8 +113,8 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
         disabled={isRoleGiven || isSelf}
         onChange={(role) => change({ role })}
       >
-        {isRoleGiven && <span className="small soft">comes from the groups at the provider</span>}
-        {isSelf && <span className="small soft">another admin changes yours</span>}
+        {isRoleGiven && <span className="small soft">the groups at the provider decide this</span>}
+        {isSelf && <span className="small soft">only another admin can change yours</span>}
       </SelectField>
       <SelectField
         label="Decides about risks up to"
@@ -136,7 +136,7 @@ function AuthorityFields(props: FieldsProps & { isRoleGiven: boolean; isSelf: bo
       />
       <TextArea
         id={`${id}-rights`}
-        label="Further rights, one a line: a risk, resources, types, an end"
+        label="Further rights, one a line: risk, resources, types, end"
         className="mono"
         rows={3}
         placeholder="critical database:orders-* until:2026-12-06"
@@ -161,14 +161,14 @@ function DoorFields({ id, draft, change, isSelf }: FieldsProps & { isSelf: boole
       />
       <TextField
         id={`${id}-pagerduty`}
-        label="User id at PagerDuty (empty: what they acknowledge there is noted, and takes nothing)"
+        label="User id at PagerDuty (empty: an acknowledgement there is noted and takes no incident)"
         className="mono"
         placeholder="PLH1HKV"
         value={draft.pagerduty}
         onChange={(pagerduty) => change({ pagerduty })}
       />
       <CheckField checked={draft.disabled} disabled={isSelf} onChange={(disabled) => change({ disabled })}>
-        Disabled: comes in nowhere, with any token or browser
+        Disabled: cannot sign in with any token or browser
       </CheckField>
     </>
   )

@@ -51,8 +51,8 @@ export function PostmortemPage({ id }: { id: string }) {
       {found.data && (
         <>
           <p className="soft small">
-            Every sentence is folded from the {formatNumber(found.data.rows)} rows of the log and names those that say
-            so. What people write stands beside it, under their name, and changes no row.
+            Code makes every sentence from the {formatNumber(found.data.rows)} log, and names its rows. What people
+            write appears beside it, under their name, and changes no row.
           </p>
           {found.data.sections.map((each) => (
             <SectionOf key={each.section} section={each} found={found.data} />
@@ -112,7 +112,7 @@ function SectionOf({ section, found }: { section: Section; found: Postmortem }) 
 
 /** Each with links to its rows; those of an attempt below its name. */
 function Sentences({ sentences, incidentId }: { sentences: Section['sentences']; incidentId: string }) {
-  if (sentences.length === 0) return <p className="soft">Nobody has written anything here.</p>
+  if (sentences.length === 0) return <p className="soft">Nobody has edited this.</p>
   const groups = Map.groupBy(sentences, ({ attempt }) => attempt)
   return [...groups].map(([attempt, own]) => (
     <div key={attempt ?? 'all'} className="stack tight">

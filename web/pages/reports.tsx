@@ -138,9 +138,9 @@ function Sheets({ report: { total, byWeek, byType, spared }, place }: { report: 
       <Escalations total={total} />
       {spared.length > 0 && <Spared spared={spared} />}
       <p className="soft small">
-        Auto-resolved: resolved before a person decided, wrote or took anything; the share is of what is closed. A
-        repair did not last where its incident was opened again, or its resource had the same trouble within a day. The
-        cost is of the answers of these days, whenever their incident began.
+        Auto-resolved means: resolved before a person decided, wrote or took anything. The share counts closed
+        incidents. A repair did not last if its incident opened again, or if its resource had the same trouble within a
+        day. The cost counts the answers of these days, whenever their incident began.
       </p>
     </div>
   )
@@ -213,7 +213,7 @@ function Spared({ spared }: Pick<Report, 'spared'>) {
       <h2 id="spared-title">Wakes avoided</h2>
       <div className="sheet">
         <Table
-          caption="Pages that were not needed, the newest first"
+          caption="Avoided pages, newest first"
           items={spared}
           columns={[
             { head: 'When', className: 'nowrap', cell: ({ at }) => formatMinute(at) },

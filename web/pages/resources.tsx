@@ -30,7 +30,9 @@ function ResourceChanges({ kind, id }: { kind: string; id: string }) {
     <section className="stack tight">
       <h2>Changes of the last 7 days</h2>
       {error && <Failed error={error} isKept={data !== undefined} again={() => void changes.refetch()} />}
-      {data && data.items.length === 0 && <p className="soft">None was reported, of it or of what it needs.</p>}
+      {data && data.items.length === 0 && (
+        <p className="soft">No change of this resource, or of what it needs, was reported.</p>
+      )}
       <ul className="things">
         {data?.items.slice(0, maxShown).map((change) => (
           <li key={change.id} className="wraps">
@@ -135,7 +137,7 @@ export function ResourcesPage({ title }: { title: string }) {
         toKey={({ kind, id }) => `${kind}:${id}`}
         empty={
           <Nothing title={place.search.size > 0 ? 'Nothing fits these filters.' : 'Nothing is known yet.'}>
-            A platform lists what it runs. Everything else comes from{' '}
+            A platform lists what it runs. Import everything else with{' '}
             <code>{spelled('nightshift inventory import FILE')}</code>.
           </Nothing>
         }
@@ -187,7 +189,7 @@ function Resource({ resource }: { resource: ShownResource }) {
     <article className="about">
       <p className="wraps">
         <Inert text={resource.state.observed} />
-        {resource.isStale && <strong> Stale: no source has listed it for a day.</strong>}
+        {resource.isStale && <strong> Stale: for a day no source has listed it.</strong>}
       </p>
       {names.length > 0 && (
         <p className="soft wraps">
@@ -207,7 +209,7 @@ function Resource({ resource }: { resource: ShownResource }) {
       <ResourceChanges kind={resource.kind} id={resource.id} />
       <Relations resource={resource} />
       <section className="stack tight">
-        <h2>Who says so</h2>
+        <h2>Sources</h2>
         <ul className="things">
           {resource.said.map(({ source, seenAt, attributes }) => (
             <li key={source}>
@@ -240,7 +242,7 @@ function Acts({ acts }: Pick<ShownResource, 'acts'>) {
   if (acts.length === 0) return null
   return (
     <section className="stack tight">
-      <h2>Done by people</h2>
+      <h2>Writes by people</h2>
       <ul className="things">
         {acts.map(({ at, who, did, incidentId }) => (
           <li key={`${at} ${did}`} className="wraps">
@@ -261,7 +263,7 @@ function Fires({ resource: { alerts, incidents } }: { resource: ShownResource })
     <section className="stack tight">
       <h2>Alerts and incidents</h2>
       {alerts.length + incidents.length === 0 && (
-        <p className="soft">Nothing fires on it, and no incident was about it.</p>
+        <p className="soft">No alert fires on it, and no incident was about it.</p>
       )}
       <ul className="things">
         {alerts.map(({ name, status, startsAt, incidentId }) => (
@@ -290,11 +292,11 @@ function Relations({ resource: { relations, disagreements, neighbours, kind, id 
   const own = `${kind}:${id}`
   const said = disagreements.map(({ relation, values }) => {
     const claims = values.map(({ to, source, seenAt }) => `${source} says ${to} (${formatMoment(seenAt)})`)
-    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nothing is near along it.`
+    return `Sources disagree on what it ${relation.replaceAll('_', ' ')}: ${claims.join(', ')}. Nightshift follows none of them to its neighbours.`
   })
   return (
     <section className="stack tight">
-      <h2>How it hangs together</h2>
+      <h2>Relations</h2>
       {neighbours ? <p className="soft small">{sayVicinity(inertText(own), neighbours)}</p> : null}
       {said.map((text) => (
         <p key={text} className="wraps">

@@ -55,7 +55,7 @@ function FollowUps({ followUps: { count, first } }: Pick<ShiftView, 'followUps'>
         Follow-ups <span className={count > 0 ? 'count waits' : 'count'}>{count}</span>
       </h2>
       {first.length === 0 ? (
-        <Nothing title="Nothing is left to do.">An incident that ends as mitigated leaves a follow-up here.</Nothing>
+        <Nothing title="No follow-up is open.">An incident that ends as mitigated leaves a follow-up here.</Nothing>
       ) : (
         <ul className="stack tight">
           {first.map((each) => (

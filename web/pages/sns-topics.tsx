@@ -24,8 +24,8 @@ export function SnsTopics() {
       <h2>Topics of Amazon SNS</h2>
       {waiting > 0 && (
         <p className="said lamp">
-          <strong>{waiting === 1 ? '1 topic waits' : `${waiting} topics wait`} for a person.</strong> Until it is
-          confirmed, its alarms reach nobody. Confirm only a topic that is yours.
+          <strong>{waiting === 1 ? '1 topic waits' : `${waiting} topics wait`} for a person.</strong> Until somebody
+          confirms it, its alarms reach nobody. Confirm only a topic that is yours.
         </p>
       )}
       <div className="sheet narrow">
@@ -70,7 +70,8 @@ const columnsFor = (refused: string | null): Column<SnsTopic>[] => [
             run={decide(topic, 'confirm')}
           >
             <p>
-              SNS is asked for the subscription of <Inert text={topic.arn} />, and its alarms are taken from now on.
+              Nightshift confirms the subscription of <Inert text={topic.arn} />
+              at SNS, and takes its alarms from now on.
             </p>
           </Confirm>
         )}
@@ -82,7 +83,7 @@ const columnsFor = (refused: string | null): Column<SnsTopic>[] => [
           run={decide(topic, 'remove')}
         >
           <p>
-            Alarms of <Inert text={topic.arn} /> are refused. The subscription at SNS stays: end it there.
+            Alarms of <Inert text={topic.arn} /> are refused from now on. The subscription at SNS stays. End it there.
           </p>
         </Confirm>
       </div>

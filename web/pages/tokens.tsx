@@ -61,7 +61,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
     <>
       <TextField
         id="mint-name"
-        label="Name: where it will be used"
+        label="Name: say where you will use it"
         required
         maxLength={64}
         placeholder="anna, laptop"
@@ -78,7 +78,7 @@ function Fields({ draft, change }: { draft: Draft; change(part: Partial<Draft>):
         id="mint-operator"
         label="Owner (empty: you)"
         disabled={!isPerson}
-        placeholder={isPerson ? '' : `a token of role ${role} belongs to nobody`}
+        placeholder={isPerson ? '' : `a token of role ${role} has no owner`}
         value={isPerson ? operator : ''}
         onChange={(next) => change({ operator: next })}
       />
@@ -224,7 +224,7 @@ function Revoke({ token: { id, name, prefix } }: { token: ApiToken }) {
         <code>
           <Inert text={prefix} />
         </code>{' '}
-        lets nobody in any more, and every browser that is signed in with it is signed out. This cannot be taken back.
+        stops working, and every browser signed in with it is signed out. You cannot undo this.
       </p>
     </Confirm>
   )

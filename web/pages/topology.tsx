@@ -23,7 +23,7 @@ export function TopologyPicture({ resource }: { resource: ShownResource }) {
   const firing = alerts.filter(({ status }) => status === 'firing').length
   return (
     <section className="stack tight" aria-labelledby="topology">
-      <h2 id="topology">What it stands on, and what stands on it</h2>
+      <h2 id="topology">What it needs, and what needs it</h2>
       <div className="topology">
         <Side title="It runs on or needs" near={around.needs} all={`/resources?needed_by=${encodeURIComponent(key)}`} />
         <Curves from={countRows(around.needs)} rows={rows} isLeft />
@@ -61,7 +61,7 @@ function Side({ title, near: { items, total }, all }: { title: string; near: Nea
       <h3>
         {title} <span className="soft">{total}</span>
       </h3>
-      {total === 0 && <p className="soft small">Nothing that is known.</p>}
+      {total === 0 && <p className="soft small">Nothing known.</p>}
       <ul>
         {items.map(({ key, relation, firing }) => (
           <li key={key} className={firing > 0 ? 'fires' : undefined}>

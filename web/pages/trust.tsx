@@ -88,11 +88,11 @@ export function TrustPage({ title }: { title: string }) {
         toKey={({ type, tool }) => `${type} ${tool}`}
         above={
           <p className="soft small wraps">
-            Every other pair: {trust.data?.newPairs}, {trust.data && trustWords[trust.data.newPairs]}. A level only
-            takes away: what is refused or asked stays so.
+            Every other pair: {trust.data?.newPairs}, {trust.data && trustWords[trust.data.newPairs]}. A level can only
+            restrict: calls that are refused or asked about stay so.
           </p>
         }
-        empty={<Nothing title="The agent has proposed no write yet.">Each one that it does is counted here.</Nothing>}
+        empty={<Nothing title="The agent has proposed no write yet.">This page will count each one.</Nothing>}
       />
     </>
   )
@@ -118,7 +118,7 @@ function Pair({ pair, path }: { pair: PairHistory; path: string }) {
       <Stops />
       <p className="wraps">
         <Level level={level} cause={cause} />: {trustWords[level]}.
-        {cause === 'upgrade' && ' An older version ran it unasked; set act once more to confirm that.'}
+        {cause === 'upgrade' && ' An older version ran it without asking. Set act once more to confirm that.'}
       </p>
       <dl className="facts">
         <Fact name="Proposed">{formatNumber(record.proposed)}</Fact>
@@ -178,7 +178,7 @@ const callColumns: Column<TrustCall>[] = [
     head: 'When',
     cell: ({ at, incidentId, seq }) => <Link href={`/incidents/${incidentId}#e-${seq}`}>{formatMoment(at)}</Link>,
   },
-  { head: 'What became of it', className: 'wraps', cell: describeCall },
+  { head: 'Result', className: 'wraps', cell: describeCall },
 ]
 
 function Weeks({ weeks }: Pick<PairHistory, 'weeks'>) {
@@ -213,7 +213,7 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
     <Confirm
       button="Set the level"
       label="of this pair"
-      title={`How far may ${inertText(pair.tool)} go in ${inertText(pair.type)}?`}
+      title={`What may ${inertText(pair.tool)} do by itself in ${inertText(pair.type)}?`}
       refused={missing(session, 'decide')}
       run={() => run().finally(() => void client.invalidateQueries({ queryKey: ['trust'] }))}
     >
@@ -224,7 +224,7 @@ function SetLevel({ pair, path }: { pair: PairHistory; path: string }) {
         value={to}
         onChange={setTo}
       />
-      <ReasonField id="trust-reason" label="Why? It stands in the audit." value={reason} onChange={setReason} />
+      <ReasonField id="trust-reason" label="Why? The audit keeps your words." value={reason} onChange={setReason} />
     </Confirm>
   )
 }

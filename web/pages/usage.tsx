@@ -62,7 +62,7 @@ export function UsagePage({ title }: { title: string }) {
 /** What models cost: today and this month beside their caps, then by model and type of incident. */
 function Money({ money }: { money: Usage['money'] }) {
   if (money.byModel.every(({ dollars }) => dollars === 0) && money.day.cap === null && money.month.cap === null)
-    return <p className="soft">No price is known for these models: set agent.prices to see what they cost.</p>
+    return <p className="soft">These models have no price. Set agent.prices to see what they cost.</p>
   return (
     <>
       <p>
@@ -93,7 +93,7 @@ function spentColumns(head: string): Column<SpentOn>[] {
     {
       head: 'Without a price',
       className: 'num wide',
-      cell: ({ assumed }) => (assumed > 0 ? `${formatDollars(assumed)} at the dearest price` : '–'),
+      cell: ({ assumed }) => (assumed > 0 ? `${formatDollars(assumed)} at the highest price` : '–'),
     },
   ]
 }
@@ -225,7 +225,7 @@ export function GapsPage({ title }: { title: string }) {
         toKey={({ id }) => id}
         empty={
           <Nothing title="No gaps reported.">
-            When an investigation lacks a tool, it says so here instead of working around it.
+            When an investigation lacks a tool, it reports the tool here instead of working around it.
           </Nothing>
         }
       />

@@ -94,7 +94,7 @@ export function PlacementPicture({ proposal, problem, position, title }: Props) 
       <Rules barred={proposal.barred ?? []} />
       {isCut && (
         <p className="soft">
-          There are more hosts in this plan than are drawn: those that a step uses are there while it runs.
+          The picture leaves out some hosts of this plan. A host that a step uses appears while the step runs.
         </p>
       )}
     </div>
@@ -154,7 +154,7 @@ function Untouched({ count, isShown, show }: { count: number; isShown: boolean; 
       {formatCount(count, 'host')} {count === 1 ? 'is' : 'are'} not touched.{' '}
       <button type="button" className="bare" aria-expanded={isShown} onClick={() => show(!isShown)}>
         {isShown ? 'hide' : 'show'}
-        <span className="visually-hidden"> the hosts that are not touched</span>
+        <span className="visually-hidden"> the untouched hosts</span>
       </button>
     </p>
   )

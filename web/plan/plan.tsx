@@ -121,7 +121,7 @@ function StepperButtons({ position, last, to, playback: { plays, wantsCalm, play
       </div>
       {wantsCalm && (
         <p id={`${id}-calm`} className="soft">
-          Nothing plays by itself: your system asks for less motion.
+          The picture does not play by itself, because your system asks for less motion.
         </p>
       )}
     </>
@@ -218,7 +218,7 @@ export function PlanOfProposal({ id, played = false, isAhead = false }: PlayProp
     staleTime: Number.POSITIVE_INFINITY,
   })
   if (plan.isError && played)
-    return <p className="strong">The plan cannot be drawn just now. Its steps are in the details below.</p>
+    return <p className="strong">The plan cannot be drawn now. Its steps are in the details below.</p>
   if (!plan.data) return null
   return <Plan {...plan.data} played={played} isAhead={isAhead} />
 }

@@ -34,7 +34,7 @@ export function Rules({ barred }: { barred: readonly BarredVm[] }) {
   if (vms.length === 0) return null
   return (
     <details>
-      <summary>Why the other hosts do not take {formatList(vms, 'or')}</summary>
+      <summary>Why the other hosts cannot take {formatList(vms, 'or')}</summary>
       <ul>
         {barred.map(({ vm, host, text }) => (
           <li key={`${vm} ${host}`}>

@@ -102,6 +102,6 @@ function concludeProse(
 
 function lastAnswer({ rows }: Play): IncidentEvent<'model_answered'>['metadata'] {
   const row = rows.findLast((each) => each.kind === 'model_answered')
-  if (!row) throw new Error('a call is made that no answer proposed')
+  if (!row) throw new Error('no answer proposed this call')
   return row.metadata
 }

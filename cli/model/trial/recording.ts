@@ -36,7 +36,7 @@ function findAttempt(
   events: readonly IncidentEvent[],
 ): Pick<Recording, 'attempt' | 'opening' | 'ending'> | { why: string } {
   if (type === manualChangeType) return { why: 'a person’s own write' }
-  if (type === questionType) return { why: 'a question of a person' }
+  if (type === questionType) return { why: "a person's question" }
   const ending = events.findLast(isAgentsEnding)
   if (!ending) return { why: 'the agent did not end it' }
   if (ending.kind === 'escalated' && foreignEnds.has(ending.metadata.code)) {
@@ -69,7 +69,7 @@ export async function readRecording(api: ApiClient, incident: ApiIncident): Prom
     const text = await readText(api, incident.id, digest)
     if (text !== null) texts.set(digest, text)
   }
-  if (first.some((digest) => !texts.has(digest))) return { why: 'the texts of its first turn are not kept any more' }
+  if (first.some((digest) => !texts.has(digest))) return { why: 'the texts of its first turn are no longer kept' }
   const { id, type, title, resource } = incident
   return { incident: { id, type, title, resource }, events, texts, ...found }
 }

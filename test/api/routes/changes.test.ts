@@ -162,7 +162,7 @@ test('what can never be a change is refused with a reason: the shape, the type, 
     [{ at: minutesAgo(1) }, {}, 400, /"title" is missing/],
     ['[', {}, 400, /not JSON/],
     [{}, { 'x-github-event': 'push' }, 400, /repository\.full_name is missing/],
-    [{}, both, 400, /Two senders/],
+    [{}, both, 400, /headers name two senders/],
     ['payload=%7B%7D', { 'content-type': 'application/x-www-form-urlencoded' }, 415, /application\/json/],
   ]
   for (const [body, headers, status, detail] of cases) {

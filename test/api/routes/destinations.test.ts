@@ -244,7 +244,7 @@ test('an acknowledgement takes the incident for the person with that user ID', a
       ['taken', 'user:frida'],
     ],
   })
-  expect((await comesIn(body)).body).toEqual({ outcome: 'ignored', why: 'it was here before' })
+  expect((await comesIn(body)).body).toEqual({ outcome: 'ignored', why: 'it arrived before' })
   // What our own event brings about there is no news.
   expect((await comesIn(event(id))).body).toMatchObject({ outcome: 'ignored' })
   expect((await standing(id)).noted).toHaveLength(2)

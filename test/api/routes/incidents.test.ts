@@ -156,7 +156,7 @@ test('a person writes a section under their name, the log stays as it is, and th
   expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
   const lost = both.find(({ status }) => status === 409)!
   expect(lost.body).toMatchObject({ code: 'VERSION_CHANGED', version: 1 })
-  expect(String(lost.body.detail)).toMatch(/is at version 1, by (operator|approver); you saw version 0/)
+  expect(String(lost.body.detail)).toMatch(/is at version 1, by (operator|approver), and you saw version 0/)
   const key = `once-${id}`
   const again = [await write(1, 'Better', { key }), await write(1, 'Better', { key })]
   expect(again.map(({ status, body }) => [status, body.version])).toEqual([

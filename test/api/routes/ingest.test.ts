@@ -229,7 +229,7 @@ test('a group of 1,200 alerts is stored, shown with its age, and taken up as a w
     /^1 large body waits .* 1200 alerts, the oldest for \d+ s\.$/,
   )
   expect(await takeAllUp()).toEqual(Array.from({ length: 1_200 }, () => 'opened'))
-  expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'None waits to be taken up.' })
+  expect(await healthOf('large bodies')).toMatchObject({ status: 'ok', detail: 'No large body waits.' })
 
   // A word on a waiting alert comes after it, however small the body.
   await api.post('/ingest/alertmanager', { raw: group('firing', 1_200), as: api.tokens.ingest })

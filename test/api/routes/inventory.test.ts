@@ -319,7 +319,7 @@ test('the end of an import is stored with it or not at all, and says nothing of 
   await sql`drop trigger refuse_end on inventory_import`.execute(bare.owner)
   expect(failed).toMatchObject({
     state: 'failed',
-    reason: expect.stringMatching(/the log of the API .* Nothing was stored/),
+    reason: expect.stringMatching(/The API's log .* Nothing was stored/),
   })
   expect(failed.reason).not.toContain('4711')
   expect((await bare.get('/inventory')).body.nodes).not.toContainEqual(expect.objectContaining({ id: 'half-1' }))

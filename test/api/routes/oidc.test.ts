@@ -113,7 +113,7 @@ test('a code works once', async () => {
   expect([again.status, again.code, again.text]).toEqual([
     401,
     'SIGN_IN_REFUSED',
-    expect.stringContaining('finished before'),
+    expect.stringContaining('already finished'),
   ])
 })
 

@@ -80,7 +80,7 @@ test('a button of another incident, of another action or of nobody takes nothing
   ]) {
     await send(door.slack.press('U0ANNA', ts, 'take', { value }))
   }
-  await whisper('U0ANNA', 'not one of mine')
+  await whisper('U0ANNA', 'did not make this button')
   expect(await owner(id)).toBeNull()
   const written = async () =>
     ((await api.get('/audit?what=security.foreign_button')).body as unknown as { items: unknown[] }).items.length
@@ -108,7 +108,7 @@ test('one press says what the cause of a closed incident was worth, as the perso
   expect((await api.get(`/incidents/${id}/trust`)).body.cause).toMatchObject({ verdict: 'wrong', by: 'anna' })
   const partly = incidentButton(door.slack.settings.signingSecret, { id, attempt: 1 }, 'cause_partly')
   await send(door.slack.press('U0BERT', (await root(id)).ts, 'cause_wrong', { value: partly }))
-  await whisper('U0BERT', 'not one of mine')
+  await whisper('U0BERT', 'did not make this button')
 })
 
 test('a button of an earlier attempt says nothing about the cause of the newest', async () => {

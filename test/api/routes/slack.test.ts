@@ -208,7 +208,7 @@ test('a button of another action or of nobody decides nothing', async () => {
   for (const value of [`${id}.${nonce}`, `${id}.${'A'.repeat(43)}`, `${id}.`, 'x', `apr_none.${nonce}`]) {
     await send(door.slack.press('U0ANNA', ts, 'approve', { value }))
   }
-  await whisper('U0ANNA', 'not one of mine')
+  await whisper('U0ANNA', 'did not make this button')
   expect((await approval(id)).status).toBe('pending')
   expect(await security(incidentId)).toEqual(['slack FOREIGN_BUTTON', 'slack FOREIGN_BUTTON'])
 })
@@ -236,10 +236,10 @@ test('where two people are needed, the first is told so and the buttons stay', a
   const { id } = await asks({ required: 2 })
   const asked = await card(id)
   await press('U0ANNA', id)
-  await whisper('U0ANNA', 'Somebody else has to agree')
+  await whisper('U0ANNA', 'Another person must agree')
   await eventually('the card to say so', () => JSON.stringify(asked.body).includes('1 of 2 have agreed'))
   await press('U0ANNA', id)
-  await whisper('U0ANNA', 'You had decided so before')
+  await whisper('U0ANNA', 'You had already decided so')
   await press('U0BERT', id)
   expect((await approval(id)).status).toBe('approved')
 })

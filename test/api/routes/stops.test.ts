@@ -44,7 +44,7 @@ test.each<[string, object, number, RegExp]>([
     404,
     /no resource shard:db-mars-1 here: nothing was stopped/,
   ],
-  ['what people do themselves', { type: 'manual_change' }, 409, /What people write themselves is never stopped/],
+  ['what people do themselves', { type: 'manual_change' }, 409, /never covers writes that people ask for themselves/],
   ['an end that is over', { type: 'replication_lag', until: '2020-01-01T00:00:00Z' }, 422, /is over: it is/],
 ])('%s is refused with what helps, and stops nothing', async (_, body, status, detail) => {
   await of('replication_lag')

@@ -124,7 +124,7 @@ test('a token for reading reads, whatever its role could', async () => {
   const { token } = await mint({ role: 'admin', scopes: ['read'] })
   expect(await reads(token)).toBe(200)
   const answer = await api.put('/config/agent.paused', { body: { value: 'true' }, as: token })
-  expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining('scopes of this token')])
+  expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining("this token's scopes")])
 })
 
 test('a token for minting alone mints nothing that could do more than it', async () => {

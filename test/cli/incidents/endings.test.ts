@@ -28,7 +28,7 @@ test('an incident is taken and given back, and what nobody has cannot be given b
   const taken = await incidents('take', open)
   expect([taken.code, taken.stderr]).toEqual([0, expect.stringContaining('operator has it')])
   expect((await incidents('show', open)).stdout).toMatch(/owner +operator, since/)
-  expect((await incidents('take', running)).stderr).toContain('it is yours when its run has ended')
+  expect((await incidents('take', running)).stderr).toContain('It is yours when its run has ended')
   const given = await incidents('give-back', open, '--json')
   expect(JSON.parse(given.stdout)).toMatchObject({ id: open, status: 'escalated', owner: null })
   const again = await incidents('give-back', open)

@@ -256,7 +256,7 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   const file = `${emptyDir}/edited.md`
   const exported = (await run(`incidents postmortem ${id} --markdown`)).stdout
   const unchanged = await runCli(['incidents', 'postmortem', id, '--edit', '-'], api.as('operator'), exported)
-  expect(unchanged.stderr).toContain('Nothing differs')
+  expect(unchanged.stderr).toContain('The file differs nowhere')
   writeFileSync(file, exported.replace('## Cause\n', '## Cause\n\nIt was the network.\n'))
   const written = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
   expect([written.code, written.stderr]).toEqual([0, expect.stringContaining('Written: Cause. It is version 1.')])
@@ -265,8 +265,8 @@ test('a postmortem is read in the terminal, written from a file under a name, an
   const late = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
   writeFileSync(file, exported.replace('## Impact\n', '## Impact\n\nNone.\n'))
   const overtaken = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('approver'))
-  expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('Nothing differs'), 5])
-  expect(overtaken.stderr).toMatch(/is at version 1, by operator; you saw version 0/)
+  expect([late.stderr, overtaken.code]).toEqual([expect.stringContaining('The file differs nowhere'), 5])
+  expect(overtaken.stderr).toMatch(/is at version 1, by operator, and you saw version 0/)
   writeFileSync(file, '## Couse\n\nx')
   const wrong = await runCli(['incidents', 'postmortem', id, '--edit', file], api.as('operator'))
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('"Couse" is no section. Sections: Summary')])
@@ -319,7 +319,7 @@ test('a person ends an incident, or puts it before the agent again', async () =>
     runCli(['incidents', 'escalate', await openedIncident(api.db), '--reason', 'new hardware'], api.as('operator')),
   ])
   // Its run ends it: nothing has happened when the command returns.
-  expect(asked.stderr).toContain('Requested; its run ends')
+  expect(asked.stderr).toContain('Requested. Its run ends')
   expect(cancelled.stderr).toContain('is cancelled')
   expect(escalated.stderr).toContain('is escalated')
   expect((await run(`incidents investigate ${open}`)).stderr).toContain('is open')

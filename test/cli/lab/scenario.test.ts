@@ -156,7 +156,7 @@ const firingStill = (labels: Record<string, string>) => {
 test('a scenario begins when the alert of the play before has ended, for else it would not begin again', async () => {
   const stage = stageOf('web-osl-1')
   await expect(untilQuiet(firingStill({}), stage, { withinMs: 0 })).rejects.toThrow(
-    `the alert service_down about ${node} (inc_1) to end: nothing was broken`,
+    `the alert service_down about ${node} (inc_1) to end, and broke nothing`,
   )
   // Its sender never tells of an end.
   await untilQuiet(firingStill({ monitor: 'cron-check' }), stage, { withinMs: 0 })
@@ -455,7 +455,7 @@ test.each<[string, Partial<ApiIncident>]>([
   ['escalated', {}],
   ['anna has it', { owner: { id: 'op_1', name: 'anna', since: '' } }],
   ['repaired, watched until it ends', { status: 'resolved', outcome: 'repaired', watchUntil: '2026-01-01T00:00:00Z' }],
-  ['expected, by the mark of a person', { status: 'resolved', outcome: 'expected' }],
+  ['a person marked it as expected', { status: 'resolved', outcome: 'expected' }],
   ['a person closed it, and is reminded', { status: 'resolved', outcome: 'no_fault', closedBy: 'person' }],
 ])('of an alert that fires: %s', (told, rest) => expect(describeHolder(incident(rest))).toBe(told))
 
@@ -474,7 +474,7 @@ const whole = (rest: Partial<ApiIncident>) => ({ ...incidentExample, ...incident
 test('a show does not end well while an alert fires that nobody has', async () => {
   const closed = whole({ status: 'resolved', outcome: 'self_resolved', closedBy: 'agent' })
   await expect(printFiringAlerts(apiOf(whole({ category: 'mitigated' }), closed))).rejects.toThrow(
-    'An alert fires that no person has and nothing watches: service_down of inc_1.',
+    'An alert fires that nobody has taken and nothing watches: service_down of inc_1.',
   )
   await printFiringAlerts(apiOf(whole({ category: 'mitigated' })))
   await printFiringAlerts(apiOf({ ...closed, alerts: { firing: 0, unknown: 0 } }))

@@ -40,10 +40,10 @@ test('a call that the journal does not know, one with another hash, and one that
   ]
   const { problems, unknownEntries } = compareJournal(journal(1, 5), rows)
   expect(problems).toEqual([
-    'k1: the journal of the device does not know it',
-    'k2: the journal of the device has another hash than the call',
-    'k3: it is not known what became of it',
-    'k4: the row of the incident has another hash than the call',
+    "k1: the device's journal has no such call",
+    "k2: the device's journal and the call have different hashes",
+    'k3: its result is unknown',
+    "k4: the incident's row and the call have different hashes",
   ])
   expect(unknownEntries.map(({ n }) => n)).toEqual([1])
 })
@@ -51,7 +51,7 @@ test('a call that the journal does not know, one with another hash, and one that
 test('of what was pruned nothing is said, and of what came later all', () => {
   const rows = calls(1, 60).filter(({ requestId }) => requestId !== id(31))
   const held = compareJournal(journal(30, 60), [...rows, call(40, { requestId: id(99) })])
-  expect(held).toMatchObject({ older: 29, problems: ['k40: the journal of the device does not know it'] })
+  expect(held).toMatchObject({ older: 29, problems: ["k40: the device's journal has no such call"] })
   expect(held.unknownEntries.map(({ n }) => n)).toEqual([31])
 })
 
@@ -70,7 +70,7 @@ test('a chain with a gap, a swapped entry or another beginning does not hold', (
   expect([findChainBreak(whole), findChainBreak(journal(4, 9)), findChainBreak([])]).toEqual([null, null, null])
   expect(findChainBreak(whole.filter(({ n }) => n !== 3))).toBe('entry 4 follows 2')
   expect(findChainBreak(whole.map((entry) => (entry.n === 3 ? { ...entry, hash: hash(9) } : entry)))).toBe(
-    'entry 3 is not the one that entry 4 follows',
+    'entry 3 is not the predecessor that entry 4 names',
   )
   expect(findChainBreak(journal(1, 2, { prev: hash(7) }))).toBe('entry 1 follows another one')
 })

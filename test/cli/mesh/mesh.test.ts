@@ -151,7 +151,7 @@ test('the oldest of hundreds of calls whose hash somebody changed does not agree
   const altered = await run('audit', 'verify', 'node-osl-1')
   expect([altered.code, altered.stdout]).toEqual([
     1,
-    expect.stringContaining(`${key}: the journal of the device has another hash`),
+    expect.stringContaining(`${key}: the device's journal and the call have different hashes`),
   ])
   await set(auditHash)
 })
@@ -177,7 +177,7 @@ test('what was asked of a device with the key, but by no call of the control pla
   const verified = await run('audit', 'verify', 'node-osl-1')
   expect([verified.code, verified.stdout]).toEqual([
     1,
-    expect.stringContaining('no call of the control plane stands behind req_000000000000000000000bad'),
+    expect.stringContaining('the control plane has no call for req_000000000000000000000bad'),
   ])
 })
 
@@ -190,10 +190,10 @@ test('a copy of the journal that is another one than the device tells of does no
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
   writeFileSync(file, `${lines.slice(0, -1).join('\n')}\n${lines.at(-1)?.replace('"ok":true', '"ok":false')}\n`)
   const other = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
-  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining('the device reports another entry')])
+  expect([other.code, other.stdout]).toEqual([1, expect.stringContaining("the device's entry")])
   writeFileSync(file, `${lines[0]?.replace('"n":1', '"n": 1')}\n${lines.slice(1).join('\n')}\n`)
   const broken = await run('audit', 'verify', 'node-osl-1', '--journal', copy)
-  expect([broken.code, broken.stdout]).toEqual([1, expect.stringContaining('the journal does not hold')])
+  expect([broken.code, broken.stdout]).toEqual([1, expect.stringContaining("the journal's chain is broken")])
 })
 
 test('a changed device fetches its new manifest, and its agent heeds it', async () => {

@@ -41,7 +41,9 @@ test('runs of one type go to another model, and back as if nobody had set it', a
 
 test('without a type leaders and followers are given to it, and both go back to what stood there', async () => {
   const used = await run('use', 'default')
-  expect(used.stderr).toMatch(/Runs of replication_lag stay with small: ".*model use default --type replication_lag"/)
+  expect(used.stderr).toMatch(
+    /Runs of replication_lag stay with small. To change them too: .*model use default --type replication_lag/,
+  )
   expect((await run('use', 'small')).stderr).not.toContain('stay with')
   expect(await inForce('host_down')).toMatchObject({ 'agent.model.leader': 'small', 'agent.model.follower': 'small' })
   const back = JSON.parse((await run('back', '--json')).stdout)

@@ -270,15 +270,15 @@ const wrongs: [what: string, own: () => Record<string, string | null>, step: str
     'a server that is not there',
     () => ({ LLM_BASE_URL: 'http://127.0.0.1:1' }),
     'model',
-    /cannot be asked/,
+    /cannot be reached/,
     /Start the server/,
   ],
   [
     'an address where a page answers',
     () => ({ LLM_BASE_URL: pageUrl }),
     'model',
-    /no answer of a model came from http:\/\/127\.0\.0\.1:\d+.* is not JSON/,
-    /a page to sign in at/,
+    /http:\/\/127\.0\.0\.1:\d+.* did not answer as a model does: .* is not JSON/,
+    /a sign-in page/,
   ],
   [
     'what is no address of a model',
@@ -338,7 +338,7 @@ test('a file of answers that others can read is named, and one without an end is
   const answers = answersFile()
   chmodSync(answers, 0o644)
   const { stderr } = await runCli(['setup', '--settings', file, '--answers', answers, '--dry-run'])
-  expect(stderr).toContain(`Everybody on this host can read ${answers}: "chmod 600 ${answers}"`)
+  expect(stderr).toContain(`Everybody on this host can read ${answers}. Run "chmod 600 ${answers}"`)
   const endless = await runCli(['setup', '--settings', file, '--answers', '/dev/zero'])
   expect([endless.code, endless.stderr]).toEqual([2, expect.stringContaining('/dev/zero is larger than 256 KiB')])
 })
@@ -437,7 +437,7 @@ test('answers that are no settings, and a file that cannot be written, are refus
   const asRoot = process.getuid?.() === 0
   for (const [path, said] of [
     [join(place.path, 'nowhere', 'nightshift.env'), /The folder .*nowhere is not there/],
-    [join(prose, 'nightshift.env'), /is no folder/],
+    [join(prose, 'nightshift.env'), /is not a folder/],
     ...(asRoot ? [] : [[join(closed, 'nightshift.env'), /cannot be written by this user/] as const]),
   ] as const) {
     const { code, stderr } = await runCli(['setup', '--settings', path, '--answers', answersFile()])
@@ -461,7 +461,7 @@ test('where an API answers one test alert is sent, followed and closed as no fau
       step: 'test alert',
       state: 'failed',
       detail: expect.stringMatching(
-        /inc_\w+ opened, and nobody took it: .*; setup closed it as no fault: https:\/\/nightshift\.example\.com\/incidents\/inc_/,
+        /inc_\w+ opened, but the agent did not take it: .*; setup closed it as no fault: https:\/\/nightshift\.example\.com\/incidents\/inc_/,
       ),
       remedy: expect.stringContaining('nightshift doctor'),
     },
