@@ -317,7 +317,7 @@ test('arguments are changed in a form of their own kinds, which says what does n
     expect([await pid.inputValue(), await pid.getAttribute('type')]).toEqual(['4242', 'number'])
     const first = on.page.getByRole('button', { name: 'Approve with these…' })
     await pid.fill('1')
-    await on.page.getByText('It is a number from 2 to 4194304.').waitFor()
+    await on.page.getByText('Give a number from 2 to 4194304.').waitFor()
     expect(await first.isDisabled()).toBe(true)
     await pid.fill('4243')
     await on.page.getByLabel('signal TERM first').selectOption('HUP')
