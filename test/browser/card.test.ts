@@ -374,13 +374,13 @@ test('an API that freezes and dies under a half-written denial takes no word of 
   try {
     // Nobody presses anything, and nothing is asked: it is found out all the same.
     await on.page.clock.runFor(5_000)
-    await away.getByText('5 s went by').waitFor()
+    await away.getByText('within 5 s').waitFor()
     await words.fill('backups run until four')
     await send.click()
   } finally {
     await on.spine.kill('api')
   }
-  await on.page.getByText(/^Your decision was not taken/).waitFor()
+  await on.page.getByText(/^Your decision was not recorded/).waitFor()
   expect(await kept()).toEqual(['backups run until four', true])
   await screenshot(on.page, 'card-away-1440-light')
   await on.spine.start('api')

@@ -245,7 +245,7 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
     await on.page.getByLabel('Add a note').fill('is anybody there?')
     await on.page.getByRole('button', { name: 'Add the note' }).click()
     await on.page.clock.runFor(3_100)
-    await on.page.getByRole('alert').filter({ hasText: '5 s went by' }).waitFor()
+    await on.page.getByRole('alert').filter({ hasText: 'within 5 s' }).waitFor()
     await on.page.getByText('Lost: reconnecting…').waitFor()
   } finally {
     on.spine.signal('api', 'SIGCONT')

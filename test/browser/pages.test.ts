@@ -349,7 +349,7 @@ test('a sign-in page is what a stranger gets, the code of the start leads to Hom
   await stranger.context().close()
   const page = await openPage(browser, spine.url)
   await page.goto(`${spine.url}/sign-in#code=${code}`)
-  await page.getByRole('alert').getByText('used already').waitFor()
+  await page.getByRole('alert').getByText('already used').waitFor()
   expect(page.url()).toBe(`${spine.url}/sign-in`)
   await page.getByLabel('API token').fill(spine.tokens.agent)
   await page.getByRole('button', { name: 'Sign in' }).click()
