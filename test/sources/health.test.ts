@@ -49,7 +49,7 @@ test('the status says of each source how it does, and the log says once that it 
   expect(await read()).toBe('BAD_ANSWER')
   expect(await partOfMain()).toMatchObject({
     status: 'failed',
-    detail: expect.stringMatching(/^main answered 500; it last answered at .* UTC\. Investigations do without it\.$/),
+    detail: expect.stringMatching(/^main answered 500; it last answered at .* UTC\. Investigations go on without it\.$/),
     remedy: '"nightshift sources test main" says more',
   })
   // One failure is no outage.

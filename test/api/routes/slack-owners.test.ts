@@ -52,7 +52,7 @@ test('who is known here takes an incident by a button and gives it back, and the
 test('a run ends first', async () => {
   const id = await claimedIncident(api.db, critical)
   await press('U0ANNA', id, 'take')
-  await whisper('U0ANNA', 'its run ends first')
+  await whisper('U0ANNA', 'Its run ends first')
   expect(api.told.at(-1)).toMatchObject({ signal: 'cancelInvestigation', incidentId: id })
 })
 
