@@ -237,7 +237,10 @@ test('a server that hangs is called lost: after 5 s of waiting, and where nothin
   try {
     await on.page.clock.runFor(40_000)
     await on.page.getByText('Lost: reconnecting…').waitFor()
-    await on.page.getByRole('alert').filter({ hasText: /The server (?:does|did) not answer/ }).waitFor()
+    await on.page
+      .getByRole('alert')
+      .filter({ hasText: /The server (?:does|did) not answer/ })
+      .waitFor()
     on.spine.signal('api', 'SIGCONT')
     await on.page.clock.runFor(10_000)
     await hears(on.page)
