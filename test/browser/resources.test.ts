@@ -205,7 +205,7 @@ test.each([
     await on.page.getByText('partial: store-2 <b>is away</b>').waitFor()
     await on.page.getByRole('slider', { name: /^Moment of: http_errors_total: 3 series, 1h/ }).waitFor()
     await on.page.getByText('As a table').click()
-    await on.page.getByRole('table', { name: /each series/ }).waitFor()
+    await on.page.getByRole('table', { name: /^Each series/ }).waitFor()
     expect(await on.page.getByRole('row').count()).toBe(4)
     await on.page.getByText('GET /search <*> <*>').click()
     await on.page.getByText('<script>alert(1)</script>').waitFor()
