@@ -49,14 +49,18 @@ test('the status says of each source how it does, and the log says once that it 
   expect(await read()).toBe('BAD_ANSWER')
   expect(await partOfMain()).toMatchObject({
     status: 'failed',
-    detail: expect.stringMatching(/^main answered 500; it last answered at .* UTC\. Investigations go on without it\.$/),
+    detail: expect.stringMatching(
+      /^main answered 500; it last answered at .* UTC\. Investigations go on without it\.$/,
+    ),
     remedy: '"nightshift sources test main" says more',
   })
   // One failure is no outage.
   expect(news()).toEqual([])
   for (let at = 0; at < 7; at += 1) await read()
   expect(await read()).toBe('RESTING')
-  expect(await partOfMain()).toMatchObject({ detail: expect.stringMatching(/leaves it alone until \d\d:\d\d:\d\d UTC/) })
+  expect(await partOfMain()).toMatchObject({
+    detail: expect.stringMatching(/leaves it alone until \d\d:\d\d:\d\d UTC/),
+  })
   expect(news()).toEqual(['main: a source is away: it is tried again after 30 s'])
 
   const later = Date.now() + 31_000
