@@ -32,7 +32,7 @@ test.each([
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Its form does not fit, as in 22:00.').waitFor()
     await from.fill('')
-    await page.getByLabel('Kind').selectOption('pagerduty')
+    await page.getByLabel(/^Kind/).selectOption('pagerduty')
     await page.getByRole('button', { name: 'Save' }).click()
     const key = page.getByLabel('Integration key of a service (Events API V2)')
     await fault.waitFor()
