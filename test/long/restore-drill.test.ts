@@ -131,7 +131,7 @@ test('a database that is restored an hour behind: what was written since is not 
   const { parts } = await spine.get<{ parts: StatusPart[] }>('/status')
   expect(parts.find(({ name }) => name === 'restore')).toMatchObject({
     status: 'failed',
-    detail: expect.stringContaining('is not in it'),
+    detail: expect.stringContaining('are missing from it'),
     remedy: expect.stringContaining('backup.md'),
   })
   const grants = await spine.get<{ items: StandingGrant[] }>('/grants')
